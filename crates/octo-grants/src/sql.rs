@@ -20,6 +20,7 @@ use crate::{Capabilities, Grant, Net};
 use dsn::Login;
 use octo_model::{Secret, ToolError};
 use pool::PoolMode;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

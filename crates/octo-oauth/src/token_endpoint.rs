@@ -5,8 +5,8 @@ use crate::challenge::parse_scopes;
 use crate::oauth_client::OAuthClient;
 use bytes::Bytes;
 use http::StatusCode;
-use octo_model::{Kind, ToolError};
 use octo_model::Secret;
+use octo_model::{Kind, ToolError};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -14,9 +14,9 @@ mod api_server;
 mod prism;
 
 use api_server::{Server, document};
+use octo_model::Secret;
 use octo_model::{Caller, Json, Kind, Operation, ToolError};
 use octo_openapi_source::{Api, DocumentSource, DocumentSpec, start};
-use octo_model::Secret;
 use octo_toolkit::{CallContext, ListingState, NoPeer, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,9 +1,8 @@
 //! Documents of APIs that callers have loaded, kept for their next calls and beyond a restart.
 
 use crate::{Limit, StoreError, StoreResult};
-use octo_model::{BoxFuture, Caller};
+use octo_model::{BoxFuture, Caller, Secret};
 use std::sync::Arc;
-
 
 /// APIs of one caller.
 pub const MAX_APIS: usize = 64;

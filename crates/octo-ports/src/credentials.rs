@@ -109,7 +109,7 @@ pub type Credentials = Arc<dyn CredentialStore>;
 
 /// Every backend refuses a secret that is too long.
 pub fn check_secret(secret: &Secret) -> StoreResult<()> {
-    if secret.0.len() <= MAX_SECRET_BYTES { Ok(()) } else { Err(StoreError::Full(Limit::SecretBytes)) }
+    if secret.bytes().len() <= MAX_SECRET_BYTES { Ok(()) } else { Err(StoreError::Full(Limit::SecretBytes)) }
 }
 
 /// Whether an owner may have another credential.

@@ -3,9 +3,9 @@
 use crate::Durability;
 use crate::database::DatabaseSpec;
 use crate::lazy_database::{LazyDatabase, WorkResult};
+use octo_model::Secret;
 use octo_model::{BoxFuture, Caller, Principal};
 use octo_ports::apis::{self, StoredApi};
-use octo_model::Secret;
 use octo_ports::{ApiStore, Port, StoreResult};
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::path::Path;

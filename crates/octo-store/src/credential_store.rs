@@ -13,7 +13,9 @@ use crate::seal::Seal;
 use crate::{Durability, SealKeys, private_files};
 use octo_model::BoxFuture;
 use octo_model::Secret;
-use octo_ports::{CredentialStore, Owner, PendingLogin, Port, Slot, StoreError, StoreResult, StoredCredential, credentials};
+use octo_ports::{
+    CredentialStore, Owner, PendingLogin, Port, Slot, StoreError, StoreResult, StoredCredential, credentials,
+};
 use revision_list::RevisionList;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};

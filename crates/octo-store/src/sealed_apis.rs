@@ -1,9 +1,9 @@
 //! Seals the credentials of loaded APIs, whatever stores them.
 
 use crate::seal::LazySeal;
+use octo_model::Secret;
 use octo_model::{BoxFuture, Caller};
 use octo_ports::apis::StoredApi;
-use octo_model::Secret;
 use octo_ports::{ApiStore, Apis, Port, StoreError, StoreResult};
 
 pub(crate) struct SealedApiStore {

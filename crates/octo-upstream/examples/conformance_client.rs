@@ -9,9 +9,9 @@
 use aws_lc_rs::digest;
 use octo_grants::Net;
 use octo_grants::net::{NetRequest as Get, NetSpec};
+use octo_model::Secret;
 use octo_model::{Caller, Json, JsonObject, Kind, Method, Operation, ToolError};
 use octo_oauth::{Auth, ClientIdentity, LoginPrompt, LoginSpec, Logins};
-use octo_model::Secret;
 use octo_ports::{Owner, Stores};
 use octo_toolkit::{AskError, BoxFuture, CallContext, Listing, ListingState, Peer, Source, SourceState};
 use octo_upstream::{Upstream, UpstreamSpec};

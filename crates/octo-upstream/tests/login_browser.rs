@@ -16,9 +16,9 @@ use auth_server::{AuthServer, ada, authorization_url, log_in, logins, net, upstr
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use common::{RecordingPeer, call, wait_listing, wait_ready};
+use octo_model::Secret;
 use octo_model::{Caller, Kind};
 use octo_oauth::{Auth, LoginPrompt, LoginSpec, LoginState, LogoutOutcome};
-use octo_model::Secret;
 use octo_ports::Stores;
 use octo_toolkit::SourceState as Listed;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use crate::cli::CliError;
 use crate::settings::{Environment, Settings};
-use octo_ports::Secret;
+use octo_model::Secret;
 use octo_store::SealKeys;
 
 /// Variables that may hold the secret; `logins.secret` has the stronger one of them already.

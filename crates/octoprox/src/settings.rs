@@ -10,7 +10,7 @@ mod reloadable;
 pub mod replace_file;
 mod resolve_paths;
 mod schema_problems;
-mod secret;
+mod secret_masking;
 mod section_models;
 mod server_auth;
 mod server_model;
@@ -36,7 +36,7 @@ mod workspace_models;
 
 pub use applied_servers::AppliedServers;
 pub use load_settings::{Flags, LoadedSettings, check_server, load, load_for_comparison};
-pub use secret::{Secret, is_secret_name, mask_url};
+pub use secret_masking::{is_secret_name, mask_url};
 pub use section_models::{Durability, Telemetry};
 pub use server_auth::{AuthKind, ServerAuth};
 pub use server_model::{Connect, Era, Kind, Server, ServerSandbox, Share};

@@ -36,7 +36,7 @@ fn options(settings: &Settings) -> Options {
         Durability::Process => octo_store::Durability::Flush,
         Durability::Power => octo_store::Durability::Fsync,
     };
-    let api_secret = settings.logins.secret.as_ref().map(|secret| octo_ports::Secret::new(secret.expose()));
+    let api_secret = settings.logins.secret.clone();
     Options { durability, api_secret, ..Options::default() }
 }
 

@@ -7,7 +7,7 @@ use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
 use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::llm::LlmSpec;
 use octo_grants::net::{NetSpec, USER_AGENT};
-use octo_grants::sql::{Secret, SqlConnection, SqlSpec};
+use octo_grants::sql::{SqlConnection, SqlSpec};
 use octo_grants::{Capabilities, Chromium, Clock, Llm, Net, Pdf, Render, SearchPath, Sql, SshKey};
 use octo_model::ToolError;
 use octo_ports::{ResultWriter, Stores};
@@ -72,35 +72,24 @@ fn browser_settings(settings: &Settings) -> tools_browser::Settings {
 fn search_settings(settings: &Settings) -> tools_web::SearchSettings {
     tools_web::SearchSettings {
         searxng_url: parse_url(settings.search.searxng_url.as_deref()),
-        brave_api_key: settings
-            .search
-            .brave_api_key
-            .as_ref()
-            .map(|key| tools_web::ApiKey::from(key.expose().to_owned())),
+        brave_api_key: settings.search.brave_api_key.clone(),
         ..tools_web::SearchSettings::default()
     }
 }
 
 fn github_settings(settings: &Settings) -> tools_forge::GithubSettings {
     let github = &settings.github;
-    tools_forge::GithubSettings {
-        url: parse_url(github.url.as_deref()),
-        token: forge_token(github.token.as_ref()),
-    }
+    tools_forge::GithubSettings { url: parse_url(github.url.as_deref()), token: github.token.clone() }
 }
 
 fn gitlab_settings(settings: &Settings) -> tools_forge::GitlabSettings {
     let gitlab = &settings.gitlab;
     tools_forge::GitlabSettings {
         url: parse_url(gitlab.url.as_deref()),
-        token: forge_token(gitlab.token.as_ref()),
+        token: gitlab.token.clone(),
         token_kind: gitlab.token_kind,
         openapi_url: parse_url(gitlab.openapi_url.as_deref()),
     }
-}
-
-fn forge_token(secret: Option<&crate::settings::Secret>) -> Option<tools_forge::Token> {
-    secret.map(|secret| tools_forge::Token::from(secret.expose().to_owned()))
 }
 
 /// An address that is none was refused when the settings were read.
@@ -205,7 +194,7 @@ pub fn open_capabilities(
 fn sql_spec(settings: &Settings, net: &Net) -> SqlSpec {
     let database = &settings.database;
     let connections = database.connections.iter().map(|(name, dsn)| SqlConnection {
-        reader: database.readers.get(name).map(|dsn| Secret::new(dsn.expose())),
+        reader: database.readers.get(name).cloned(),
         superuser: database.superusers.contains(name),
         read_only: database.read_only,
         ..SqlConnection::new(name, dsn.expose())
@@ -224,8 +213,7 @@ fn open_llm(settings: &Settings) -> Result<Option<Llm>, ToolError> {
     let Some(url) = parse_url(llm.url.as_deref()) else { return Ok(None) };
     let mut reach = net_spec(settings);
     reach.allow.extend(host_and_port(&url));
-    let key = llm.key.as_ref().map(|key| key.expose().to_owned());
-    Llm::new(Net::new(reach)?, LlmSpec { url, key, model: llm.model.clone() }).map(Some)
+    Llm::new(Net::new(reach)?, LlmSpec { url, key: llm.key.clone(), model: llm.model.clone() }).map(Some)
 }
 
 /// Host and port, as the list of allowed places has them.

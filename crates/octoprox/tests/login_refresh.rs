@@ -10,9 +10,10 @@
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
+use octo_model::Secret;
 use octo_model::{Caller, JsonObject, Operation};
 use octo_oauth::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
-use octo_ports::{Credentials, Owner, Secret};
+use octo_ports::{Credentials, Owner};
 use octo_store::{Options, sqlite};
 use octo_toolkit::{CallContext, NoPeer, Peer, Source};
 use octo_upstream::{Upstream, UpstreamSpec};

@@ -10,6 +10,7 @@ mod pull_output;
 mod pull_request;
 mod pull_url;
 
+use octo_toolkit::Secret;
 pub use pull_request::PullRequest;
 use url::Url;
 

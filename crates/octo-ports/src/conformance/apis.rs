@@ -1,7 +1,7 @@
 use super::{Open, ada, others};
 use crate::apis::{MAX_APIS, StoredApi};
-use octo_model::Secret;
 use crate::{Limit, StoreError, StoreResult};
+use octo_model::Secret;
 
 fn api(name: &str, revision: &str) -> StoredApi {
     StoredApi {

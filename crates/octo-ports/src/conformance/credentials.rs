@@ -1,8 +1,8 @@
 use super::{Open, ada, others};
 use crate::credentials::MAX_SECRET_BYTES;
 use crate::{Limit, Owner, PendingLogin, Port, Slot, StoreError, StoreResult};
-use octo_model::Secret;
 use octo_model::Caller;
+use octo_model::Secret;
 
 fn slot(caller: &Caller, issuer: &str) -> Slot {
     Slot::new(Owner::from(caller), "notion", issuer)

@@ -3,8 +3,8 @@
 use super::ready;
 use crate::credentials::{check_credential_count, check_pending_count, check_secret};
 use crate::{CredentialStore, Owner, PendingLogin, Port, Slot, StoreError, StoreResult, StoredCredential};
-use octo_model::Secret;
 use octo_model::BoxFuture;
+use octo_model::Secret;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -2,8 +2,8 @@
 
 use crate::settings::{AuthKind, Server, ServerAuth};
 use octo_grants::Net;
+use octo_model::Secret;
 use octo_oauth::{Auth, Flow, KeyPlacement, LoginSharing, LoginSpec, OAuth};
-use octo_ports::Secret;
 
 /// The login at a server, if there can be one. An address of which nothing is said may still turn out to want one: then an
 /// administrator logs in for everybody.
@@ -41,7 +41,7 @@ fn auth_from_settings(server: &Server, auth: &ServerAuth) -> Option<Auth> {
 fn oauth(auth: &ServerAuth, flow: Flow) -> OAuth {
     OAuth {
         client_id: auth.client_id.clone(),
-        client_secret: auth.client_secret.as_ref().map(|secret| Secret::new(secret.expose())),
+        client_secret: auth.client_secret.clone(),
         scopes: auth.scopes.clone(),
         issuer: auth.issuer.clone(),
         authorize_params: auth.authorize_params.clone(),

@@ -1,11 +1,12 @@
 //! From the settings of a server to how it is connected.
 
 use crate::cli::{CliError, CommandContext};
-use crate::settings::{self, Era, Secret, Server, Settings};
+use crate::settings::{self, Era, Server, Settings};
 use crate::this_program::this_program;
 use crate::toolboxes::{LAUNCHER_COMMAND, sandboxed_exec, server_search_path};
 use octo_grants::config_dirs::FileApproval;
 use octo_grants::{Command, Net};
+use octo_model::Secret;
 use octo_model::ToolError;
 use octo_openapi_source::{DocumentSource, DocumentSpec};
 use octo_ports::{Listings, Stores};
@@ -146,8 +147,8 @@ fn expose_all(values: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {
 }
 
 /// The parameter that carries the key of an API, and the key.
-fn query_key(server: &Server) -> Option<(String, octo_ports::Secret)> {
+fn query_key(server: &Server) -> Option<(String, Secret)> {
     let auth = server.auth.as_ref()?;
     let key = server.env.get(auth.env.as_deref()?)?;
-    Some((auth.query.clone()?, octo_ports::Secret::new(key.expose())))
+    Some((auth.query.clone()?, Secret::new(key.expose())))
 }

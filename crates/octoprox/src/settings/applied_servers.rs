@@ -1,11 +1,11 @@
 //! The servers that a hub has taken on, kept as fingerprints so that a later look can tell what would change.
 
-use super::secret::Secret;
 use super::server_auth::ServerAuth;
 use super::server_model::Server;
 use super::server_plan::{ServerChange, ServerFingerprint, Servers, compare_server};
 use aws_lc_rs::digest::{SHA256, digest};
 use octo_hub::trust::TrustSetting;
+use octo_model::Secret;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

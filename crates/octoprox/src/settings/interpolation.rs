@@ -1,7 +1,7 @@
 //! `${NAME}` in the texts of a file.
 
 use super::Environment;
-use super::secret::is_secret_name;
+use super::secret_masking::is_secret_name;
 use super::settings_layers::Layers;
 use super::settings_problem::SettingsProblem;
 use super::unset_variables::UnsetVariables;

@@ -114,7 +114,7 @@ fn compare_section<T: PartialEq + Serialize>(names: &mut Vec<String>, section: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Secret;
+    use octo_model::Secret;
 
     fn settings(yaml: &str) -> Settings {
         serde_saphyr::from_str(yaml).unwrap()

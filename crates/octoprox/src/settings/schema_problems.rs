@@ -1,6 +1,6 @@
 //! Settings held against their schema, to say everything that does not fit.
 
-use super::secret::is_secret_name;
+use super::secret_masking::is_secret_name;
 use super::settings_layers::Layers;
 use super::settings_model::settings_schema;
 use super::settings_problem::SettingsProblem;

@@ -1,6 +1,7 @@
 //! The smaller sections of the settings.
 
-use super::secret::{Secret, serialize_urls};
+use super::secret_masking::serialize_urls;
+use octo_model::Secret;
 use octo_web::TokenSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

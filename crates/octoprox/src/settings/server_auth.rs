@@ -1,6 +1,6 @@
 //! How the hub proves who it is at a server behind it.
 
-use super::secret::Secret;
+use octo_model::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,8 +1,9 @@
 //! One server behind the hub.
 
-use super::secret::{Secret, serialize_masked, serialize_url};
+use super::secret_masking::{serialize_masked, serialize_url};
 use super::server_auth::ServerAuth;
 use octo_hub::trust::TrustSetting;
+use octo_model::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

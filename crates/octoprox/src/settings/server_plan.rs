@@ -95,7 +95,7 @@ fn join_names(names: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Secret;
+    use octo_model::Secret;
 
     fn servers(yaml: &str) -> Servers {
         serde_saphyr::from_str(yaml).unwrap()

@@ -3,7 +3,7 @@
 use super::redactor::Redactor;
 use crate::settings::{Settings, is_secret_name};
 use octo_hub::Excerpts;
-use octo_model::Json;
+use octo_model::{Json, MASK};
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub const MAX_EXCERPT_BYTES: usize = 4 << 10;
 /// Larger arguments are not looked through for names; their beginning is.
 const MAX_PARSED_BYTES: usize = 256 << 10;
-const MASK: &str = "***";
 /// The argument with which a login is finished: a secret that nobody can know beforehand.
 const LOGIN_ANSWER_ARGUMENT: &str = "answer";
 

@@ -2,10 +2,9 @@
 
 use super::secret_encodings::encoded_forms;
 use arc_swap::ArcSwap;
+use octo_model::MASK;
 use octo_toolkit::secrets;
 use std::borrow::Cow;
-
-const MASK: &str = "***";
 
 /// Knows the secrets of this process in all their forms, and the shapes of everybody's.
 #[derive(Default)]

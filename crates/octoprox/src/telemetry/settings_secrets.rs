@@ -54,7 +54,7 @@ fn url_secrets(address: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Secret;
+    use octo_model::Secret;
 
     #[test]
     fn what_a_server_knows() {

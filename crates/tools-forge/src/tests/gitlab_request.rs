@@ -10,11 +10,7 @@ use url::Url;
 const SECRET: &str = "glpat-canary-5f2c";
 
 fn settings(url: &Url) -> GitlabSettings {
-    GitlabSettings {
-        url: Some(url.clone()),
-        token: Some(Secret::new(SECRET)),
-        ..GitlabSettings::default()
-    }
+    GitlabSettings { url: Some(url.clone()), token: Some(Secret::new(SECRET)), ..GitlabSettings::default() }
 }
 
 fn ready(url: &Url) -> ToolFixture {

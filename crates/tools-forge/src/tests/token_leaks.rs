@@ -3,6 +3,7 @@
 use super::github_pull_request::{FakeRepo, SECRET, settings, url};
 use crate::fake_server::bench;
 use crate::{GitlabSettings, github_toolbox, gitlab_toolbox};
+use octo_toolkit::Secret;
 use serde_json::json;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};

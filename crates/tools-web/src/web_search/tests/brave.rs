@@ -1,9 +1,9 @@
 //! Brave's answers, and where its key goes.
 
 use super::super::SearchSettings;
-use octo_toolkit::Secret;
 use super::{call_search, urls};
 use crate::fake_server::{FakeServer, RecordedRequest, html, json, unused_url};
+use octo_toolkit::Secret;
 use serde_json::{Value, json as value};
 
 const KEY: &str = "BSA-very-secret-key";
@@ -188,8 +188,7 @@ async fn what_brave_would_refuse_is_not_sent() {
         assert!(fake.requests().is_empty());
     }
     let fake = FakeServer::serve(|seen| json(web_answer(seen))).await;
-    let settings =
-        SearchSettings { brave_api_key: Some(Secret::new("a\nb")), ..settings_for(&fake) };
+    let settings = SearchSettings { brave_api_key: Some(Secret::new("a\nb")), ..settings_for(&fake) };
     let error = call_search(settings, value!({"query": "q"})).await.unwrap_err();
     assert!(error.message.contains("its key cannot be sent"), "{}", error.message);
     assert!(fake.requests().is_empty());

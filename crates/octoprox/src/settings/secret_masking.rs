@@ -1,53 +1,8 @@
 //! Values that are used and never shown.
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Serialize, Serializer};
-use std::borrow::Cow;
+use octo_model::{MASK, Secret};
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
-
-/// What stands in the place of a secret wherever people look.
-pub const MASK: &str = "***";
-
-/// A text that is written as `***`. Only [`Secret::expose`] gives it.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub struct Secret(String);
-
-impl Secret {
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(MASK)
-    }
-}
-
-impl Serialize for Secret {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(MASK)
-    }
-}
-
-impl JsonSchema for Secret {
-    fn schema_name() -> Cow<'static, str> {
-        "Secret".into()
-    }
-
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "writeOnly": true})
-    }
-}
 
 /// Whether a variable, a header, a parameter or a flag of this name is likely to carry a secret.
 pub fn is_secret_name(name: &str) -> bool {
