@@ -16,7 +16,7 @@ pub mod test_binaries;
 
 /// Waits until something is so, with a deadline instead of luck.
 pub async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
-    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {
         if let Some(value) = check().await {
             return Ok(value);
