@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use octo_grants::llm::LlmSpec;
 use octo_grants::net::NetSpec;
 use octo_grants::{Capabilities, Llm, Net};
-use octo_toolkit::{Kind, ToolError, ToolFixture};
+use octo_toolkit::{Kind, Secret, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
@@ -42,7 +42,7 @@ async fn start_model() -> (Capabilities, RecordedRequests) {
     let url = format!("http://{}/v1/", listener.local_addr().unwrap()).parse().unwrap();
     tokio::spawn(async move { axum::serve(listener, routes).await });
     let net = Net::new(NetSpec { allow: vec!["127.0.0.1".into()], ..NetSpec::default() }).unwrap();
-    let llm = Llm::new(net, LlmSpec { url, key: Some("k-1".into()), model: "m".into() }).unwrap();
+    let llm = Llm::new(net, LlmSpec { url, key: Some(Secret::new("k-1")), model: "m".into() }).unwrap();
     (Capabilities::default().with(llm), requests)
 }
 
