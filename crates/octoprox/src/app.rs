@@ -1,12 +1,14 @@
 //! The one place where everything is put together: settings become sources, a store and a hub.
 
-use crate::cli::{CliError, CommandContext, CommandMode, state_dir};
+use crate::app_context::{AppContext, AppMode};
+use crate::app_error::AppError;
 use crate::client_roots::ClientRoots;
 use crate::dialects::with_dialects;
 use crate::gateway::Gateway;
 use crate::hub_probe::HubProbe;
 use crate::jq_workers;
 use crate::read_only_stores::ReadOnlyStores;
+use crate::settings::state_dir;
 use crate::settings::{Environment, LoadedSettings, Settings, WORKSPACE_REMEDY};
 use crate::shipped_prompts::SHIPPED;
 use crate::stores::{stores_of_hub, stores_with_logins};
@@ -85,16 +87,16 @@ impl StartServers {
 
 impl App {
     /// Starts servers without waiting for them. Needs a runtime.
-    pub fn build(session: &CommandContext, reach: &StartServers) -> Result<Self, CliError> {
+    pub fn build(session: &AppContext, reach: &StartServers) -> Result<Self, AppError> {
         let loaded = &session.loaded;
         let settings = &loaded.settings;
         let (stores, audit) = match session.purpose {
-            CommandMode::CallTools => {
+            AppMode::CallTools => {
                 let stores = stores_of_hub(settings, &Environment::current())?;
                 let audit = Arc::clone(&stores.audit);
                 (stores, Some(audit))
             }
-            CommandMode::ReadOnly => (stores_with_logins(settings, &Environment::current())?, None),
+            AppMode::ReadOnly => (stores_with_logins(settings, &Environment::current())?, None),
         };
         let gateway = Gateway::start(session, &stores, |name| reach.includes(name))?;
         let (ledger, spills): (Arc<dyn AuditLog>, Arc<dyn ResultStore>) = match &audit {
@@ -103,8 +105,8 @@ impl App {
         };
         let jq = JqRunner::new(Arc::new(jq_workers::JqWorkers::new()?));
         let doors = match session.purpose {
-            CommandMode::CallTools => build_capabilities(loaded, &stores)?.with(jq.clone()),
-            CommandMode::ReadOnly => no_capabilities(),
+            AppMode::CallTools => build_capabilities(loaded, &stores)?.with(jq.clone()),
+            AppMode::ReadOnly => no_capabilities(),
         };
         let doors = doors.with(gateway.servers().clone());
         let roots = client_roots(session, &doors);
@@ -159,7 +161,7 @@ impl App {
     }
 }
 
-fn build_capabilities(loaded: &LoadedSettings, stores: &Stores) -> Result<Capabilities, CliError> {
+fn build_capabilities(loaded: &LoadedSettings, stores: &Stores) -> Result<Capabilities, AppError> {
     let settings = &loaded.settings;
     let state = state_dir(settings.state_dir.as_ref())?;
     let no_root = loaded.workspace.refusal().map(|why| (why, WORKSPACE_REMEDY.to_owned()));
@@ -169,7 +171,7 @@ fn build_capabilities(loaded: &LoadedSettings, stores: &Stores) -> Result<Capabi
     let writable = workspace.roots().iter().filter(|root| root.writable);
     let writable: Vec<PathBuf> = writable.map(|root| root.path.clone()).collect();
     loaded.trust.clone().remember_roots(&writable).map_err(|error| {
-        CliError::new(format!(
+        AppError::new(format!(
             "The list of approved files cannot be written: {error}. Check the state directory."
         ))
     })?;
@@ -177,7 +179,7 @@ fn build_capabilities(loaded: &LoadedSettings, stores: &Stores) -> Result<Capabi
 }
 
 /// One client has this process for itself and may name the folder that it was not started in.
-fn client_roots(session: &CommandContext, doors: &Capabilities) -> Option<Arc<ClientRoots>> {
+fn client_roots(session: &AppContext, doors: &Capabilities) -> Option<Arc<ClientRoots>> {
     let is_refused = session.log_mode == LogMode::Stdio && session.loaded.workspace.refusal().is_some();
     let workspace = doors.open::<Workspace>().ok().filter(|_| is_refused)?;
     workspace.roots().is_empty().then(|| ClientRoots::new(&session.loaded, workspace))
@@ -245,8 +247,8 @@ fn toolbox_state(settings: &Settings, toolbox: &str) -> SourceState {
     }
 }
 
-pub fn invalid_pattern(error: &impl std::fmt::Display) -> CliError {
-    CliError::invalid(format!("A pattern in the settings cannot be read: {error}."))
+pub fn invalid_pattern(error: &impl std::fmt::Display) -> AppError {
+    AppError::invalid(format!("A pattern in the settings cannot be read: {error}."))
 }
 
 /// What the settings decide about calls.
@@ -260,9 +262,9 @@ pub fn rule_settings(settings: &Settings) -> RuleSettings {
 }
 
 /// The profiles of the settings and those that come with the product.
-pub fn profiles(settings: &Settings) -> Result<Vec<Profile>, CliError> {
+pub fn profiles(settings: &Settings) -> Result<Vec<Profile>, AppError> {
     let made = with_dialects(&settings.profiles).into_iter().map(|(name, profile)| {
-        Profile::new(&name, &profile).map_err(|error| CliError::invalid(format!("profiles.{name}: {error}.")))
+        Profile::new(&name, &profile).map_err(|error| AppError::invalid(format!("profiles.{name}: {error}.")))
     });
     made.collect()
 }

@@ -1,46 +1,22 @@
 //! The command line. Data goes to standard output, talk to standard error.
 
 mod admin_listener;
-mod async_stdio;
 mod attachment;
-mod audit_command;
-mod bridge_command;
-mod call_command;
-mod cli_error;
-mod command_context;
-mod completions_command;
-mod config_command;
-mod console;
-mod doctor_command;
+pub(crate) mod commands;
 mod file_change;
-mod flow_command;
-mod import_command;
-mod init_command;
 mod json_reply;
 mod local_programs;
-mod login_command;
-mod logout_command;
-mod prompter;
-mod prompts_command;
+mod report_error;
 mod result_text;
-mod serve_command;
-mod servers_command;
-mod stdio_command;
-mod terminal_width;
-pub(crate) mod text_table;
-mod token_command;
 mod tool_arguments;
 mod tool_help;
-mod tools_command;
-mod trust_command;
 
+use self::report_error::report_error;
+use crate::app_error::AppError;
 use crate::jq_workers;
 use crate::settings::Flags;
 use crate::toolboxes::{LAUNCHER_COMMAND, PDF_WORKER_COMMAND};
-pub use audit_command::state_dir;
 use clap::{Args, CommandFactory, Parser, Subcommand};
-pub use cli_error::CliError;
-pub use command_context::{CommandContext, CommandMode};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -76,24 +52,24 @@ impl Common {
 
 #[derive(Subcommand)]
 enum Command {
-    Init(init_command::Init),
-    Serve(serve_command::Serve),
-    Stdio(stdio_command::Stdio),
-    Bridge(bridge_command::Bridge),
-    Tools(tools_command::Tools),
-    Call(call_command::Call),
-    Prompts(prompts_command::Prompts),
-    Servers(servers_command::Servers),
-    Login(login_command::Login),
-    Logout(logout_command::Logout),
-    Import(import_command::Import),
-    Flow(flow_command::Flow),
-    Config(config_command::Config),
-    Trust(trust_command::Trust),
-    Doctor(doctor_command::Doctor),
-    Audit(audit_command::Audit),
-    Token(token_command::Token),
-    Completions(completions_command::Completions),
+    Init(commands::init_command::Init),
+    Serve(commands::serve_command::Serve),
+    Stdio(commands::stdio_command::Stdio),
+    Bridge(commands::bridge_command::Bridge),
+    Tools(commands::tools_command::Tools),
+    Call(commands::call_command::Call),
+    Prompts(commands::prompts_command::Prompts),
+    Servers(commands::servers_command::Servers),
+    Login(commands::login_command::Login),
+    Logout(commands::logout_command::Logout),
+    Import(commands::import_command::Import),
+    Flow(commands::flow_command::Flow),
+    Config(commands::config_command::Config),
+    Trust(commands::trust_command::Trust),
+    Doctor(commands::doctor_command::Doctor),
+    Audit(commands::audit_command::Audit),
+    Token(commands::token_command::Token),
+    Completions(commands::completions_command::Completions),
     /// Evaluate a jq expression on standard input, for the hub itself.
     #[command(name = jq_workers::COMMAND, hide = true)]
     JqWorker,
@@ -123,11 +99,11 @@ pub fn main() -> ExitCode {
     }
     // Secrets are in memory while the hub runs, and a core would write them down.
     if let Err(error) = octo_grants::disable_core_dumps() {
-        console::print_err(&format!("octoprox: a crash could leave a core: {error}"));
+        crate::terminal::console::print_err(&format!("octoprox: a crash could leave a core: {error}"));
     }
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(std::env::args_os().any(|word| word == "--json")),
+        Err(error) => report_error(&error, std::env::args_os().any(|word| word == "--json")),
     }
 }
 
@@ -138,7 +114,7 @@ fn help(command: &str) -> String {
     all.find_subcommand_mut(command).map(|found| found.render_help().to_string()).unwrap_or_default()
 }
 
-fn run(cli: &Cli) -> Result<(), CliError> {
+fn run(cli: &Cli) -> Result<(), AppError> {
     let flags = cli.common.flags();
     match &cli.command {
         Command::Init(command) => command.run(&flags),

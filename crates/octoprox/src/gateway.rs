@@ -3,7 +3,8 @@
 pub mod login_spec;
 mod upstream_factory;
 
-use crate::cli::{CliError, CommandContext};
+use crate::app_context::AppContext;
+use crate::app_error::AppError;
 use crate::settings::{
     Action, AppliedServers, Environment, ReloadPlan, Server, ServerChange, Servers as Wanted,
 };
@@ -48,25 +49,25 @@ struct GatewayState {
 impl Gateway {
     /// Starts the servers that `which` names, without waiting for them. Needs a runtime.
     pub fn start(
-        session: &CommandContext,
+        session: &AppContext,
         stores: &Stores,
         which: impl Fn(&str) -> bool,
-    ) -> Result<Self, CliError> {
+    ) -> Result<Self, AppError> {
         Self::with_factory(UpstreamFactory::new(session, stores)?, session, stores, which)
     }
 
     /// The same, to find out how they are now: what they listed some time ago is no answer.
-    pub fn start_uncached(session: &CommandContext, which: impl Fn(&str) -> bool) -> Result<Self, CliError> {
+    pub fn start_uncached(session: &AppContext, which: impl Fn(&str) -> bool) -> Result<Self, AppError> {
         let stores = stores_with_logins(&session.loaded.settings, &Environment::current())?;
         Self::with_factory(UpstreamFactory::new(session, &stores)?.without_cache(), session, &stores, which)
     }
 
     fn with_factory(
         ground: UpstreamFactory,
-        session: &CommandContext,
+        session: &AppContext,
         stores: &Stores,
         which: impl Fn(&str) -> bool,
-    ) -> Result<Self, CliError> {
+    ) -> Result<Self, AppError> {
         let settings = &session.loaded.settings;
         let identity = ClientIdentity::new(callback_url(session));
         let servers = Servers::new(Logins::new(stores, identity)?);
@@ -244,7 +245,7 @@ impl Gateway {
 }
 
 /// Where browsers come back to after a login.
-pub fn callback_url(session: &CommandContext) -> String {
+pub fn callback_url(session: &AppContext) -> String {
     let settings = &session.loaded.settings;
     let usual = || format!("http://localhost:{}/auth/callback", settings.admin.port);
     settings.logins.callback_url.clone().unwrap_or_else(usual)

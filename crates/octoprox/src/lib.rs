@@ -6,6 +6,8 @@
 )]
 
 mod app;
+pub(crate) mod app_context;
+pub(crate) mod app_error;
 mod audit_pruner;
 mod bearer_token;
 mod cli;
@@ -23,6 +25,7 @@ pub mod settings;
 pub mod shipped_prompts;
 mod stores;
 pub mod telemetry;
+pub(crate) mod terminal;
 mod this_program;
 mod toolboxes;
 

@@ -1,8 +1,9 @@
 //! Changed settings, put in force while the hub runs: when a file changes, on SIGHUP, and for `octoprox config reload`.
 
 use crate::app::{App, invalid_pattern, profiles, rule_settings};
+use crate::app_context::AppContext;
+use crate::app_error::AppError;
 use crate::audit_pruner::Pruner;
-use crate::cli::{CliError, CommandContext};
 use crate::gateway::Gateway;
 use crate::running_hubs::HubFile;
 use crate::settings::{Action, Environment, Flags, ReloadPlan, Settings, SettingsReader, SettingsWatcher};
@@ -60,7 +61,7 @@ pub struct SettingsWatch {
 impl Reloader {
     /// `in_force` are the settings as they were read. Needs a runtime.
     pub fn new(
-        session: &CommandContext,
+        session: &AppContext,
         assembly: &App,
         flags: Flags,
         in_force: Settings,
@@ -99,7 +100,7 @@ impl Reloader {
     }
 
     /// Reloads whenever a file changes, and for each signal. Needs a runtime.
-    pub fn watch(self: Arc<Self>, session: &CommandContext, mut hangups: Signal) -> SettingsWatch {
+    pub fn watch(self: Arc<Self>, session: &AppContext, mut hangups: Signal) -> SettingsWatch {
         let reloader = Arc::clone(&self);
         let watched = SettingsWatcher::start(&session.loaded, move || drop(reloader.reload()));
         let hangups = tokio::spawn(async move {
@@ -137,12 +138,12 @@ impl Reloader {
         report
     }
 
-    fn apply(&self, rereader: &mut SettingsReader) -> Result<ReloadReport, CliError> {
+    fn apply(&self, rereader: &mut SettingsReader) -> Result<ReloadReport, AppError> {
         let reloaded = rereader.read_stable()?;
         self.redactor.add_secrets(reloaded.secrets.iter().cloned());
         let settings = &reloaded.settings;
         let tokens = Tokens::new(&settings.auth.tokens)
-            .map_err(|error| CliError::invalid(format!("auth.tokens: {error}")))?;
+            .map_err(|error| AppError::invalid(format!("auth.tokens: {error}")))?;
         let profiles = profiles(settings)?;
         // A caller who is let in only now meets the rules of now.
         self.hub.apply(rule_settings(settings), profiles).map_err(|error| invalid_pattern(&error))?;

@@ -1,6 +1,6 @@
 //! What the credentials of servers are sealed with.
 
-use crate::cli::CliError;
+use crate::app_error::AppError;
 use crate::settings::{Environment, Settings};
 use octo_model::Secret;
 use octo_store::SealKeys;
@@ -14,10 +14,10 @@ const MIN_SECRET_LEN: usize = 16;
 ///
 /// Secrets are changed without logging in again by giving both: the present one in `OCTOPROX_SECRET`, the one of before in
 /// `TOOL_GATEWAY_SECRET`.
-pub fn sealing_keys(settings: &Settings, world: &Environment) -> Result<SealKeys, CliError> {
+pub fn sealing_keys(settings: &Settings, world: &Environment) -> Result<SealKeys, AppError> {
     let Some(secret) = operator_secret(settings)? else { return Ok(SealKeys::default()) };
     if secret.len() < MIN_SECRET_LEN {
-        return Err(CliError::invalid(format!(
+        return Err(AppError::invalid(format!(
             "logins.secret: the secret has fewer than {MIN_SECRET_LEN} characters. \
              Give a longer one in OCTOPROX_SECRET, such as what `openssl rand -hex 32` prints, or none at all."
         )));
@@ -29,13 +29,13 @@ pub fn sealing_keys(settings: &Settings, world: &Environment) -> Result<SealKeys
 }
 
 /// As it was given, or as the file has it.
-fn operator_secret(settings: &Settings) -> Result<Option<String>, CliError> {
+fn operator_secret(settings: &Settings) -> Result<Option<String>, AppError> {
     if let Some(secret) = &settings.logins.secret {
         return Ok(Some(secret.expose().to_owned()));
     }
     let Some(file) = &settings.logins.secret_file else { return Ok(None) };
     let text = std::fs::read_to_string(file).map_err(|error| {
-        CliError::invalid(format!("logins.secret_file: {} cannot be read: {error}.", file.display()))
+        AppError::invalid(format!("logins.secret_file: {} cannot be read: {error}.", file.display()))
     })?;
     Ok(Some(text.trim_end().to_owned()))
 }
@@ -49,7 +49,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    fn opened(state: &Path, variables: &[(&str, &str)]) -> Result<Credentials, CliError> {
+    fn opened(state: &Path, variables: &[(&str, &str)]) -> Result<Credentials, AppError> {
         let mut world = Environment { current_dir: std::env::temp_dir(), ..Environment::default() };
         world.variables.insert("OCTOPROX_STATE_DIR".to_owned(), state.display().to_string());
         let given = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

@@ -1,28 +1,29 @@
 //! The stores of a hub, as the settings say: the one place that opens them.
 
-use crate::cli::{CliError, state_dir};
+use crate::app_error::AppError;
 use crate::secret_key;
+use crate::settings::state_dir;
 use crate::settings::{Durability, Environment, Settings};
 use octo_ports::Stores;
 use octo_store::{Options, SealKeys};
 
 /// Stores for reading and for what needs no credentials. Without a folder for data they end with the process.
-pub fn stores(settings: &Settings) -> Result<Stores, CliError> {
+pub fn stores(settings: &Settings) -> Result<Stores, AppError> {
     open(settings, options(settings))
 }
 
 /// The same with credentials. Every process of this machine that has the same settings shares them.
-pub fn stores_with_logins(settings: &Settings, world: &Environment) -> Result<Stores, CliError> {
+pub fn stores_with_logins(settings: &Settings, world: &Environment) -> Result<Stores, AppError> {
     with_logins(settings, world, false)
 }
 
 /// The same for a hub: one that cannot record calls does not start.
-pub fn stores_of_hub(settings: &Settings, world: &Environment) -> Result<Stores, CliError> {
+pub fn stores_of_hub(settings: &Settings, world: &Environment) -> Result<Stores, AppError> {
     state_dir(settings.state_dir.as_ref())?;
     with_logins(settings, world, true)
 }
 
-fn with_logins(settings: &Settings, world: &Environment, open_audit: bool) -> Result<Stores, CliError> {
+fn with_logins(settings: &Settings, world: &Environment, open_audit: bool) -> Result<Stores, AppError> {
     let credential_dir = settings.logins.store.clone();
     if credential_dir.is_none() {
         state_dir(settings.state_dir.as_ref())?;
@@ -40,7 +41,7 @@ fn options(settings: &Settings) -> Options {
     Options { durability, api_secret, ..Options::default() }
 }
 
-fn open(settings: &Settings, options: Options) -> Result<Stores, CliError> {
+fn open(settings: &Settings, options: Options) -> Result<Stores, AppError> {
     match (&settings.state_dir, options.credential_dir.clone()) {
         (Some(folder), _) => Ok(octo_store::sqlite(folder, options)?),
         (None, Some(folder)) => {

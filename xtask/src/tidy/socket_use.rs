@@ -56,7 +56,7 @@ pub const SOCKET_EXCEPTIONS: &[SocketException] = &[
         why: "what the listener has accepted, and its options",
     },
     SocketException {
-        path: "crates/octoprox/src/cli/async_stdio.rs",
+        path: "crates/octoprox/src/terminal/async_stdio.rs",
         words: &["UnixStream"],
         why: "the standard input when it is a socket; it is open already",
     },

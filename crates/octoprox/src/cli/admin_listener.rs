@@ -1,8 +1,8 @@
 //! The admin port: the whole API for `serve`, and for a hub without one only the page that logins come back to.
 
-use super::cli_error::CliError;
-use super::command_context::CommandContext;
 use crate::app::App;
+use crate::app_context::AppContext;
+use crate::app_error::AppError;
 use crate::settings::{LoadedSettings, SettingOrigin, Settings, listen_address};
 use axum::Router;
 use octo_model::{Caller, ToolError};
@@ -17,13 +17,13 @@ use tokio_util::sync::CancellationToken;
 
 /// Opens the port and notes its number, from which the address of logins is made. A port that somebody else has is an error
 /// only where the operator has chosen it.
-pub async fn bind_admin(loaded: &mut LoadedSettings) -> Result<Option<TcpListener>, CliError> {
+pub async fn bind_admin(loaded: &mut LoadedSettings) -> Result<Option<TcpListener>, AppError> {
     let admin = &mut loaded.settings.admin;
     if !admin.enabled {
         return Ok(None);
     }
     let host = listen_address(&admin.host)
-        .ok_or_else(|| CliError::invalid("admin.host: this is not an address."))?;
+        .ok_or_else(|| AppError::invalid("admin.host: this is not an address."))?;
     match TcpListener::bind((host, admin.port)).await {
         Ok(listener) => {
             admin.port = listener.local_addr()?.port();
@@ -34,7 +34,7 @@ pub async fn bind_admin(loaded: &mut LoadedSettings) -> Result<Option<TcpListene
             tracing::warn!(%error, port, "there is no admin API; choose another port as admin.port");
             Ok(None)
         }
-        Err(error) => Err(CliError::new(format!(
+        Err(error) => Err(AppError::new(format!(
             "{host} port {} cannot be listened on: {error}. Choose another as admin.port.",
             admin.port
         ))),
@@ -43,11 +43,11 @@ pub async fn bind_admin(loaded: &mut LoadedSettings) -> Result<Option<TcpListene
 
 /// The whole API behind its edge.
 pub fn admin_router(
-    session: &CommandContext,
+    session: &AppContext,
     assembly: &App,
     tokens: Tokens,
     hosts: Vec<String>,
-) -> Result<Router, CliError> {
+) -> Result<Router, AppError> {
     let settings = &session.loaded.settings;
     let logins = assembly.gateway.servers().logins().clone();
     let needed = tokens.clone();
@@ -85,12 +85,7 @@ const CALLBACK_ROUTES: &[Route] = &[Route {
 }];
 
 /// Serves that page until the token is cancelled.
-pub fn serve_callback(
-    listener: TcpListener,
-    session: &CommandContext,
-    assembly: &App,
-    until: CancellationToken,
-) {
+pub fn serve_callback(listener: TcpListener, session: &AppContext, assembly: &App, until: CancellationToken) {
     let parts = AdminConfig {
         hub: Arc::clone(&assembly.hub),
         logins: Arc::new(HubLogins(assembly.gateway.servers().logins().clone())),

@@ -1,6 +1,6 @@
 //! `octoprox call --save FILE`: a picture, sound or file of a reply, as a file.
 
-use super::cli_error::CliError;
+use crate::app_error::AppError;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use octo_model::{Json, JsonObject};
@@ -32,12 +32,12 @@ impl Attachment {
     }
 
     /// Writes it and says so.
-    pub fn save(&self, path: &Path) -> Result<String, CliError> {
+    pub fn save(&self, path: &Path) -> Result<String, AppError> {
         let bytes = STANDARD
             .decode(&self.data)
-            .map_err(|_| CliError::new("What the tool sent is no base64, so nothing was saved."))?;
+            .map_err(|_| AppError::new("What the tool sent is no base64, so nothing was saved."))?;
         std::fs::write(path, &bytes)
-            .map_err(|error| CliError::invalid(format!("{}: {error}.", path.display())))?;
+            .map_err(|error| AppError::invalid(format!("{}: {error}.", path.display())))?;
         Ok(format!("Saved {} ({}, {} bytes).", path.display(), self.kind, bytes.len()))
     }
 }

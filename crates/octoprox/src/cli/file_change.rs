@@ -1,10 +1,10 @@
 //! A file that is about to change: shown as a difference, or written with the old one kept beside it.
 
-use super::cli_error::CliError;
-use super::text_table::sanitize_text;
-use crate::settings::replace_file::replace_file;
+use crate::app_error::AppError;
+use crate::settings::edit::replace_file::replace_file;
 use crate::settings::{Approval, Environment, SettingsFile, SettingsProblems, TrustStore, is_secret_name};
 use crate::telemetry::Redactor;
+use crate::terminal::text_table::sanitize_text;
 use serde_json::{Value, json};
 use similar::TextDiff;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl FileChange {
         let diff = diff.unified_diff().context_radius(2).header(old, &name).to_string();
         let mut secrets = Vec::new();
         for text in [before, &self.after] {
-            if let Ok(tree) = crate::settings::settings_format::parse_as(&self.path, text) {
+            if let Ok(tree) = crate::settings::load::settings_format::parse_as(&self.path, text) {
                 collect_secrets(&tree, false, &mut secrets);
             }
         }
@@ -53,7 +53,7 @@ impl FileChange {
     }
 
     /// Writes it. Gives where the old one is.
-    pub fn write(&self) -> Result<Option<PathBuf>, CliError> {
+    pub fn write(&self) -> Result<Option<PathBuf>, AppError> {
         let approvals = ApprovalRenewal::for_change(self);
         let backup = replace_file(&self.path, self.before.as_deref(), &self.after)
             .map_err(|error| write_error(&self.path, &error))?;
@@ -80,7 +80,7 @@ impl ApprovalRenewal {
         Self(TrustStore::open(&Environment::current()).ok().filter(approved))
     }
 
-    fn renew(self, change: &FileChange) -> Result<(), CliError> {
+    fn renew(self, change: &FileChange) -> Result<(), AppError> {
         let Some(mut store) = self.0 else { return Ok(()) };
         let file = SettingsFile::open(&change.path).map_err(SettingsProblems::from)?;
         if file.text() != change.after {
@@ -88,15 +88,15 @@ impl ApprovalRenewal {
         }
         let path = change.path.display();
         store.approve(&[file.record()]).map_err(|error| {
-            CliError::new(format!(
+            AppError::new(format!(
                 "{path} was written and could not be approved: {error}. Run `octoprox trust`."
             ))
         })
     }
 }
 
-fn write_error(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::new(format!("{}: the file cannot be written: {error}. Nothing was changed.", path.display()))
+fn write_error(path: &Path, error: &std::io::Error) -> AppError {
+    AppError::new(format!("{}: the file cannot be written: {error}. Nothing was changed.", path.display()))
 }
 
 /// Every text whose name, or whose looks, say that it is secret.

@@ -1,6 +1,6 @@
 //! A result for people.
 
-use super::text_table::sanitize_text;
+use crate::terminal::text_table::sanitize_text;
 use octo_model::{Json, JsonObject};
 use serde_json::Value;
 

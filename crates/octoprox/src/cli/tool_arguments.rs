@@ -1,6 +1,6 @@
 //! `k=v` on the command line, read as the tool's schema wants it.
 
-use super::cli_error::CliError;
+use crate::app_error::AppError;
 use octo_model::Json;
 use serde_json::{Map, Value};
 use std::io::Read;
@@ -9,14 +9,14 @@ use std::io::Read;
 const MAX_ARGUMENT_BYTES: u64 = 64 << 20;
 
 /// The arguments of a call: an object from `--args`, and pairs over it.
-pub fn parse_arguments(whole: Option<&str>, pairs: &[String], schema: &Value) -> Result<Json, CliError> {
+pub fn parse_arguments(whole: Option<&str>, pairs: &[String], schema: &Value) -> Result<Json, AppError> {
     let mut arguments = match whole {
         None => Map::new(),
         Some(text) => parse_object(text)?,
     };
     for pair in pairs {
         let (name, value) = pair.split_once('=').ok_or_else(|| {
-            CliError::invalid(format!(
+            AppError::invalid(format!(
                 "`{pair}` is no argument. Write it as name=value, or give --args '{{…}}'."
             ))
         })?;
@@ -25,24 +25,24 @@ pub fn parse_arguments(whole: Option<&str>, pairs: &[String], schema: &Value) ->
     Ok(Json::from(Value::Object(arguments)))
 }
 
-fn parse_object(text: &str) -> Result<Map<String, Value>, CliError> {
+fn parse_object(text: &str) -> Result<Map<String, Value>, AppError> {
     let text =
         if text == "-" { read_limited(std::io::stdin().lock(), "standard input")? } else { text.to_owned() };
     match serde_json::from_str(&text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(CliError::invalid("--args holds no JSON object. Write it as '{\"name\": \"value\"}'.")),
-        Err(error) => Err(CliError::invalid(format!("--args is not JSON: {error}."))),
+        Ok(_) => Err(AppError::invalid("--args holds no JSON object. Write it as '{\"name\": \"value\"}'.")),
+        Err(error) => Err(AppError::invalid(format!("--args is not JSON: {error}."))),
     }
 }
 
 /// A value as it is typed: `@file` is what a file holds, `@@` an @. Where the schema takes text it is text; else it is
 /// JSON, and text only where the schema does not say.
-fn parse_value(name: &str, text: &str, schema: &Value) -> Result<Value, CliError> {
+fn parse_value(name: &str, text: &str, schema: &Value) -> Result<Value, AppError> {
     let text = match text.strip_prefix('@') {
         Some(rest) if rest.starts_with('@') => rest.to_owned(),
         Some(path) if !path.is_empty() => {
             let file = std::fs::File::open(path);
-            read_limited(file.map_err(|error| CliError::invalid(format!("{name}: {path}: {error}.")))?, path)?
+            read_limited(file.map_err(|error| AppError::invalid(format!("{name}: {path}: {error}.")))?, path)?
         }
         _ => text.to_owned(),
     };
@@ -53,7 +53,7 @@ fn parse_value(name: &str, text: &str, schema: &Value) -> Result<Value, CliError
     match serde_json::from_str(&text) {
         Ok(value) => Ok(value),
         Err(_) if types.is_empty() => Ok(Value::String(text)),
-        Err(_) => Err(CliError::invalid(format!(
+        Err(_) => Err(AppError::invalid(format!(
             "{name}: `{text}` is no {}. {}",
             types.join(" or "),
             type_example(&types)
@@ -96,12 +96,12 @@ fn declared_types(schema: &Value) -> Vec<String> {
     }
 }
 
-fn read_limited(reader: impl Read, name: &str) -> Result<String, CliError> {
+fn read_limited(reader: impl Read, name: &str) -> Result<String, AppError> {
     let mut text = String::new();
     reader
         .take(MAX_ARGUMENT_BYTES)
         .read_to_string(&mut text)
-        .map_err(|error| CliError::invalid(format!("{name}: {error}.")))?;
+        .map_err(|error| AppError::invalid(format!("{name}: {error}.")))?;
     Ok(text)
 }
 

@@ -1,8 +1,8 @@
 //! `octoprox call NAME --help`: what one tool does and takes, as its schema says it.
 
-use super::terminal_width::wrap_words;
-use super::text_table::{definition_list, sanitize_text};
 use super::tool_arguments::param_types;
+use crate::terminal::terminal_width::wrap_words;
+use crate::terminal::text_table::{definition_list, sanitize_text};
 use octo_model::JsonObject;
 use octo_toolkit::Example;
 use serde_json::Value;

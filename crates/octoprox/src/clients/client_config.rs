@@ -2,7 +2,8 @@
 
 use super::client_servers::{ClientServers, read_servers};
 use super::variable_references::References;
-use crate::settings::{Environment, settings_format};
+use crate::settings::Environment;
+use crate::settings::load::settings_format;
 use serde_json::{Map, Value};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::client_config::{Client, ClientConfig, ClientFile};
 use super::client_servers::is_octoprox;
-use crate::settings::settings_edit::ServerEdit;
+use crate::settings::edit::settings_edit::ServerEdit;
 use serde_json::{Map, Value};
 
 /// The name that clients know octoprox by.

@@ -2,7 +2,6 @@
 
 use crate::settings::{AuthKind, Server, ServerAuth};
 use octo_grants::Net;
-use octo_model::Secret;
 use octo_oauth::{Auth, Flow, KeyPlacement, LoginSharing, LoginSpec, OAuth};
 
 /// The login at a server, if there can be one. An address of which nothing is said may still turn out to want one: then an

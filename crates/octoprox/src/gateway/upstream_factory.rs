@@ -1,6 +1,7 @@
 //! From the settings of a server to how it is connected.
 
-use crate::cli::{CliError, CommandContext};
+use crate::app_context::AppContext;
+use crate::app_error::AppError;
 use crate::settings::{self, Era, Server, Settings};
 use crate::this_program::this_program;
 use crate::toolboxes::{LAUNCHER_COMMAND, sandboxed_exec, server_search_path};
@@ -29,7 +30,7 @@ pub struct UpstreamFactory {
 }
 
 impl UpstreamFactory {
-    pub fn new(session: &CommandContext, stores: &Stores) -> Result<Self, CliError> {
+    pub fn new(session: &AppContext, stores: &Stores) -> Result<Self, AppError> {
         let mut settings = session.loaded.settings.clone();
         settings.servers.clear();
         let state = settings.state_dir.clone();

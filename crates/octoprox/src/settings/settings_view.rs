@@ -1,7 +1,7 @@
 //! The settings that are in force, as a file with a note beside what is not the default.
 
-use super::load_settings::LoadedSettings;
-use super::settings_problem::SettingOrigin;
+use crate::settings::check::settings_problem::SettingOrigin;
+use crate::settings::load::load_settings::LoadedSettings;
 use crate::telemetry::Redactor;
 use serde_json::{Value, json};
 

@@ -1,7 +1,8 @@
 //! The folder that tools work in when no setting names one: the folder octoprox was started in, unless that is no project.
 
-use super::settings_problem::SettingOrigin;
-use super::{Environment, settings_locations};
+use super::Environment;
+use crate::settings::check::settings_problem::SettingOrigin;
+use crate::settings::load::settings_locations;
 use std::path::{Path, PathBuf};
 
 /// Why tools work where they work.

@@ -1,7 +1,7 @@
 //! The last door before a log line leaves: what is secret stays behind.
 
 use super::redactor::Redactor;
-use crate::cli::text_table::sanitize_line;
+use crate::terminal::text_table::sanitize_line;
 use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};

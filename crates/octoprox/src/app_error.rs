@@ -1,0 +1,96 @@
+//! Why a command failed, and the exit code that says so.
+
+use crate::settings::SettingsProblems;
+use octo_model::{Kind, ToolError};
+use octo_ports::StoreError;
+use octo_store::SqliteError;
+use std::io;
+
+/// What is told, and the exit code.
+#[derive(Debug)]
+pub struct AppError {
+    code: u8,
+    text: String,
+}
+
+impl AppError {
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { code: 1, text: text.into() }
+    }
+
+    /// Something in what was asked for is wrong.
+    pub fn invalid(text: impl Into<String>) -> Self {
+        Self { code: exit_code(Kind::Invalid), text: text.into() }
+    }
+
+    /// Everything has been said already.
+    pub fn silent(code: u8) -> Self {
+        Self { code, text: String::new() }
+    }
+
+    pub fn code(&self) -> u8 {
+        self.code
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+/// The exit code of each kind.
+pub const fn exit_code(kind: Kind) -> u8 {
+    match kind {
+        Kind::Invalid => 2,
+        Kind::NotFound => 3,
+        Kind::Denied => 4,
+        Kind::Timeout => 5,
+        Kind::Unavailable | Kind::RateLimited => 6,
+        Kind::Cancelled => 130,
+        Kind::Conflict | Kind::TooLarge | Kind::Unauthorized | Kind::Internal => 1,
+    }
+}
+
+impl From<ToolError> for AppError {
+    fn from(error: ToolError) -> Self {
+        Self { code: exit_code(error.kind), text: error.text() }
+    }
+}
+
+impl From<SettingsProblems> for AppError {
+    fn from(problems: SettingsProblems) -> Self {
+        Self::invalid(problems.to_string())
+    }
+}
+
+impl From<StoreError> for AppError {
+    fn from(error: StoreError) -> Self {
+        ToolError::from(error).into()
+    }
+}
+
+impl From<SqliteError> for AppError {
+    fn from(error: SqliteError) -> Self {
+        let code = if matches!(error, SqliteError::Missing { .. }) { exit_code(Kind::NotFound) } else { 1 };
+        Self { code, text: format!("{error}. {}", error.hint()) }
+    }
+}
+
+/// A reader that went away (`octoprox tools | head`) has what it wanted.
+impl From<io::Error> for AppError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::silent(0);
+        }
+        Self::new(format!("{error}."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_has_its_code() {
+        assert_eq!(Kind::ALL.map(exit_code), [2, 3, 4, 1, 1, 5, 130, 6, 1, 1, 6]);
+    }
+}

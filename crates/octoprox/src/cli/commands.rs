@@ -1,0 +1,20 @@
+//! Subcommands, one file each.
+
+pub(crate) mod audit_command;
+pub(crate) mod bridge_command;
+pub(crate) mod call_command;
+pub(crate) mod completions_command;
+pub(crate) mod config_command;
+pub(crate) mod doctor_command;
+pub(crate) mod flow_command;
+pub(crate) mod import_command;
+pub(crate) mod init_command;
+pub(crate) mod login_command;
+pub(crate) mod logout_command;
+pub(crate) mod prompts_command;
+pub(crate) mod serve_command;
+pub(crate) mod servers_command;
+pub(crate) mod stdio_command;
+pub(crate) mod token_command;
+pub(crate) mod tools_command;
+pub(crate) mod trust_command;

@@ -1,0 +1,277 @@
+//! `octoprox audit`: who called what, and whether the record is whole.
+
+mod audit_filter;
+
+use crate::app_context::{block_on_current_thread, load_settings};
+use crate::app_error::AppError;
+use crate::settings::{Flags, state_dir};
+use crate::stores::stores;
+use crate::terminal::console;
+use crate::terminal::text_table::sanitize_line;
+use audit_filter::{FilterArgs, RecordFilter};
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use octo_ports::{Anchor, AuditReader, AuditRecord, RecordKind, Retention, StoreError, StoreResult};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(300);
+
+/// Read, verify, export and prune the audit log.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  octoprox audit tail\n  octoprox audit verify")]
+pub struct Audit {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Tail(Tail),
+    Export(Export),
+    Verify(Verify),
+    Prune(Prune),
+}
+
+/// Print the newest records. Each call has two: one before it runs and one when it ends.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox audit tail -n 50
+  octoprox audit tail --tool 'fs_*' --outcome denied --since 1h
+  octoprox audit tail --follow --json")]
+struct Tail {
+    /// Number of records to print
+    #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
+    lines: usize,
+    /// Keep printing new records
+    #[arg(short, long)]
+    follow: bool,
+    /// Print each record as a line of JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+/// Print every record as a line of JSON, oldest first.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  octoprox audit export > audit.jsonl\n  octoprox audit export --since 2027-01-01"
+)]
+struct Export {
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+/// Remove old records. The removal is recorded, and the chain still verifies. Export the records first if you need them.
+/// `audit.max_records` and `audit.max_days` prune while a hub runs.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  octoprox audit prune --older-than 90d\n  octoprox audit prune --keep-records 1000000"
+)]
+struct Prune {
+    /// Keep this many of the newest records
+    #[arg(long, value_name = "COUNT", required_unless_present = "older_than")]
+    keep_records: Option<u64>,
+    /// Remove records older than this, such as `90d`
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    older_than: Option<Duration>,
+    /// Print the result as JSON: {pruned}
+    #[arg(long)]
+    json: bool,
+}
+
+/// Verify the hash chain. Report the first record that was changed, moved or removed, and exit with code 1.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  octoprox audit verify\n  octoprox audit verify --anchor 42:9f86d0…")]
+struct Verify {
+    /// Head of the chain from an earlier run: detect records that were removed from the end since then
+    #[arg(long, value_name = "SEQ:HASH")]
+    anchor: Option<Anchor>,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Audit {
+    pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
+        let loaded = load_settings(flags)?;
+        state_dir(loaded.settings.state_dir.as_ref())?;
+        let audit = stores(&loaded.settings)?.audit_reader;
+        block_on_current_thread(async {
+            match &self.command {
+                Command::Tail(tail) => tail.run(&*audit).await,
+                Command::Export(export) => export.run(&*audit).await,
+                Command::Verify(verify) => verify.run(&*audit).await,
+                Command::Prune(prune) => prune.run(&*audit).await,
+            }
+        })
+    }
+}
+
+impl Tail {
+    async fn run(&self, audit: &dyn AuditReader) -> Result<(), AppError> {
+        if !self.follow && is_missing(&audit.head().await) {
+            console::print_err("Nothing has been called yet.");
+            return Ok(());
+        }
+        let mut sieve = RecordFilter::new(&self.filter)?;
+        let (mut records, mut last) = self.newest(audit, &mut sieve).await?;
+        loop {
+            for record in &records {
+                console::print(&self.line(record)?)?;
+            }
+            if !self.follow {
+                return Ok(());
+            }
+            let fresh = audit.after(last).await?;
+            match fresh.last() {
+                Some(newest) => last = newest.seq,
+                None => tokio::time::sleep(FOLLOW_INTERVAL).await,
+            }
+            records = fresh.into_iter().flat_map(|record| sieve.filter(record)).collect();
+        }
+    }
+
+    /// The newest records that pass, and the number of the newest of all.
+    async fn newest(
+        &self,
+        audit: &dyn AuditReader,
+        sieve: &mut RecordFilter,
+    ) -> Result<(Vec<AuditRecord>, u64), AppError> {
+        if self.filter.matches_all() {
+            let records = audit.tail(self.lines).await?;
+            let last = records.last().map_or(0, |record| record.seq);
+            return Ok((records, last));
+        }
+        let (mut newest, mut last) = (VecDeque::new(), 0);
+        for_each_record(audit, |record| {
+            last = record.seq;
+            newest.extend(sieve.filter(record));
+            while newest.len() > self.lines {
+                newest.pop_front();
+            }
+            Ok(())
+        })
+        .await?;
+        Ok((newest.into(), last))
+    }
+
+    fn line(&self, record: &AuditRecord) -> Result<String, AppError> {
+        if self.json {
+            return record_json(record);
+        }
+        let text = |part: &Option<String>| sanitize_line(part.as_deref().unwrap_or_default());
+        let call = record.call.get(record.call.len().saturating_sub(8)..).unwrap_or_default();
+        let line = match record.kind {
+            RecordKind::Open => {
+                format!(
+                    "open  {call} {} {} {} {}",
+                    text(&record.subject),
+                    text(&record.face),
+                    text(&record.name),
+                    text(&record.shown)
+                )
+            }
+            RecordKind::Close => {
+                let millis = record.millis.unwrap_or_default();
+                format!("close {call} {} {millis:.1} ms {}", text(&record.outcome), text(&record.target))
+            }
+            RecordKind::Prune => format!("prune {call} up to {}", text(&record.target)),
+        };
+        Ok(sanitize_line(&format!("{} {:>6} {}", record.at.strftime("%F %T"), record.seq, line.trim_end())))
+    }
+}
+
+impl Export {
+    async fn run(&self, audit: &dyn AuditReader) -> Result<(), AppError> {
+        let mut sieve = RecordFilter::new(&self.filter)?;
+        if is_missing(&audit.head().await) {
+            return Ok(());
+        }
+        for_each_record(audit, |record| {
+            sieve.filter(record).iter().try_for_each(|record| Ok(console::print(&record_json(record)?)?))
+        })
+        .await
+    }
+}
+
+impl Prune {
+    async fn run(&self, audit: &dyn AuditReader) -> Result<(), AppError> {
+        let retention = Retention { max_records: self.keep_records, max_age: self.older_than };
+        let pruned = audit.prune(retention, Timestamp::now()).await?;
+        let said = if self.json {
+            serde_json::json!({"pruned": pruned}).to_string()
+        } else {
+            format!("{pruned} records were taken out.")
+        };
+        Ok(console::print(&said)?)
+    }
+}
+
+/// Nothing has been recorded yet.
+fn is_missing<T>(answer: &StoreResult<T>) -> bool {
+    matches!(answer, Err(StoreError::NotFound(_)))
+}
+
+/// Every record, oldest first.
+async fn for_each_record(
+    audit: &dyn AuditReader,
+    mut work: impl FnMut(AuditRecord) -> Result<(), AppError>,
+) -> Result<(), AppError> {
+    let mut last = 0;
+    loop {
+        let records = audit.after(last).await?;
+        let Some(newest) = records.last() else { return Ok(()) };
+        last = newest.seq;
+        records.into_iter().try_for_each(&mut work)?;
+    }
+}
+
+fn record_json(record: &AuditRecord) -> Result<String, AppError> {
+    serde_json::to_string(record).map_err(|error| AppError::new(error.to_string()))
+}
+
+/// A length of time such as `90d`.
+fn parse_age(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a length of time such as 90d or 12h".to_owned();
+    let span: jiff::Span = text.parse().map_err(|_| wrong())?;
+    let length = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
+    length.try_into().map_err(|_| wrong())
+}
+
+impl Verify {
+    async fn run(&self, audit: &dyn AuditReader) -> Result<(), AppError> {
+        let verified = audit.verify(self.anchor).await?;
+        if self.json {
+            let text = serde_json::to_string(&verified).map_err(|error| AppError::new(error.to_string()))?;
+            return Ok(console::print(&text)?);
+        }
+        console::print_err(
+            "Every record follows from the one before. Note the head elsewhere and give it as --anchor next time.",
+        );
+        let pruned = verified.pruned.map(|pruned| format!(", pruned up to {pruned}")).unwrap_or_default();
+        Ok(console::print(&format!("ok: {} records, head {}{pruned}", verified.records, verified.head))?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_cannot_forge_a_record() {
+        let forged = "x\n2026-11-15 18:00:00     99 open  deadbeef admin http fs_delete";
+        let tail = Tail { lines: 1, follow: false, json: false, filter: FilterArgs::default() };
+        for (subject, name) in [("bob", forged), (forged, "x")] {
+            let record = AuditRecord {
+                call: "0123456789abcdef".to_owned(),
+                subject: Some(subject.to_owned()),
+                name: Some(name.to_owned()),
+                ..AuditRecord::default()
+            };
+            let line = tail.line(&record).unwrap();
+            assert_eq!(line.lines().count(), 1, "{line}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! Logins at servers that are no longer good.
+
+use crate::app_context::block_on_current_thread;
+use crate::cli::commands::doctor_command::{Finding, Verdict};
+use crate::gateway::login_spec;
+use crate::settings::{Environment, LoadedSettings};
+use crate::stores::stores_with_logins;
+use crate::toolboxes::net_spec;
+use octo_grants::Net;
+use octo_model::{Caller, Kind};
+use octo_oauth::{ClientIdentity, LoginState, Logins, LostLogin};
+
+/// A finding for each login that was lost. Where nobody has logged in yet there is nothing to look at.
+pub fn login_checks(loaded: &LoadedSettings, world: &Environment) -> Vec<Finding> {
+    let Some(logins) = stored_logins(loaded, world) else { return Vec::new() };
+    let looked = block_on_current_thread(async {
+        let mut findings = Vec::new();
+        for name in loaded.settings.servers.keys() {
+            match logins.status(&Caller::local(), name).await {
+                Ok(status) if status.state == LoginState::Connected => {
+                    findings.push(Finding::ok("login", format!("{name} is logged in")));
+                }
+                Err(error) if error.kind != Kind::NotFound => {
+                    findings.push(Finding::problem(
+                        Verdict::Fail,
+                        "login",
+                        error.text(),
+                        "Check the secret and the state directory.",
+                    ));
+                    return Ok(findings);
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        findings.extend(logins.lost_logins().await?.iter().map(lost_login_finding));
+        Ok(findings)
+    });
+    looked.unwrap_or_default()
+}
+
+/// Logins at servers of the settings that were lost, as far as they can be read.
+pub fn lost_logins(loaded: &LoadedSettings, world: &Environment) -> Vec<LostLogin> {
+    let Some(logins) = stored_logins(loaded, world) else { return Vec::new() };
+    block_on_current_thread(async { Ok(logins.lost_logins().await?) }).unwrap_or_default()
+}
+
+/// The logins that are kept for the servers of the settings. None where nobody has logged in yet: nothing is made.
+fn stored_logins(loaded: &LoadedSettings, world: &Environment) -> Option<Logins> {
+    let settings = &loaded.settings;
+    let folder = settings.logins.store.as_ref().or(settings.state_dir.as_ref())?;
+    if !folder.join("credentials.db").is_file() {
+        return None;
+    }
+    let stores = stores_with_logins(settings, world).ok()?;
+    let (net, logins) =
+        (Net::new(net_spec(settings)).ok()?, Logins::new(&stores, ClientIdentity::new("")).ok()?);
+    for (name, server) in &settings.servers {
+        if let Some(spec) = login_spec::login_spec(name, server, &net) {
+            logins.register(spec);
+        }
+    }
+    Some(logins)
+}
+
+fn lost_login_finding(login: &LostLogin) -> Finding {
+    let whose = login.caller().map(|caller| format!("of {caller} ")).unwrap_or_default();
+    let says = format!("the login {whose}at {} was lost: {}", login.server, login.why);
+    Finding::problem(Verdict::Warn, "login", says, login.remedy())
+}

@@ -1,0 +1,334 @@
+//! What is looked at, one thing after the other.
+
+use crate::cli::commands::doctor_command::{Finding, Verdict};
+use crate::cli::commands::servers_command::standings;
+use crate::cli::local_programs::{first_line, first_line_with};
+use crate::clients::{Registration, client_configs, register};
+use crate::settings::{
+    Environment, LoadedSettings, Sandbox, Settings, WORKSPACE_REMEDY, WorkspaceChoice, listen_address,
+};
+use crate::toolboxes;
+use Verdict::{Fail, Warn};
+use octo_grants::SearchPath;
+use octo_store::SqliteError;
+use octo_upstream::ServerStatus;
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// Longest that the database is looked through for damage.
+const DATABASE_TIMEOUT: Duration = Duration::from_secs(10);
+const BROWSERS: [&str; 5] =
+    ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
+
+/// Everything that does not depend on servers.
+pub fn machine_checks(settings: &Settings, choice: &WorkspaceChoice, world: &Environment) -> Vec<Finding> {
+    let found = [
+        workspace(settings, choice),
+        git(settings, world),
+        chromium(settings, world),
+        bubblewrap(settings, world),
+        state_folder(settings),
+        port("port", "listen", &settings.listen.host, settings.listen.port),
+    ];
+    let admin = settings
+        .admin
+        .enabled
+        .then(|| port("admin port", "admin", &settings.admin.host, settings.admin.port));
+    found.into_iter().chain(database(settings)).chain(admin).chain(user()).chain(clients(world)).collect()
+}
+
+fn workspace(settings: &Settings, choice: &WorkspaceChoice) -> Finding {
+    let reason = choice.reason();
+    let Some(folder) = settings.workspace.as_deref() else {
+        return Finding::problem(Warn, "workspace", format!("there is none; {reason}"), WORKSPACE_REMEDY);
+    };
+    let shown = folder.display();
+    match (folder.is_dir(), is_writable(folder), settings.files.read_only) {
+        (false, ..) => Finding::problem(
+            Fail,
+            "workspace",
+            format!("there is no folder {shown}"),
+            "Make it, or name another.",
+        ),
+        (true, true, false) => Finding::ok("workspace", format!("{shown} can be read and written; {reason}")),
+        (true, _, true) => {
+            Finding::ok("workspace", format!("{shown} can be read; files.read_only is set; {reason}"))
+        }
+        (true, false, false) => Finding::problem(
+            Warn,
+            "workspace",
+            format!("{shown} cannot be written; {reason}"),
+            "Change its permissions, or set `files: {read_only: true}`.",
+        ),
+    }
+}
+
+fn git(settings: &Settings, world: &Environment) -> Finding {
+    let found = search_path(settings, world).find("git");
+    let version = found.as_deref().and_then(|program| first_line(program, &["--version"]));
+    match (version, settings.toolboxes.git) {
+        (Some(version), _) => Finding::ok("git", version),
+        (None, true) => {
+            let next = "Install git, or set `toolboxes: {git: false}`.";
+            Finding::problem(Warn, "git", "git is not in PATH; the tools git_* need it", next)
+        }
+        (None, false) => Finding::ok("git", "not found, and its toolbox is off"),
+    }
+}
+
+fn chromium(settings: &Settings, world: &Environment) -> Finding {
+    let path = search_path(settings, world);
+    let found = BROWSERS.iter().find_map(|name| path.find(name));
+    match (found, settings.toolboxes.browser) {
+        (Some(program), _) => Finding::ok("chromium", program.display().to_string()),
+        (None, true) => {
+            let next = "Install chromium, or set `toolboxes: {browser: false}`.";
+            Finding::problem(Fail, "chromium", "no Chromium is in PATH; the tools browser_* need it", next)
+        }
+        (None, false) => {
+            Finding::ok("chromium", "not found; only the browser toolbox, which is off, needs it")
+        }
+    }
+}
+
+/// Where the hub looks programs up, which is nowhere that tools can write.
+fn search_path(settings: &Settings, world: &Environment) -> SearchPath {
+    toolboxes::search_path(settings, world.variable("PATH").unwrap_or_default().into())
+}
+
+/// Whether programs can be kept in bounds.
+fn bubblewrap(settings: &Settings, world: &Environment) -> Finding {
+    const NAME: &str = "bubblewrap";
+    if settings.shell.sandbox == Sandbox::None {
+        let says = "shell.sandbox is `none`: commands can do whatever you can";
+        return Finding::problem(Warn, NAME, says, "Set `shell: {sandbox: auto}` unless you mean it.");
+    }
+    let found = search_path(settings, world).find("bwrap");
+    let needed = settings.shell.sandbox == Sandbox::Bubblewrap;
+    let state = if needed { Fail } else { Warn };
+    let landlock = format!("Landlock is used where it can be{}", unscoped_signals());
+    match found {
+        Some(program) if bwrap_works(&program, "--ro-bind-fd", "0") => {
+            Finding::ok(NAME, format!("{} works", program.display()))
+        }
+        Some(program) if bwrap_works(&program, "--ro-bind", "/") => Finding::problem(
+            state,
+            NAME,
+            format!("{} is too old: it has no --ro-bind-fd; {landlock}", program.display()),
+            "Install bubblewrap 0.10 or later, or a distribution's version with the option.",
+        ),
+        Some(program) => Finding::problem(
+            state,
+            NAME,
+            format!("{} is there and cannot make a sandbox; {landlock}", program.display()),
+            "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1). In a container, see docs/guide/deployment.md.",
+        ),
+        None => Finding::problem(
+            state,
+            NAME,
+            format!("it is not installed where no tool can write; {landlock}"),
+            "Install bubblewrap for the stronger sandbox.",
+        ),
+    }
+}
+
+/// Tries it with the whole system, which it is given as an argument or as its standard input. A container may allow namespaces
+/// and forbid a `/proc` of their own, which every sandbox has.
+fn bwrap_works(program: &Path, option: &str, source: &str) -> bool {
+    let args = [
+        option,
+        source,
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--unshare-all",
+        "--die-with-parent",
+        "/bin/echo",
+        "ok",
+    ];
+    let root = std::fs::File::open("/").map(Stdio::from);
+    root.is_ok_and(|root| first_line_with(program, &args, root).is_some_and(|said| said == "ok"))
+}
+
+/// What Landlock cannot do on this kernel, in words.
+fn unscoped_signals() -> &'static str {
+    match octo_grants::exec::landlock_scopes_signals() {
+        true => "",
+        false => ", but before Linux 6.12 it lets commands send signals to every process of your user",
+    }
+}
+
+/// Who the hub is.
+fn user() -> Option<Finding> {
+    octo_grants::exec::is_root().then(|| {
+        Finding::problem(
+            Warn,
+            "user",
+            "the hub runs as root; programs run as an unprivileged user, or not at all where the file system cannot do that",
+            "Run the hub as a regular user.",
+        )
+    })
+}
+
+/// The hub's own data: audit, kept results, credentials.
+fn state_folder(settings: &Settings) -> Finding {
+    const NAME: &str = "data";
+    let Some(folder) = settings.state_dir.as_deref() else {
+        return Finding::problem(
+            Fail,
+            NAME,
+            "there is no home folder to keep data in",
+            "Set OCTOPROX_STATE_DIR.",
+        );
+    };
+    let shown = folder.display();
+    let mode = folder.metadata().map(|about| about.permissions().mode() & 0o777);
+    match mode {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let above = folder.ancestors().find(|above| above.is_dir());
+            match above.is_some_and(can_create_dir) {
+                true => Finding::ok(NAME, format!("{shown} is made when it is first needed")),
+                false => Finding::problem(
+                    Fail,
+                    NAME,
+                    format!("{shown} cannot be made"),
+                    "Change the permissions of the folder above it, or set `state_dir`.",
+                ),
+            }
+        }
+        Err(error) => Finding::problem(Fail, NAME, format!("{shown}: {error}"), "Change its permissions."),
+        Ok(_) if !is_own(folder) => Finding::problem(
+            Fail,
+            NAME,
+            format!("{shown} belongs to another user"),
+            "Change its owner, or set `state_dir` to a folder of your own.",
+        ),
+        Ok(_) if !is_writable(folder) => Finding::problem(
+            Fail,
+            NAME,
+            format!("{shown} cannot be written"),
+            "Change its owner, or set `state_dir`.",
+        ),
+        Ok(mode) if mode & 0o077 != 0 => Finding::problem(
+            Warn,
+            NAME,
+            format!("{shown} can be opened by others (mode {mode:o})"),
+            format!("chmod 700 {shown}"),
+        ),
+        Ok(_) => match octo_store::check_disk(folder) {
+            Ok(free) => {
+                let free = free >> 20;
+                Finding::ok(NAME, format!("{shown} is yours alone; {free} MiB are free"))
+            }
+            Err(error) => Finding::problem(Fail, NAME, format!("{shown}: {error}"), error.hint()),
+        },
+    }
+}
+
+/// Whether a folder can be made in another. Some file systems say yes and mean no, so it is tried.
+fn can_create_dir(above: &Path) -> bool {
+    let tried = above.join(format!(".octoprox-doctor-{}", std::process::id()));
+    let made = std::fs::create_dir(&tried).is_ok();
+    let _ = std::fs::remove_dir(&tried);
+    made
+}
+
+/// The audit and what is kept beside it.
+fn database(settings: &Settings) -> Option<Finding> {
+    const NAME: &str = "database";
+    match octo_store::check_database(settings.state_dir.as_deref()?, DATABASE_TIMEOUT) {
+        Ok(()) => Some(Finding::ok(NAME, "no damage was found")),
+        Err(SqliteError::Missing { .. }) => None,
+        Err(error) => Some(Finding::problem(Fail, NAME, error.to_string(), error.hint())),
+    }
+}
+
+fn is_own(folder: &Path) -> bool {
+    folder.metadata().is_ok_and(|about| about.uid() == rustix::process::geteuid().as_raw())
+}
+
+fn port(name: &str, section: &str, host: &str, port: u16) -> Finding {
+    let Some(address) = listen_address(host) else {
+        return Finding::problem(
+            Fail,
+            name,
+            format!("`{host}` is not an address"),
+            format!("Mend {section}.host."),
+        );
+    };
+    match TcpListener::bind((address, port)) {
+        Ok(_) => Finding::ok(name, format!("{port} on {address} is free")),
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Finding::problem(
+            Warn,
+            name,
+            format!("{port} on {address} is in use, perhaps by octoprox itself"),
+            format!(
+                "See http://{address}:{port}/health, or choose another with {section}.port. Clients that start octoprox themselves need no port."
+            ),
+        ),
+        Err(error) => {
+            let next = format!("Choose another with {section}.host and {section}.port.");
+            Finding::problem(Warn, name, format!("{port} on {address} cannot be used: {error}"), next)
+        }
+    }
+}
+
+/// Which clients know octoprox.
+fn clients(world: &Environment) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for place in client_configs(world).iter().filter(|place| place.is_in_use()) {
+        let title = place.client.title();
+        let known = place
+            .read(&world.current_dir)
+            .and_then(|reading| register(place, reading.as_ref(), "octoprox", &[]));
+        findings.push(match known {
+            Ok(Registration::AlreadyRegistered(name)) => {
+                Finding::ok("client", format!("{title} starts octoprox as `{name}`"))
+            }
+            Ok(Registration::NewText(_)) => {
+                Finding::problem(Warn, "client", format!("{title} does not know octoprox"), "octoprox init")
+            }
+            Err(why) => {
+                let says = format!("{title}: {}: {why}", place.path.display());
+                Finding::problem(Warn, "client", says, "Mend that file.")
+            }
+        });
+    }
+    findings
+}
+
+/// Every server, as far as one can tell without starting it.
+pub fn server_checks(loaded: &LoadedSettings, world: &Environment) -> Vec<Finding> {
+    let finding = |line: crate::cli::commands::servers_command::ServerLine| {
+        let name = "server".to_owned();
+        match line.status {
+            ServerStatus::Off(_) => Finding::ok(name, format!("{} is switched off", line.name)),
+            ServerStatus::Waiting(why) => {
+                let says = format!("{} lacks a variable and is left out", line.name);
+                Finding::problem(Warn, name, says, sentence(&why))
+            }
+            ServerStatus::Missing(why) => {
+                Finding::problem(Fail, name, format!("{} cannot be started", line.name), sentence(&why))
+            }
+            // Logins have findings of their own.
+            _ => Finding::ok(name, format!("{}: {}", line.name, line.target)),
+        }
+    };
+    standings(loaded, world).into_iter().map(finding).collect()
+}
+
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+fn is_writable(folder: &Path) -> bool {
+    rustix::fs::access(folder, rustix::fs::Access::WRITE_OK).is_ok()
+}

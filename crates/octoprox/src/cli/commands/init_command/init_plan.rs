@@ -1,0 +1,146 @@
+//! The files that have to change, worked out before the first of them is touched.
+
+use crate::app_error::AppError;
+use crate::cli::commands::import_command::{ImportResult, existing_servers, import_servers, warn_ignored};
+use crate::cli::commands::init_command::InstalledClient;
+use crate::cli::commands::init_command::init_answers::{InitAnswers, OPT_IN_TOOLBOXES};
+use crate::cli::commands::servers_command::ServersFileEdit;
+use crate::cli::file_change::FileChange;
+use crate::cli::local_programs::own_program;
+use crate::clients::{Client, Registration, SecretExtractor, register};
+use crate::settings::{Environment, Flags};
+use std::path::{Path, PathBuf};
+
+/// All changes, each of which changes something, and what they mean.
+pub struct InitPlan {
+    pub changes: Vec<FileChange>,
+    pub imported: ImportResult,
+    pub registered: Vec<Client>,
+}
+
+impl InitPlan {
+    /// What cannot be done for one client is a problem to tell of and no reason to stop.
+    pub fn plan(
+        answers: &InitAnswers,
+        settings: PathBuf,
+        present: Vec<InstalledClient>,
+        world: &Environment,
+        problems: &mut Vec<String>,
+    ) -> Result<Self, AppError> {
+        let flags = Flags { config: Some(settings.clone()), ..Flags::default() };
+        let mut steps =
+            Self { changes: Vec::new(), imported: ImportResult::default(), registered: Vec::new() };
+        if !settings.exists() {
+            steps.add(FileChange { path: settings.clone(), before: None, after: initial_settings(answers) });
+        }
+        let mut target = ServersFileEdit::beside_settings(&flags, world)?;
+        let mut vault = SecretExtractor::default();
+        let known = existing_servers(world, &flags);
+        for client in present.iter().filter(|client| answers.import.contains(&client.config.client)) {
+            let Some(reading) = &client.file else { continue };
+            warn_ignored(&reading.servers.ignored, &client.config);
+            let taken = import_servers(&mut target, reading.servers.entries.clone(), &known, &mut vault)?;
+            steps.imported.added.extend(taken.added);
+            steps.imported.skipped.extend(taken.skipped);
+            steps.imported.variables.extend(taken.variables);
+        }
+        steps.add(target.into_change());
+        let program = own_program(world.variable("PATH"))?.display().to_string();
+        // The file is named, so that a project's own octoprox.yaml decides nothing.
+        let args = ["stdio".to_owned(), "--config".to_owned(), settings.display().to_string()];
+        for InstalledClient { config: place, file: reading } in present {
+            if !answers.register.contains(&place.client) {
+                continue;
+            }
+            match register(&place, reading.as_ref(), &program, &args) {
+                Ok(Registration::AlreadyRegistered(_)) => {}
+                Ok(Registration::NewText(after)) => {
+                    steps.registered.push(place.client);
+                    steps.add(FileChange {
+                        path: place.path,
+                        before: reading.map(|reading| reading.text),
+                        after,
+                    });
+                }
+                Err(why) => {
+                    problems.push(registration_problem(&place.path, place.client, &why, &program, &args))
+                }
+            }
+        }
+        Ok(steps)
+    }
+
+    fn add(&mut self, change: FileChange) {
+        if !change.is_empty() {
+            self.changes.push(change);
+        }
+    }
+}
+
+fn registration_problem(path: &Path, client: Client, why: &str, program: &str, args: &[String]) -> String {
+    let (title, args) = (client.title(), args.join(" "));
+    format!("{title} is left alone: {}: {why}. Add octoprox there yourself: {program} {args}", path.display())
+}
+
+/// The settings of somebody who begins, with what else there is in comments.
+fn initial_settings(answers: &InitAnswers) -> String {
+    let workspace = match &answers.workspace {
+        Some(folder) => format!("workspace: {}\n", serde_json::Value::from(folder.as_str())),
+        None => "# workspace: ~/projects\n".to_owned(),
+    };
+    let about = |toolbox: &str| {
+        OPT_IN_TOOLBOXES.iter().find(|(name, _)| *name == toolbox).map_or("", |(_, about)| about)
+    };
+    let switch =
+        |(toolbox, on): &(&str, bool)| format!("  {:21}# {}\n", format!("{toolbox}: {on}"), about(toolbox));
+    let switches: String = answers.switches.iter().map(switch).collect();
+    format!(
+        "# Settings of octoprox. All of them are optional. `octoprox config schema` describes every one,
+# `octoprox config check` says what is wrong, `octoprox config show` what is in force.
+
+# Folder that tools work in. Without it: the folder that octoprox is started in,
+# unless that is / or your home directory.
+{workspace}
+# Toolboxes that are off until you want them. All others are on.
+toolboxes:
+{switches}
+# MCP servers stand in servers.yaml beside this file; `octoprox servers add` adds one.
+
+# Where `octoprox serve` listens. Clients that start octoprox themselves need no port.
+# listen:
+#   host: 127.0.0.1
+#   port: 7000
+
+# Commits and pushes are only shown until they are allowed.
+# git:
+#   allow_commit: true
+#   allow_push: true
+
+# Private addresses that tools may reach; public ones need no entry.
+# net:
+#   allow: [wiki.local, 10.0.0.0/8]
+"
+    )
+}
+
+/// A text that is refused by its own reader would be a poor beginning.
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::load::settings_format;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        for (workspace, on) in [(None, false), (Some("/srv/a b".to_owned()), true)] {
+            let switches = OPT_IN_TOOLBOXES.iter().map(|(name, _)| (*name, on)).collect();
+            let answers =
+                InitAnswers { workspace: workspace.clone(), switches, import: vec![], register: vec![] };
+            let text = initial_settings(&answers);
+            let tree = settings_format::parse_as(Path::new("octoprox.yaml"), &text).unwrap();
+            let settings: crate::settings::Settings = serde_json::from_value(tree).unwrap();
+            assert_eq!(settings.toolboxes.shell, on);
+            assert_eq!(settings.workspace, workspace.map(PathBuf::from));
+            assert!(text.lines().all(|line| line.chars().count() <= 100));
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! One login, wherever its server is written down: in the settings, or on the command line of a bridge.
+
+use crate::app_context::AppContext;
+use crate::app_error::AppError;
+use crate::cli::commands::bridge_command::remote_url;
+use crate::gateway::login_spec;
+
+use crate::settings::Environment;
+use crate::stores::stores_with_logins;
+use octo_model::nearest;
+use octo_model::{Caller, Kind, ToolError};
+use octo_oauth::{
+    Auth, ClientIdentity, CompletedLogin, Flow, LoginPrompt, LoginSharing, LoginSpec, LoginState,
+    LoginStatus, Logins, LogoutOutcome,
+};
+use octo_ports::{Credentials, Owner};
+use std::time::Duration;
+
+pub struct LoginTarget {
+    /// What the credentials are kept under.
+    pub server: String,
+    /// What people call it.
+    pub display_name: String,
+    pub logins: Logins,
+    store: Credentials,
+    owner: Owner,
+    caller: Caller,
+}
+
+impl LoginTarget {
+    /// Knows every server of the settings, since the page that a browser comes back to may be another's.
+    pub fn find(
+        session: &AppContext,
+        server: &str,
+        profile: Option<&str>,
+        device: bool,
+        redirect: String,
+    ) -> Result<Self, AppError> {
+        let settings = &session.loaded.settings;
+        let stores = stores_with_logins(settings, &Environment::current())?;
+        let logins = Logins::new(&stores, ClientIdentity::new(redirect))?;
+        for (name, entry) in &settings.servers {
+            if let Some(spec) = login_spec::login_spec(name, entry, &session.net) {
+                logins.register(spec);
+            }
+        }
+        let mut spec = if server.contains("://") {
+            let url = remote_url(server, profile)?;
+            LoginSpec { net: session.net.clone(), ..LoginSpec::oauth(&url, &url) }
+        } else {
+            if profile.is_some() {
+                return Err(AppError::invalid("--profile goes with the address of a hub. Leave it out."));
+            }
+            let entry = settings.servers.get(server).ok_or_else(|| unknown_server(session, server))?;
+            login_spec::login_spec(server, entry, &session.net).ok_or_else(|| no_login_needed(server))?
+        };
+        if device && let Auth::OAuth(oauth) = &mut spec.auth {
+            oauth.flow = Flow::Device;
+        }
+        let caller = Caller::local();
+        let owner = match spec.sharing {
+            LoginSharing::Shared => Owner::Shared,
+            LoginSharing::PerCaller => Owner::from(&caller),
+        };
+        let key = spec.server.clone();
+        logins.register(spec);
+        Ok(Self { display_name: key.clone(), server: key, logins, store: stores.credentials, owner, caller })
+    }
+
+    pub async fn begin(&self) -> Result<LoginPrompt, ToolError> {
+        self.logins.begin(&self.caller, &self.server).await
+    }
+
+    pub async fn complete(&self, answer: &str) -> Result<CompletedLogin, ToolError> {
+        self.logins.complete(&self.caller, &self.server, answer).await
+    }
+
+    /// A browser came back with this behind the `?` of its address.
+    pub async fn finish_callback(logins: &Logins, query: &str) -> Result<CompletedLogin, ToolError> {
+        logins.callback(query, Some(&Caller::local())).await
+    }
+
+    pub async fn status(&self) -> Result<LoginStatus, ToolError> {
+        self.logins.status(&self.caller, &self.server).await
+    }
+
+    pub async fn logout(&self) -> Result<LogoutOutcome, ToolError> {
+        self.logins.logout(&self.caller, &self.server).await
+    }
+
+    /// Ends the waiting, and nothing else: a login of before stays.
+    pub async fn cancel(&self) -> Result<(), ToolError> {
+        let now = jiff::Timestamp::now().as_second();
+        if let Some(waiting) = self.store.find_pending(&self.owner, &self.server, now).await? {
+            self.store.take_pending(&waiting.id, now).await?;
+        }
+        Ok(())
+    }
+
+    /// What became of a login that no longer waits, and that somebody else may have ended: only a token that lasts longer
+    /// than the one of before is a new one.
+    pub fn outcome(
+        &self,
+        before: &LoginStatus,
+        now: LoginStatus,
+        passed: Duration,
+    ) -> Result<CompletedLogin, ToolError> {
+        let passed = i64::try_from(passed.as_secs()).unwrap_or(i64::MAX);
+        let is_same = before.state == LoginState::Connected
+            && matches!((before.expires_in, now.expires_in), (Some(old), Some(new)) if new <= old.saturating_sub(passed).saturating_add(1));
+        if now.state == LoginState::Connected && !is_same {
+            return Ok(CompletedLogin { server: self.server.clone(), scopes: now.scopes });
+        }
+        let why = now.why.unwrap_or_else(|| {
+            "The login came to nothing: it was declined, or begun again elsewhere.".to_owned()
+        });
+        Err(ToolError::new(Kind::Unauthorized, why)
+            .hint(format!("Run `octoprox login {}` again.", self.display_name)))
+    }
+}
+
+fn unknown_server(session: &AppContext, server: &str) -> AppError {
+    let names = session.loaded.settings.servers.keys().map(String::as_str);
+    let hint = match nearest(server, names) {
+        Some(close) => format!("Did you mean `{close}`?"),
+        None => "`octoprox servers list` shows what there is; `octoprox servers add` adds one.".to_owned(),
+    };
+    ToolError::not_found(format!("There is no server `{server}` in the settings.")).hint(hint).into()
+}
+
+fn no_login_needed(server: &str) -> AppError {
+    AppError::invalid(format!(
+        "Nobody has to log in at `{server}`. If it wants a login nevertheless, give its entry an `auth`, such as \
+         `auth: {{type: oauth2-pkce}}`; a key that stands in the settings is used as it is."
+    ))
+}

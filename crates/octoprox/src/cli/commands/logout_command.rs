@@ -1,0 +1,57 @@
+//! `octoprox logout`: the end of a login.
+
+use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
+use crate::app_error::AppError;
+use crate::cli::commands::login_command::{LoginTarget, print_wrapped};
+use crate::settings::Flags;
+use crate::telemetry::LogMode;
+use crate::terminal::console;
+use clap::Args;
+use octo_oauth::LogoutOutcome;
+use serde_json::json;
+
+/// Delete the login of a server and revoke its tokens at the authorization server.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox logout notion
+  octoprox logout https://hub.example.com")]
+pub struct Logout {
+    /// Name of the server in the settings, or the URL of a bridge
+    server: String,
+    /// Profile of the hub at that URL
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Print as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Logout {
+    pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
+        let loaded = load_settings(flags)?;
+        block_on_current_thread(async {
+            let session = AppContext::start(loaded, LogMode::Command, AppMode::ReadOnly)?;
+            let place =
+                LoginTarget::find(&session, &self.server, self.profile.as_deref(), false, String::new())?;
+            let (word, told) = match place.logout().await? {
+                LogoutOutcome::NotLoggedIn => {
+                    ("nothing", format!("There was no login at {}.", place.display_name))
+                }
+                LogoutOutcome::Forgotten => (
+                    "forgotten",
+                    format!(
+                        "The login at {} is forgotten here. Its authorization server could not be told; where that matters, \
+                     end the access in your account there.",
+                        place.display_name
+                    ),
+                ),
+                LogoutOutcome::Revoked => ("revoked", format!("Logged out at {}.", place.display_name)),
+            };
+            if self.json {
+                console::print(&json!({"server": place.display_name, "left": word}).to_string())?;
+            }
+            print_wrapped(&told);
+            Ok(())
+        })
+    }
+}

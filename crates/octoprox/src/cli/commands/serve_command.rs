@@ -1,0 +1,239 @@
+//! `octoprox serve`: MCP and REST over HTTP.
+
+use crate::app::{App, StartServers};
+use crate::app_context::{AppContext, AppMode, block_on_multi_thread, load_settings_silently};
+use crate::app_error::AppError;
+use crate::cli::admin_listener;
+use crate::reloader::{ListenerAccess, Reloader};
+use crate::settings::{Flags, Settings, SettingsProblems, listen_address, unauthenticated_binding};
+use crate::telemetry::{LogMode, PrometheusMetrics};
+use crate::terminal::console;
+use axum::Router;
+use clap::Args;
+use octo_hub::{Hub, ListKind};
+use octo_mcp::{Mcp, McpSettings};
+use octo_web::{EdgeSettings, RestConfig, Tokens};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// Longest that open requests may take after a signal. Containers are killed after ten seconds, and the last records
+/// have to be written before that.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// How often streams are looked through for tokens that have expired.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Serve MCP at /mcp and REST at /tools.
+///
+/// Listens on loopback by default. On any other address, bearer tokens are required, and the hub does not start without
+/// one. Logs go to standard output as JSON. Changed settings are reloaded while it runs; SIGHUP reloads them at once.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox serve
+  octoprox serve --port 8080 --servers ~/.cursor/mcp.json
+  octoprox serve --host 0.0.0.0 --config octoprox.yaml")]
+pub struct Serve {
+    /// Address to listen on [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    host: Option<String>,
+    /// Port to listen on; 0 selects a free one [default: 7000]
+    #[arg(long)]
+    port: Option<u16>,
+}
+
+impl Serve {
+    pub fn run(&self, flags: Flags) -> Result<(), AppError> {
+        let flags = Flags { host: self.host.clone(), port: self.port, ..flags };
+        let mut loaded = load_settings_silently(&flags)?;
+        if let Some(problem) = unauthenticated_binding(&loaded.settings, &loaded.layers) {
+            return Err(SettingsProblems::from(problem).into());
+        }
+        block_on_multi_thread(async {
+            let Signals { interrupts, terms, hangups } = Signals::new()?;
+            let in_force = loaded.settings.clone();
+            let listener = bind(&loaded.settings).await?;
+            loaded.settings.listen.port = listener.local_addr()?.port();
+            let door = admin_listener::bind_admin(&mut loaded).await?;
+            let session = AppContext::start(loaded, LogMode::Server, AppMode::CallTools)?;
+            let numbers = PrometheusMetrics::install().map_err(|error| AppError::new(format!("{error}.")))?;
+            numbers.spawn_upkeep();
+            let assembly = App::build(&session, &StartServers::All)?;
+            let settings = &session.loaded.settings;
+            let address = listener.local_addr()?;
+            let tokens = tokens(settings)?;
+            let (router, mcp) = build_router(settings, &assembly, numbers, address, tokens.clone())?;
+            let mut listeners = vec![(listener, router)];
+            let mut admin = None;
+            if let Some(listener) = door {
+                let at = listener.local_addr()?;
+                admin = Some(at);
+                let hosts = allowed_hosts(settings, at);
+                listeners.push((
+                    listener,
+                    admin_listener::admin_router(&session, &assembly, tokens.clone(), hosts)?,
+                ));
+            }
+            let door = ListenerAccess { tokens: tokens.clone(), mcp: Arc::clone(&mcp) };
+            let reloader = Reloader::new(&session, &assembly, flags, in_force, Some(door));
+            let _followed = reloader.watch(&session, hangups);
+            assembly.gateway.keep_logins_alive();
+            tokio::spawn(expire_tokens(tokens, Arc::clone(&mcp)));
+            announce(&assembly.hub, address, admin);
+            let share = caller_share(octo_web::ListenerLimits::default().max_connections, settings);
+            serve_until_signal(listeners, &mcp, share, (interrupts, terms)).await;
+            mcp.shutdown().await;
+            assembly.shutdown().await;
+            session.shutdown().await;
+            Ok(())
+        })
+    }
+}
+
+async fn bind(settings: &Settings) -> Result<TcpListener, AppError> {
+    let listen = &settings.listen;
+    let host = listen_address(&listen.host)
+        .ok_or_else(|| AppError::invalid("listen.host: this is not an address."))?;
+    TcpListener::bind((host, listen.port)).await.map_err(|error| {
+        AppError::new(format!(
+            "{host} port {} cannot be listened on: {error}. Choose another with --port.",
+            listen.port
+        ))
+    })
+}
+
+/// MCP and REST behind one edge.
+fn build_router(
+    settings: &Settings,
+    assembly: &App,
+    numbers: PrometheusMetrics,
+    address: SocketAddr,
+    tokens: Tokens,
+) -> Result<(Router, Arc<Mcp>), AppError> {
+    let limits = McpSettings {
+        session_idle: Duration::from_secs(settings.http.session_idle_seconds),
+        max_sessions: settings.http.max_sessions,
+        max_sessions_per_caller: caller_share(settings.http.max_sessions, settings),
+        max_body_bytes: settings.http.max_body_bytes,
+        shared_lists: !tokens.are_required(),
+        ..McpSettings::default()
+    };
+    let (hub, state) = (Arc::clone(&assembly.hub), settings.state_dir.clone());
+    let rest = RestConfig {
+        hub: Arc::clone(&assembly.hub),
+        metrics: Arc::new(move || numbers.render(&hub, state.as_ref())),
+        probe: assembly.probe(),
+        tokens: tokens.clone(),
+    };
+    let mcp = Mcp::new(Arc::clone(&assembly.hub), limits)?;
+    let faces = mcp.router().merge(octo_web::rest_router(rest));
+    let edge = EdgeSettings {
+        allowed_hosts: allowed_hosts(settings, address),
+        allowed_origins: settings.http.allowed_origins.clone(),
+        max_body_bytes: settings.http.max_body_bytes,
+        tokens,
+        ..EdgeSettings::default()
+    };
+    Ok((octo_web::edge(faces, edge), mcp))
+}
+
+/// Where several callers share the hub, none may have more than a quarter of what there is.
+fn caller_share(all: usize, settings: &Settings) -> usize {
+    if settings.auth.tokens.len() > 1 { all.div_ceil(4) } else { all }
+}
+
+fn tokens(settings: &Settings) -> Result<Tokens, AppError> {
+    Tokens::new(&settings.auth.tokens).map_err(|error| AppError::invalid(format!("auth.tokens: {error}")))
+}
+
+/// Loopback, the address itself, and the names from the settings.
+fn allowed_hosts(settings: &Settings, address: SocketAddr) -> Vec<String> {
+    let mut hosts = EdgeSettings::default().allowed_hosts;
+    let ip = address.ip();
+    if !ip.is_unspecified() {
+        hosts.push(if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() });
+    } else if settings.http.allowed_hosts.is_empty() {
+        tracing::warn!(
+            "requests are taken under the name localhost only; add the names of this machine to http.allowed_hosts"
+        );
+    }
+    hosts.extend(settings.http.allowed_hosts.iter().cloned());
+    hosts
+}
+
+/// One line for whoever started it. Servers that are still starting add their tools later.
+fn announce(hub: &Hub, address: SocketAddr, admin: Option<SocketAddr>) {
+    let host = local_address(address);
+    let admin = admin.map(|admin| format!(" · admin http://{}", local_address(admin))).unwrap_or_default();
+    let view = hub.view("").ok();
+    let tools = view.as_ref().map_or(0, |view| view.list(ListKind::Tools).len());
+    let more = if view.is_some_and(|view| view.is_starting) { ", more to come" } else { "" };
+    let version = env!("CARGO_PKG_VERSION");
+    console::print_err(&format!(
+        "octoprox {version} · MCP http://{host}/mcp · REST http://{host}/tools{admin} · {tools} tools{more}"
+    ));
+    tracing::info!(%address, version, tools, "listening");
+}
+
+/// An address that can be opened on this machine.
+fn local_address(address: SocketAddr) -> SocketAddr {
+    if address.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], address.port())) } else { address }
+}
+
+/// What the hub is told by signals, from its first moment on: a hangup before it can reload does not end it.
+struct Signals {
+    interrupts: Signal,
+    terms: Signal,
+    hangups: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, AppError> {
+        Ok(Self {
+            interrupts: signal(SignalKind::interrupt())?,
+            terms: signal(SignalKind::terminate())?,
+            hangups: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+/// Ends what came in with a token that has expired since.
+async fn expire_tokens(tokens: Tokens, mcp: Arc<Mcp>) {
+    loop {
+        tokio::time::sleep(EXPIRY_INTERVAL).await;
+        tokens.end_expired();
+        mcp.end_revoked_callers(|caller| tokens.still_accepts(caller));
+    }
+}
+
+/// The first signal lets open requests end; the second does not.
+async fn serve_until_signal(
+    listeners: Vec<(TcpListener, Router)>,
+    mcp: &Mcp,
+    connections_per_caller: usize,
+    (mut interrupts, mut terms): (Signal, Signal),
+) {
+    let shutdown = CancellationToken::new();
+    let limits = octo_web::ListenerLimits {
+        drain_timeout: DRAIN_TIMEOUT,
+        max_connections_per_caller: connections_per_caller,
+        ..octo_web::ListenerLimits::default()
+    };
+    let asked = async {
+        tokio::select! { _ = interrupts.recv() => {}, _ = terms.recv() => {} }
+        tracing::info!("stopping");
+        shutdown.cancel();
+        mcp.close();
+        tokio::select! { _ = interrupts.recv() => {}, _ = terms.recv() => {} }
+    };
+    let serving = listeners
+        .into_iter()
+        .map(|(listener, router)| octo_web::serve_with_limits(listener, router, shutdown.clone(), limits));
+    tokio::select! {
+        _ = futures_util::future::join_all(serving) => {}
+        () = asked => tracing::warn!("stopped without waiting"),
+    }
+}

@@ -1,0 +1,49 @@
+//! `octoprox servers`: the servers behind the hub.
+
+mod add_server;
+mod diff_server;
+mod list_servers;
+mod plan_servers;
+mod remove_server;
+mod servers_file_edit;
+mod test_servers;
+
+use crate::app_error::AppError;
+use crate::settings::Flags;
+use clap::{Args, Subcommand};
+pub use list_servers::{ServerLine, server_lines as standings};
+pub use servers_file_edit::ServersFileEdit;
+
+/// List, add, remove and test the MCP servers behind the hub.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox servers list
+  octoprox servers add notion --url https://mcp.notion.com/mcp
+  octoprox servers test notion")]
+pub struct Servers {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    List(list_servers::List),
+    Add(add_server::Add),
+    Remove(remove_server::Remove),
+    Test(test_servers::TestServers),
+    Plan(plan_servers::Plan),
+    Diff(diff_server::Diff),
+}
+
+impl Servers {
+    pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
+        match &self.command {
+            Command::List(command) => command.run(flags),
+            Command::Add(command) => command.run(flags),
+            Command::Remove(command) => command.run(flags),
+            Command::Test(command) => command.run(flags),
+            Command::Plan(command) => command.run(flags),
+            Command::Diff(command) => command.run(flags),
+        }
+    }
+}

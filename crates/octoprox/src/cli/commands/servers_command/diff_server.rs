@@ -1,0 +1,192 @@
+//! `octoprox servers diff`: what a server has changed, and whether it is taken on.
+
+use crate::app_context::{block_on_current_thread, load_settings};
+use crate::app_error::AppError;
+use crate::settings::Flags;
+use crate::settings::state_dir;
+use crate::stores::stores;
+use crate::terminal::console;
+use crate::terminal::text_table::sanitize_text;
+use clap::Args;
+use octo_hub::trust::{Difference, Severity, differences};
+use octo_model::ToolError;
+use octo_ports::{PendingPin, ServerIdentity};
+use octo_toolkit::hidden_text::strip_hidden;
+use serde_json::{Value, json};
+
+/// So much of a text is shown, unless all of it is asked for.
+const MAX_SHOWN_CHARS: usize = 400;
+
+/// Review definitions of a server that are held back, most severe first, against the pinned ones. Accept them with
+/// --accept; a running hub picks that up within seconds. Exit with code 1 while definitions are held back.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox servers diff notion
+  octoprox servers diff notion --accept
+  octoprox servers diff notion --only search --accept")]
+pub struct Diff {
+    /// Name of the server
+    server: String,
+    /// Only these tools, prompts, resources or `instructions`, by the server's own names
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Accept what is shown
+    #[arg(long)]
+    accept: bool,
+    /// Show harmless differences and complete texts, too
+    #[arg(long)]
+    all: bool,
+    /// Print as JSON: {server, held: [{what, name, severity, since, differences}], accepted}
+    #[arg(long)]
+    json: bool,
+}
+
+impl Diff {
+    pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
+        let loaded = load_settings(flags)?;
+        let servers = &loaded.settings.servers;
+        if !servers.contains_key(&self.server) {
+            let error = ToolError::not_found(format!("There is no server `{}`.", self.server));
+            return Err(error.hint("`octoprox servers list` shows what there is.").into());
+        }
+        let others = servers.keys().filter(|name| **name != self.server).cloned().collect();
+        let whose = ServerIdentity { server: self.server.clone(), identity: String::new(), others };
+        state_dir(loaded.settings.state_dir.as_ref())?;
+        let pins = stores(&loaded.settings)?.pins;
+        block_on_current_thread(async {
+            let mut held = pins.pending(&self.server).await?;
+            held.retain(|one| self.only.is_empty() || self.only.iter().any(|name| *name == item_name(one)));
+            let chosen = held.iter().map(|one| one.new.clone()).collect::<Vec<_>>();
+            let accepted = match (self.accept, chosen.is_empty()) {
+                (true, false) => Some(pins.accept(&self.server, chosen).await?),
+                _ => None,
+            };
+            self.print_result(&whose, &held, accepted)?;
+            if held.is_empty() || accepted.is_some() { Ok(()) } else { Err(AppError::silent(1)) }
+        })
+    }
+
+    fn print_result(
+        &self,
+        whose: &ServerIdentity,
+        held: &[PendingPin],
+        accepted: Option<usize>,
+    ) -> Result<(), AppError> {
+        if self.json {
+            let held: Vec<Value> = held.iter().map(|one| to_json(whose, one)).collect();
+            let told = json!({"server": self.server, "held": held, "accepted": accepted.unwrap_or(0)});
+            return Ok(console::print(&told.to_string())?);
+        }
+        if held.is_empty() {
+            console::print_err(&format!("Nothing of {} is held back.", self.server));
+            return Ok(());
+        }
+        for one in held {
+            console::print(&self.describe(one, &differences(whose, one)))?;
+        }
+        match accepted {
+            Some(count) => {
+                console::print_err(&format!("{count} taken on. A running hub shows them within seconds."))
+            }
+            None => console::print_err(&format!(
+                "Until then the hub shows what it knew before. Take this on with: octoprox servers diff {} --accept",
+                self.server
+            )),
+        }
+        Ok(())
+    }
+
+    fn describe(&self, held: &PendingPin, found: &[Difference]) -> String {
+        let worst = found.first().map_or(Severity::Notable, |one| one.severity);
+        let fate = if held.pinned.is_some() { "the pinned one is shown" } else { "not shown at all" };
+        let (what, name) = (held.new.kind.as_str(), escape_hidden(&held.new.key));
+        let mut said = format!("{:9}  {}; {fate}\n", worst.as_str(), format!("{what} {name}").trim_end());
+        for one in found.iter().filter(|one| self.all || one.severity > Severity::Harmless) {
+            said.push_str(&format!(
+                "  {}: {} {}\n",
+                one.severity.as_str(),
+                escape_hidden(&one.at),
+                escape_hidden(&one.what)
+            ));
+            for (sign, text) in [('-', &one.before), ('+', &one.after)] {
+                for line in text.iter().flat_map(|text| self.truncated_lines(text)) {
+                    said.push_str(&format!("    {sign} {line}\n"));
+                }
+            }
+        }
+        if held.pinned.is_none() && self.all {
+            said.push_str(&format!("  whole: {}\n", escape_hidden(held.new.text.as_str())));
+        }
+        sanitize_text(&said)
+    }
+
+    fn truncated_lines(&self, text: &str) -> Vec<String> {
+        let text = escape_hidden(text);
+        let text = match text.char_indices().nth(MAX_SHOWN_CHARS).filter(|_| !self.all) {
+            Some((at, _)) => format!("{}… (--all shows the rest)", text.get(..at).unwrap_or_default()),
+            None => text,
+        };
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+/// What `--only` compares with.
+fn item_name(held: &PendingPin) -> &str {
+    if held.new.key.is_empty() { held.new.kind.as_str() } else { &held.new.key }
+}
+
+/// Hidden characters by their numbers, so that a person sees what a model would read.
+fn escape_hidden(text: &str) -> String {
+    if strip_hidden(text).removed == 0 {
+        return text.to_owned();
+    }
+    let mut shown = String::new();
+    for c in text.chars() {
+        if strip_hidden(c.encode_utf8(&mut [0; 4])).removed > 0 {
+            shown.push_str(&format!("<U+{:04X}>", u32::from(c)));
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+fn to_json(whose: &ServerIdentity, held: &PendingPin) -> Value {
+    let found = differences(whose, held);
+    json!({
+        "what": held.new.kind.as_str(),
+        "name": held.new.key,
+        "severity": found.first().map_or(Severity::Notable, |one| one.severity),
+        "since": held.since,
+        "shown": if held.pinned.is_some() { "pinned" } else { "nothing" },
+        "differences": found,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octo_model::Json;
+    use octo_ports::{ItemKind, Pin};
+
+    #[test]
+    fn a_difference_in_words() {
+        let pin = |description: &str| Pin {
+            kind: ItemKind::Tool,
+            key: "search".to_owned(),
+            text: Json::from(json!({"name": "search", "description": description})),
+            hash: description.to_owned(),
+        };
+        let held =
+            PendingPin { new: pin("Finds\u{e0041} pages."), pinned: Some(pin("Finds notes.")), since: 0 };
+        let diff = Diff { server: "n".into(), only: Vec::new(), accept: false, all: false, json: false };
+        let whose = ServerIdentity { server: "n".into(), ..ServerIdentity::default() };
+        assert_eq!(
+            diff.describe(&held, &differences(&whose, &held)),
+            "dangerous  tool search; the pinned one is shown\n  \
+             dangerous: description has 1 hidden characters\n    + Finds<U+E0041> pages.\n  \
+             notable: description says something else\n    - Finds notes.\n    + Finds<U+E0041> pages.\n"
+        );
+        assert_eq!(item_name(&held), "search");
+    }
+}

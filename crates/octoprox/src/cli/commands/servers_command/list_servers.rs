@@ -1,0 +1,157 @@
+//! `octoprox servers list`, and how a server is doing as far as one can tell without asking it.
+
+use crate::app_context::load_settings;
+use crate::app_error::AppError;
+use crate::cli::commands::doctor_command::lost_logins;
+use crate::cli::local_programs::which;
+use crate::settings::{Environment, Flags, LoadedSettings, Server, mask_url};
+use crate::telemetry::{Redactor, settings_secrets};
+use crate::terminal::console;
+use crate::terminal::terminal_width::columns;
+use crate::terminal::text_table::sanitize_line;
+use clap::Args;
+use octo_oauth::LostLogin;
+use octo_upstream::ServerStatus;
+use serde::Serialize;
+use serde_json::json;
+use std::path::Path;
+
+/// List the servers of the settings: status, target, and the file that defines each. Starts nothing; use `octoprox servers
+/// test` to connect.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  octoprox servers list\n  octoprox servers list --json")]
+pub struct List {
+    /// Print as JSON: {servers: [{name, state, why, target, file, …}]}
+    #[arg(long)]
+    json: bool,
+}
+
+/// One server.
+#[derive(Serialize)]
+pub struct ServerLine {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// As far as one can tell without starting it.
+    #[serde(flatten)]
+    pub status: ServerStatus,
+    pub kind: &'static str,
+    pub target: String,
+    pub connect: crate::settings::Connect,
+    pub file: String,
+}
+
+impl ServerLine {
+    pub fn is_off(&self) -> bool {
+        matches!(self.status, ServerStatus::Off(_))
+    }
+
+    /// Nothing speaks against it.
+    pub fn is_ready(&self) -> bool {
+        self.status == ServerStatus::Ready
+    }
+}
+
+impl List {
+    pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
+        let loaded = load_settings(flags)?;
+        let world = Environment::current();
+        let mut lines = server_lines(&loaded, &world);
+        mark_lost_logins(&mut lines, &lost_logins(&loaded, &world));
+        if self.json {
+            return Ok(console::print(&json!({"servers": lines}).to_string())?);
+        }
+        if lines.is_empty() {
+            console::print_err(
+                "There are no servers. `octoprox servers add` adds one, `octoprox import` takes those of a client.",
+            );
+            return Ok(());
+        }
+        for line in lines.iter().filter(|line| !line.is_off()) {
+            if let Some(why) = line.status.reason() {
+                console::print_err(&format!("{}: {why}", line.name));
+            }
+        }
+        Ok(console::print(&render_lines(&lines, columns()))?)
+    }
+}
+
+/// Says so of servers whose login here was lost; those of other callers are theirs to make again.
+fn mark_lost_logins(lines: &mut [ServerLine], lost: &[LostLogin]) {
+    for login in lost.iter().filter(|login| login.caller().is_none()) {
+        let line = lines.iter_mut().find(|line| line.name == login.server && line.is_ready());
+        if let Some(line) = line {
+            let why = format!("the login was lost: {} Run: {}", login.why, login.remedy());
+            line.status = ServerStatus::NeedsLogin(Some(why));
+        }
+    }
+}
+
+/// Every server of the settings.
+pub fn server_lines(loaded: &LoadedSettings, world: &Environment) -> Vec<ServerLine> {
+    let redactor = Redactor::new(settings_secrets(loaded));
+    let servers = loaded.settings.servers.iter();
+    let line = |(name, server): (&String, &Server)| ServerLine {
+        name: name.clone(),
+        title: server.name.clone(),
+        status: status(name, server, loaded, world),
+        kind: kind(server),
+        target: sanitize_line(&redactor.redact(&display_target(server))),
+        connect: server.connect,
+        file: loaded.layers.origin(&format!("servers.{name}")).to_string(),
+    };
+    servers.map(line).collect()
+}
+
+fn status(name: &str, server: &Server, loaded: &LoadedSettings, world: &Environment) -> ServerStatus {
+    if let Some(lacks) = loaded.unset_variables.for_server(name) {
+        return ServerStatus::Waiting(format!("set {lacks} where octoprox is started"));
+    }
+    if !server.enabled {
+        return ServerStatus::Off("set `enabled: true` to use it".to_owned());
+    }
+    let folder = server.cwd.as_deref().or(loaded.settings.workspace.as_deref()).unwrap_or(Path::new("/"));
+    let own = server.env.get("PATH").map(|path| path.expose());
+    match &server.command {
+        Some(command) if which(command, own.or(world.variable("PATH")), folder).is_none() => {
+            ServerStatus::Missing(format!(
+                "there is no program `{command}`; install it, or write its whole path as `command`"
+            ))
+        }
+        _ => ServerStatus::Ready,
+    }
+}
+
+const fn kind(server: &Server) -> &'static str {
+    match (&server.command, &server.document) {
+        (_, Some(_)) => "openapi",
+        (Some(_), None) => "stdio",
+        (None, None) => "http",
+    }
+}
+
+/// How it is reached, without what is secret in it.
+fn display_target(server: &Server) -> String {
+    match (&server.command, &server.document, &server.url) {
+        (Some(command), ..) => format!("{command} {}", server.args.join(" ")).trim_end().to_owned(),
+        (None, Some(document), _) if !document.contains("://") => document.clone(),
+        (None, Some(document), _) => mask_url(document),
+        (None, None, url) => url.as_deref().map(mask_url).unwrap_or_default(),
+    }
+}
+
+/// Name, state and target, each in its column; only the target is cut.
+fn render_lines(lines: &[ServerLine], width: usize) -> String {
+    let first = lines.iter().map(|line| line.name.chars().count()).max().unwrap_or_default();
+    let second = lines.iter().map(|line| line.status.as_str().len()).max().unwrap_or_default().max(7);
+    let room = width.saturating_sub(first + second + 4);
+    let line = |line: &ServerLine| {
+        let target = &line.target;
+        let cut = match target.char_indices().nth(room) {
+            Some(_) => target.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
+            None => target.clone(),
+        };
+        format!("{:first$}  {:second$}  {cut}\n", line.name, line.status.as_str())
+    };
+    lines.iter().map(line).collect()
+}

@@ -1,0 +1,305 @@
+//! `octoprox servers test`: whether a server can be reached, and what it has.
+
+use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
+use crate::app_error::{AppError, exit_code};
+use crate::cli::commands::servers_command::list_servers::{ServerLine, server_lines};
+use crate::gateway::Gateway;
+use crate::settings::{Environment, Flags, Server};
+use crate::telemetry::{LogMode, Redactor, settings_secrets};
+use crate::terminal::console;
+use crate::terminal::text_table::sanitize_text;
+use clap::Args;
+use futures_util::stream::{FuturesOrdered, StreamExt};
+use octo_model::{Kind, ToolError};
+use octo_toolkit::{ListingState, Source, SourceState};
+use octo_upstream::ServerStatus;
+use serde::Serialize;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use tools_servers::ServerEntry;
+
+/// A server that failed once may be of the older kind, which the second try finds out.
+const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Whoever is asked last is waited for, too.
+const MIN_WAIT: Duration = Duration::from_secs(1);
+
+/// Connect to servers and list their tools. Problems are reported with a next step. Exit with code 6 if a server cannot be
+/// used.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  octoprox servers test\n  octoprox servers test notion --tools")]
+pub struct TestServers {
+    /// Servers to test [default: all enabled servers]
+    names: Vec<String>,
+    /// Timeout per server, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    timeout: u64,
+    /// List the names of the tools
+    #[arg(long)]
+    tools: bool,
+    /// Print the result as JSON: {servers: [{name, ok, tools, millis, problem, next}]}
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of one server.
+#[derive(Default, Serialize)]
+struct TestOutcome {
+    name: String,
+    ok: bool,
+    tools: Vec<String>,
+    prompts: usize,
+    resources: usize,
+    millis: u128,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+impl TestServers {
+    pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
+        let loaded = load_settings(flags)?;
+        let standing = server_lines(&loaded, &Environment::current());
+        let chosen = self.selected(&standing)?;
+        if chosen.is_empty() && self.json {
+            return Ok(console::print(&json!({"servers": []}).to_string())?);
+        }
+        if chosen.is_empty() {
+            console::print_err("There are no servers to try. `octoprox servers list` shows what there is.");
+            return Ok(());
+        }
+        let redactor = Redactor::new(settings_secrets(&loaded));
+        block_on_current_thread(async {
+            let session = AppContext::start(loaded, LogMode::Command, AppMode::ReadOnly)?;
+            // All are started and waited for at once, and reported in their order.
+            let begun = Instant::now();
+            let gateway = Gateway::start_uncached(&session, |name| {
+                chosen.iter().any(|line| line.name == name && line.is_ready())
+            })?;
+            let mut sources = gateway.servers().all();
+            let mut tries: FuturesOrdered<_> = chosen
+                .into_iter()
+                .map(|line| {
+                    let known = sources.remove(&line.name);
+                    let server = session.loaded.settings.servers.get(&line.name);
+                    async move {
+                        let listing = match (&known, server) {
+                            (Some(known), Some(server)) => {
+                                self.wait_for_listing(line, server, known, begun).await
+                            }
+                            _ => Err(not_started(line)),
+                        };
+                        (line, listing, begun.elapsed().as_millis())
+                    }
+                })
+                .collect();
+            let mut outcomes = Vec::new();
+            while let Some((line, listing, millis)) = tries.next().await {
+                let outcome = outcome(line, listing, millis, &redactor);
+                if !self.json {
+                    console::print(&self.render_outcome(&outcome))?;
+                }
+                outcomes.push(outcome);
+            }
+            gateway.shutdown().await;
+            let all = outcomes.iter().all(|outcome| outcome.ok);
+            if self.json {
+                console::print(&json!({"servers": outcomes}).to_string())?;
+            }
+            if all { Ok(()) } else { Err(AppError::silent(exit_code(Kind::Unavailable))) }
+        })
+    }
+
+    fn selected<'a>(&self, standing: &'a [ServerLine]) -> Result<Vec<&'a ServerLine>, AppError> {
+        if self.names.is_empty() {
+            return Ok(standing.iter().filter(|line| !line.is_off()).collect());
+        }
+        let find = |name: &String| {
+            standing.iter().find(|line| line.name == *name).ok_or_else(|| {
+                let error = ToolError::not_found(format!("There is no server `{name}`."));
+                AppError::from(error.hint("`octoprox servers list` shows what there is."))
+            })
+        };
+        self.names.iter().map(find).collect()
+    }
+
+    /// Waits for the first listing of a server that was started at `begun`.
+    async fn wait_for_listing(
+        &self,
+        line: &ServerLine,
+        server: &Server,
+        known: &ServerEntry,
+        begun: Instant,
+    ) -> Result<ListingState, ProblemAndHint> {
+        let unlisted =
+            || (known.disabled.clone().unwrap_or_default(), "Mend its entry in the settings.".to_owned());
+        let mut listing = match (&known.upstream, &known.source) {
+            (Some(upstream), _) => upstream.listing(),
+            (None, Some(source)) => source.listing(),
+            (None, None) => return Err(unlisted()),
+        };
+        let limit = begun + Duration::from_secs(self.timeout.max(1));
+        let mut failed: Option<String> = None;
+        let reached = loop {
+            let now = listing.borrow_and_update().clone();
+            match now.state {
+                SourceState::Ready => break Ok(now),
+                SourceState::Down(why) | SourceState::Off(why) => {
+                    if is_final(&why) {
+                        break Err(why);
+                    }
+                    failed = Some(why);
+                    known.upstream.iter().for_each(|upstream| upstream.retry());
+                }
+                SourceState::Starting => {}
+            }
+            let until = if failed.is_some() { limit.min(begun + RETRY_TIMEOUT) } else { limit };
+            let until = tokio::time::Instant::from_std(until.max(Instant::now() + MIN_WAIT));
+            if begun.elapsed() > Duration::from_secs(self.timeout.max(1)) + MIN_WAIT
+                || !matches!(tokio::time::timeout_at(until, listing.changed()).await, Ok(Ok(())))
+            {
+                let late = format!("it did not answer within {} s", self.timeout);
+                break Err(failed.unwrap_or(late));
+            }
+        };
+        reached.map_err(|why| {
+            let next = advice(&line.name, server, &why);
+            (why, next)
+        })
+    }
+
+    fn render_outcome(&self, outcome: &TestOutcome) -> String {
+        let TestOutcome { name, ok, tools, prompts, resources, millis, problem, next } = outcome;
+        if !ok {
+            let (problem, next) =
+                (problem.as_deref().unwrap_or_default(), next.as_deref().unwrap_or_default());
+            return format!("{name}: {}\n  {next}", sentence(problem));
+        }
+        let mut said = format!("{name}: ok, {} tools", tools.len());
+        for (count, what) in [(prompts, "prompts"), (resources, "resources")] {
+            if *count > 0 {
+                said.push_str(&format!(", {count} {what}"));
+            }
+        }
+        said.push_str(&format!(", {millis} ms"));
+        if self.tools {
+            tools.iter().for_each(|tool| said.push_str(&format!("\n  {tool}")));
+        }
+        said
+    }
+}
+
+/// What is wrong, and what to do next.
+type ProblemAndHint = (String, String);
+
+/// Why a server was not even started.
+fn not_started(line: &ServerLine) -> ProblemAndHint {
+    (readiness_text(&line.status), sentence(line.status.reason().unwrap_or_default()))
+}
+
+fn outcome(
+    line: &ServerLine,
+    listing: Result<ListingState, ProblemAndHint>,
+    millis: u128,
+    redactor: &Redactor,
+) -> TestOutcome {
+    let clean = |text: String| Some(sanitize_text(&redactor.redact(&text)));
+    let blank = TestOutcome { name: line.name.clone(), millis, ..TestOutcome::default() };
+    match listing {
+        Ok(ListingState { listing: lists, .. }) => TestOutcome {
+            ok: true,
+            tools: lists.tools.iter().map(|tool| sanitize_text(&tool.key)).collect(),
+            prompts: lists.prompts.len(),
+            resources: lists.resources.len() + lists.templates.len(),
+            ..blank
+        },
+        Err((problem, next)) => TestOutcome { problem: clean(problem), next: clean(next), ..blank },
+    }
+}
+
+fn readiness_text(status: &ServerStatus) -> String {
+    let said = match status {
+        ServerStatus::Off(_) => "it is switched off",
+        ServerStatus::Waiting(_) => "a variable that it needs is not set",
+        ServerStatus::Missing(_) => "its program is not there",
+        ServerStatus::NeedsLogin(_) => "its login was lost",
+        _ => "it cannot be used",
+    };
+    said.to_owned()
+}
+
+/// With a capital letter and an end.
+fn sentence(text: &str) -> String {
+    let mut letters = text.trim_end_matches('.').chars();
+    let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
+
+/// Whether trying again would change nothing.
+fn is_final(why: &str) -> bool {
+    let refused = why.contains("HTTP status 4") && !why.contains("status 408") && !why.contains("status 429");
+    why.contains("needs a login") || why.contains("os error 2)") || why.contains("os error 13)") || refused
+}
+
+/// What to do next about a server that cannot be reached.
+fn advice(name: &str, server: &Server, why: &str) -> String {
+    let by_hand = match &server.command {
+        Some(command) => format!("Run it by hand to see why: {command} {}", server.args.join(" ")),
+        None => "Check the address in `url`, and that the server runs.".to_owned(),
+    };
+    let said = |part: &str| why.contains(part);
+    match &server.command {
+        _ if said("needs a login") => match &server.auth {
+            Some(auth) if !auth.is_login() => "Check the key; the server does not take it.".to_owned(),
+            _ => {
+                format!("Log in: octoprox login {name}. A key goes as `auth: {{type: api-key, env: NAME}}`.")
+            }
+        },
+        Some(command) if said("os error 2)") => {
+            format!("Install `{command}`, or write its whole path as `command`.")
+        }
+        Some(command) if said("os error 13)") => format!("Make `{command}` executable."),
+        Some(_) if said("does not keep to the protocol") => {
+            format!("It prints something that is not MCP on its standard output. {by_hand}")
+        }
+        None if said("status 404") || said("status 405") => {
+            "Nothing speaks MCP at this address. Check its path; many end in /mcp.".to_owned()
+        }
+        None if said("status 5") => {
+            "The server itself fails. Try again later, or ask who runs it.".to_owned()
+        }
+        None if said("ertificate") => {
+            "Check the host's certificate, and that the address is the right one.".to_owned()
+        }
+        _ if said("did not answer within") => {
+            format!("The first start of a program may take long; try again with --timeout 120. {by_hand}")
+        }
+        _ => by_hand,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_failure_has_a_next_step() {
+        let program =
+            Server { command: Some("npx".into()), args: vec!["-y".into(), "x".into()], ..Server::default() };
+        let address = Server { url: Some("https://x.test/mcp".into()), ..Server::default() };
+        for (server, why, next) in [
+            (&program, "it cannot be reached: npx: No such file or directory (os error 2)", "Install `npx`"),
+            (&program, "the connection broke: the program has ended", "Run it by hand to see why: npx -y x"),
+            (&program, "it did not answer within 30 s", "--timeout 120"),
+            (&address, "needs a login", "octoprox login a"),
+            (&address, "it answered with HTTP status 404: Not Found", "many end in /mcp"),
+            (&address, "it answered with HTTP status 503: busy", "The server itself fails"),
+            (&address, "it cannot be reached: connection refused", "Check the address"),
+        ] {
+            assert!(advice("a", server, why).contains(next), "{why}");
+        }
+        assert!(is_final("needs a login") && is_final("it answered with HTTP status 404: x"));
+        assert!(!is_final("it answered with HTTP status 429: x") && !is_final("the connection broke: x"));
+        assert_eq!(sentence("it is off"), "It is off.");
+    }
+}

@@ -1,0 +1,6 @@
+//! Approval of the settings files of a project (`octoprox trust`).
+
+pub(crate) mod approval_guard;
+pub(crate) mod settings_choice;
+pub(crate) mod settings_preview;
+pub(crate) mod trust_store;

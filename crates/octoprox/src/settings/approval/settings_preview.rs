@@ -1,0 +1,67 @@
+//! What a settings file would do, before anybody has approved it: nothing of it is obeyed here.
+
+use crate::settings::Environment;
+use crate::settings::approval::trust_store::TrustRecord;
+use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
+use crate::settings::load::settings_file::{SettingsFile, sha256};
+use crate::settings::load::settings_layers::Layers;
+use crate::settings::load::{interpolation, resolve_paths, servers_file, settings_locations};
+use octo_grants::config_dirs::ConfigDirs;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+
+/// OpenAPI documents are long.
+const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
+
+/// A settings file with the files that go with it.
+pub struct Preview {
+    /// The settings as they are written: variables are not filled in.
+    pub tree: Map<String, Value>,
+    /// What an approval covers: the file itself comes first.
+    pub records: Vec<TrustRecord>,
+}
+
+impl Preview {
+    /// A settings file, or a list of servers as other products write it.
+    pub fn read(world: &Environment, path: &Path) -> Result<Self, SettingsProblem> {
+        let file = SettingsFile::open(path)?;
+        let mut layers = Layers::default();
+        let tree = file.tree()?;
+        let mut records = vec![file.record()];
+        if tree.contains_key("mcpServers") || tree.contains_key("mcp_servers") {
+            servers_file::merge_foreign(&mut layers, &file)?;
+        } else {
+            layers.merge(tree, &SettingOrigin::File(path.to_owned()));
+            if let Some(beside) =
+                settings_locations::servers_file(world, Some(path)).filter(|beside| beside.is_file())
+            {
+                let servers = SettingsFile::open(&beside)?;
+                servers_file::merge_own(&mut layers, &servers)?;
+                records.push(servers.record());
+            }
+        }
+        let tree = layers.tree().as_object().cloned().unwrap_or_default();
+        interpolation::interpolate(&mut layers, world);
+        resolve_paths::resolve_paths(&mut layers, world);
+        records.extend(named_records(&layers));
+        Ok(Self { tree, records })
+    }
+}
+
+/// The files that decide what tools and prompts there are.
+fn named_records(layers: &Layers) -> Vec<TrustRecord> {
+    let texts = |setting: &str| -> Vec<PathBuf> {
+        let list = layers.get(setting).and_then(Value::as_array).into_iter().flatten();
+        list.filter_map(Value::as_str).map(PathBuf::from).collect()
+    };
+    let servers = layers.get("servers").and_then(Value::as_object).into_iter().flatten();
+    let documents = servers.filter_map(|(_, server)| server.get("document")?.as_str());
+    let documents = documents.filter(|document| !document.contains("://")).map(PathBuf::from).collect();
+    let folders = ConfigDirs::new([texts("prompts.folders"), texts("tools.folders")].concat()).read();
+    let documents = ConfigDirs::new(documents).with_max_file_bytes(MAX_DOCUMENT_BYTES).read();
+    let record = |path: PathBuf, text: String| {
+        Some(TrustRecord { path: path.canonicalize().ok()?, sha256: sha256(text.as_bytes()), named: path })
+    };
+    let leaves = folders.into_iter().chain(documents);
+    leaves.filter_map(|leaf| record(leaf.path, leaf.content.ok()?)).collect()
+}

@@ -1,0 +1,140 @@
+//! Settings held against their schema, to say everything that does not fit.
+
+use crate::settings::check::settings_problem::SettingsProblem;
+use crate::settings::load::settings_layers::Layers;
+use crate::settings::model::secret_masking::is_secret_name;
+use crate::settings::model::settings_model::settings_schema;
+use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use octo_model::nearest;
+use serde_json::Value;
+
+pub fn schema_problems(layers: &Layers) -> Vec<SettingsProblem> {
+    let (schema, tree) = (settings_schema(), layers.tree());
+    let Ok(validator) = jsonschema::options().build(&schema) else {
+        return Vec::new();
+    };
+    validator.iter_errors(&tree).flat_map(|error| problems(&error, &schema, layers)).collect()
+}
+
+fn problems(error: &ValidationError<'_>, schema: &Value, layers: &Layers) -> Vec<SettingsProblem> {
+    let path = dotted_path(error.instance_path().as_str());
+    let problem = |path: String, what: String, remedy: String| {
+        SettingsProblem::new(layers.origin(&path), path, what, remedy)
+    };
+    let secret = path.rsplit('.').next().is_some_and(is_secret_name);
+    let shown = if secret { "***".to_owned() } else { abbreviate(error.instance()) };
+    match error.kind() {
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let known = known_properties(schema, error.schema_path().as_str());
+            unexpected
+                .iter()
+                .map(|name| {
+                    let at = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                    problem(at, "there is no such setting.".to_owned(), suggestion(name, &known))
+                })
+                .collect()
+        }
+        ValidationErrorKind::Required { property } => {
+            vec![problem(
+                path,
+                format!("`{}` is missing.", property.as_str().unwrap_or_default()),
+                "Add it.".to_owned(),
+            )]
+        }
+        ValidationErrorKind::Type { kind } => {
+            let wanted = expected_types(kind);
+            vec![problem(
+                path,
+                format!("`{shown}` is not {}.", with_article(&wanted)),
+                type_hint(&wanted).to_owned(),
+            )]
+        }
+        ValidationErrorKind::Enum { options } => vec![problem(
+            path,
+            format!("`{shown}` is not one of the choices."),
+            format!("Write one of: {}.", choices(options)),
+        )],
+        ValidationErrorKind::Maximum { limit } => {
+            vec![problem(path, format!("`{shown}` is too large."), format!("The most is {limit}."))]
+        }
+        ValidationErrorKind::Minimum { limit } => {
+            vec![problem(path, format!("`{shown}` is too small."), format!("The least is {limit}."))]
+        }
+        ValidationErrorKind::AnyOf { context } => match context.first().and_then(|errors| errors.first()) {
+            Some(inner) => problems(inner, schema, layers),
+            None => vec![problem(
+                path,
+                format!("`{shown}` does not fit."),
+                "See `octoprox config schema`.".to_owned(),
+            )],
+        },
+        _ => vec![problem(path, format!("{error}."), "See `octoprox config schema`.".to_owned())],
+    }
+}
+
+/// `/servers/notion/args/0` as people write it: `servers.notion.args[0]`.
+fn dotted_path(pointer: &str) -> String {
+    pointer.split('/').skip(1).fold(String::new(), |path, part| {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        match part.parse::<usize>() {
+            Ok(at) => format!("{path}[{at}]"),
+            Err(_) if path.is_empty() => part,
+            Err(_) => format!("{path}.{part}"),
+        }
+    })
+}
+
+/// The names beside the `additionalProperties` that refused.
+fn known_properties(schema: &Value, keyword: &str) -> Vec<String> {
+    let parent = keyword.rsplit_once('/').map_or("", |(parent, _)| parent);
+    let place = schema.pointer(parent).and_then(|object| object.get("properties")).and_then(Value::as_object);
+    place.into_iter().flat_map(|fields| fields.keys().cloned()).collect()
+}
+
+fn suggestion(name: &str, known: &[String]) -> String {
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(close) => format!("Did you mean `{close}`?"),
+        None => format!("There are: {}.", known.join(", ")),
+    }
+}
+
+fn expected_types(kind: &TypeKind) -> String {
+    match kind {
+        TypeKind::Single(only) => only.to_string(),
+        TypeKind::Multiple(several) => {
+            let words = several.iter().map(|kind| kind.to_string()).filter(|word| word != "null");
+            words.collect::<Vec<_>>().join(" or ")
+        }
+    }
+}
+
+fn with_article(word: &str) -> String {
+    let vowel = word.starts_with(['a', 'e', 'i', 'o', 'u']);
+    format!("{} {word}", if vowel { "an" } else { "a" })
+}
+
+fn type_hint(wanted: &str) -> &'static str {
+    match wanted {
+        "boolean" => "Write true or false.",
+        "integer" => "Write a whole number.",
+        "number" => "Write a number.",
+        "string" => "Put it in quotes.",
+        "array" => "Write a list: [one, two].",
+        "object" => "Write names with values below it.",
+        _ => "See `octoprox config schema`.",
+    }
+}
+
+fn choices(options: &Value) -> String {
+    let words = options.as_array().into_iter().flatten().filter_map(Value::as_str);
+    words.collect::<Vec<_>>().join(", ")
+}
+
+fn abbreviate(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text,
+    }
+}

@@ -1,0 +1,189 @@
+//! What types cannot say: names, addresses, patterns, and what must go together.
+
+mod check_rules;
+mod check_servers;
+
+use crate::settings::Settings;
+use crate::settings::check::settings_problem::SettingsProblem;
+use crate::settings::load::settings_layers::Layers;
+pub use check_servers::MAX_SERVER_NAME_LEN;
+use octo_hub::{Profile, ProfileSettings};
+use std::net::IpAddr;
+use tracing_subscriber::filter::Targets;
+use url::Url;
+
+/// Names that the hub itself uses beside those of toolboxes.
+const RESERVED_NAMES: [&str; 3] = ["results", "hub", "octoprox"];
+
+/// Everything that is wrong, in the order of the settings.
+pub fn check_settings(settings: &Settings, layers: &Layers) -> Vec<SettingsProblem> {
+    let mut checks = Checks { settings, layers, problems: Vec::new() };
+    checks.check_paths();
+    checks.check_listen();
+    checks.check_servers();
+    checks.check_profiles();
+    checks.check_rules();
+    checks.check_tokens();
+    checks.check_urls();
+    checks.check_minimums();
+    checks.check_log_level();
+    checks.problems
+}
+
+/// Whoever reaches another address than loopback must prove who they are.
+pub fn unauthenticated_binding(settings: &Settings, layers: &Layers) -> Option<SettingsProblem> {
+    if !settings.auth.tokens.is_empty() {
+        return None;
+    }
+    let hosts = [
+        ("listen.host", &settings.listen.host, true),
+        ("admin.host", &settings.admin.host, settings.admin.enabled),
+    ];
+    let open = |(path, host, used): (&'static str, &String, bool)| {
+        listen_address(host).filter(|host| used && !host.is_loopback()).map(|host| (path, host))
+    };
+    let (path, host) = hosts.into_iter().find_map(open)?;
+    Some(SettingsProblem::new(
+        layers.origin(path),
+        path,
+        format!("{host} can be reached by others, and nobody is asked for a token."),
+        "Add one (`octoprox token new NAME` prints the lines), or listen on 127.0.0.1.",
+    ))
+}
+
+/// The address to listen on, when it is one.
+pub fn listen_address(host: &str) -> Option<IpAddr> {
+    if host == "localhost" {
+        return Some(IpAddr::from([127, 0, 0, 1]));
+    }
+    host.trim_matches(['[', ']']).parse().ok()
+}
+
+/// Whether a name belongs to the hub itself, so that no server may have it.
+pub fn is_reserved_name(name: &str) -> bool {
+    let toolboxes = crate::settings::model::toolbox_switches::Toolboxes::default().switches();
+    toolboxes.iter().any(|(toolbox, _)| toolbox == name) || RESERVED_NAMES.contains(&name)
+}
+
+struct Checks<'a> {
+    settings: &'a Settings,
+    layers: &'a Layers,
+    problems: Vec<SettingsProblem>,
+}
+
+impl Checks<'_> {
+    fn add_problem(&mut self, path: impl Into<String>, what: impl Into<String>, remedy: impl Into<String>) {
+        let path = path.into();
+        self.problems.push(SettingsProblem::new(self.layers.origin(&path), path, what, remedy));
+    }
+
+    /// An address that can be asked over HTTP.
+    fn check_url(&mut self, path: &str, text: &str) {
+        let fits =
+            Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+        if !fits {
+            let shown = text.split('?').next().unwrap_or_default();
+            self.add_problem(
+                path,
+                format!("`{shown}` is not an address."),
+                "Write it with http:// or https://.",
+            );
+        }
+    }
+
+    /// Patterns of names.
+    fn check_patterns(&mut self, path: String, patterns: &[String]) {
+        let settings = ProfileSettings { tools: patterns.to_vec(), ..ProfileSettings::default() };
+        if let Err(error) = Profile::new("", &settings) {
+            self.add_problem(path, format!("a pattern cannot be read: {error}."), "Mend it.");
+        }
+    }
+
+    fn check_paths(&mut self) {
+        let workspace = self.settings.workspace.as_deref();
+        if let Some(folder) = workspace.filter(|folder| !folder.is_dir()) {
+            let what = format!("there is no folder {}.", folder.display());
+            self.add_problem("workspace", what, "Make it, or name another.");
+        }
+    }
+
+    fn check_listen(&mut self) {
+        let settings = self.settings;
+        for (path, host) in [("listen.host", &settings.listen.host), ("admin.host", &settings.admin.host)] {
+            if listen_address(host).is_none() {
+                self.add_problem(
+                    path,
+                    format!("`{host}` is not an address."),
+                    "Write an IP address, or localhost.",
+                );
+            }
+        }
+    }
+
+    fn check_minimums(&mut self) {
+        let settings = self.settings;
+        for (path, number, least) in [
+            ("calls.timeout_seconds", settings.calls.timeout_seconds, 1),
+            ("results.max_bytes", settings.results.max_bytes as u64, 1_000),
+            ("http.max_body_bytes", settings.http.max_body_bytes as u64, 1_024),
+            ("http.session_idle_seconds", settings.http.session_idle_seconds, 1),
+            ("http.max_sessions", settings.http.max_sessions as u64, 1),
+            ("shell.max_timeout_seconds", settings.shell.max_timeout_seconds, 1),
+            ("audit.max_records", settings.audit.max_records.unwrap_or(u64::MAX), 1_000),
+            ("audit.max_days", settings.audit.max_days.unwrap_or(u64::MAX), 1),
+        ] {
+            if number < least {
+                self.add_problem(path, format!("`{number}` is too small."), format!("The least is {least}."));
+            }
+        }
+    }
+
+    /// A lone word is a level here: `Targets` would take it for the name of a part and silence everything else.
+    fn check_log_level(&mut self) {
+        let level = &self.settings.telemetry.log_level;
+        let known = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word.trim());
+        let strange = level.split(',').any(|part| !part.contains('=') && !known(part));
+        if strange || level.parse::<Targets>().is_err() {
+            let remedy = "Write error, warn, info, debug or trace.";
+            self.add_problem("telemetry.log_level", format!("`{level}` is not a level."), remedy);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::model::section_models::Listen;
+    use octo_web::TokenSettings;
+
+    #[test]
+    fn only_loopback_goes_without_tokens() {
+        let token = TokenSettings {
+            name: "a".into(),
+            sha256: "0".repeat(64),
+            tenant: "t".into(),
+            scopes: vec![],
+            expires: None,
+        };
+        for (host, tokens, refused) in [
+            ("127.0.0.1", 0, false),
+            ("localhost", 0, false),
+            ("::1", 0, false),
+            ("[::1]", 0, false),
+            ("127.8.8.8", 0, false),
+            ("0.0.0.0", 0, true),
+            ("::", 0, true),
+            ("192.168.1.2", 0, true),
+            ("0.0.0.0", 1, false),
+        ] {
+            let mut settings =
+                Settings { listen: Listen { host: host.into(), port: 0 }, ..Settings::default() };
+            settings.auth.tokens = vec![token.clone(); tokens];
+            assert_eq!(
+                unauthenticated_binding(&settings, &Layers::default()).is_some(),
+                refused,
+                "{host} {tokens}"
+            );
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `${NAME}` in the texts of a file.
+
+use crate::settings::Environment;
+use crate::settings::check::settings_problem::SettingsProblem;
+use crate::settings::load::settings_layers::Layers;
+use crate::settings::load::unset_variables::UnsetVariables;
+use crate::settings::model::secret_masking::is_secret_name;
+use serde_json::Value;
+
+/// What came of the texts: problems, values that must not be shown, and what servers lack.
+#[derive(Default)]
+pub struct Interpolation {
+    pub problems: Vec<SettingsProblem>,
+    pub secrets: Vec<String>,
+    pub missing: UnsetVariables,
+}
+
+/// Puts variables into every text, save those of servers that are switched off.
+pub fn interpolate(layers: &mut Layers, world: &Environment) -> Interpolation {
+    let off: Vec<String> = disabled_servers(layers);
+    let mut filled = Interpolation::default();
+    let mut unset = Vec::new();
+    layers.for_each_text(&mut |path, text| {
+        if off.iter().any(|server| path.starts_with(server)) {
+            return;
+        }
+        match replace_variables(text, world, &mut filled.secrets) {
+            Ok(Some(whole)) => *text = whole,
+            Ok(None) => {}
+            Err(VariableError::Unset(name)) if server_of(path).is_some() => {
+                filled.missing.add(server_of(path).unwrap_or_default(), &name);
+            }
+            Err(wrong) => unset.push((path.to_owned(), wrong)),
+        }
+    });
+    filled.problems = unset
+        .into_iter()
+        .map(|(path, wrong)| {
+            let (what, remedy) = wrong.into_message();
+            SettingsProblem::new(layers.origin(&path), path, what, remedy)
+        })
+        .collect();
+    filled
+}
+
+/// The server that a setting belongs to.
+fn server_of(path: &str) -> Option<&str> {
+    path.strip_prefix("servers.")?.split('.').next()
+}
+
+fn disabled_servers(layers: &Layers) -> Vec<String> {
+    let servers = layers.get("servers").and_then(Value::as_object).into_iter().flatten();
+    let off = servers.filter(|(_, server)| server.get("enabled") == Some(&Value::Bool(false)));
+    off.map(|(name, _)| format!("servers.{name}.")).collect()
+}
+
+enum VariableError {
+    Unset(String),
+    Unclosed,
+}
+
+impl VariableError {
+    fn into_message(self) -> (String, String) {
+        match self {
+            Self::Unset(name) => (
+                format!("the variable {name} is not set."),
+                format!("Set it, or write ${{{name}:-}} when it may be empty."),
+            ),
+            Self::Unclosed => ("`${` has no `}` after it.".to_owned(), "Close it.".to_owned()),
+        }
+    }
+}
+
+/// The text with its variables put in, or nothing when it has none.
+fn replace_variables(
+    text: &str,
+    world: &Environment,
+    secrets: &mut Vec<String>,
+) -> Result<Option<String>, VariableError> {
+    if !text.contains("${") {
+        return Ok(None);
+    }
+    let mut whole = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let (inside, tail) = after.split_once('}').ok_or(VariableError::Unclosed)?;
+        let (name, default) = match inside.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        let name = name.strip_prefix("env:").unwrap_or(name);
+        let value = world.variable(name).or(default).ok_or_else(|| VariableError::Unset(name.to_owned()))?;
+        if is_secret_name(name) {
+            secrets.push(value.to_owned());
+        }
+        whole.push_str(before);
+        whole.push_str(value);
+        rest = tail;
+    }
+    whole.push_str(rest);
+    Ok(Some(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_in_texts() {
+        let variables = [("A", "1"), ("MY_TOKEN", "hush"), ("NONE", "")];
+        let world = Environment {
+            variables: variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            ..Environment::default()
+        };
+        let mut secrets = Vec::new();
+        for (text, whole) in [
+            ("plain $A", None),
+            ("x${A}y${env:A}", Some("x1y1")),
+            ("Bearer ${MY_TOKEN}", Some("Bearer hush")),
+            ("${B:-two}${NONE:-}", Some("two")),
+        ] {
+            assert_eq!(
+                replace_variables(text, &world, &mut secrets).ok().flatten().as_deref(),
+                whole,
+                "{text}"
+            );
+        }
+        assert_eq!(secrets, ["hush"]);
+        for text in ["${B}", "${NONE}", "${A"] {
+            assert!(replace_variables(text, &world, &mut secrets).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,415 @@
+use crate::settings::load::load_settings::*;
+use serde_json::json;
+
+/// A home with a settings file that a person has named, and a world that stands there.
+fn world(file: Option<&str>, variables: &[(&str, &str)]) -> (tempfile::TempDir, Environment) {
+    let folder = tempfile::tempdir().unwrap();
+    if let Some(text) = file {
+        std::fs::write(folder.path().join("octoprox.yaml"), text).unwrap();
+    }
+    let home = folder.path().display().to_string();
+    let named = file.map(|_| ("OCTOPROX_CONFIG", "octoprox.yaml"));
+    let variables = variables.iter().copied().chain([("HOME", home.as_str())]).chain(named);
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let world = Environment { variables, current_dir: folder.path().to_owned() };
+    (folder, world)
+}
+
+fn problems(file: &str, variables: &[(&str, &str)]) -> Vec<String> {
+    let (folder, world) = world(Some(file), variables);
+    let Err(SettingsProblems(problems)) = load(&world, &Flags::default()) else {
+        return Vec::new();
+    };
+    let here = format!("{}/", folder.path().display());
+    problems.iter().map(|problem| problem.to_string().replace(&here, "")).collect()
+}
+
+#[test]
+fn with_nothing_everything_has_a_default() {
+    let (folder, world) = world(None, &[]);
+    let loaded = load(&world, &Flags::default()).unwrap();
+    let expected = Settings {
+        workspace: None,
+        state_dir: Some(folder.path().join(".local/state/octoprox")),
+        ..Settings::default()
+    };
+    assert_eq!((loaded.settings, loaded.file, loaded.notes.len()), (expected, None, 0));
+    let refused = WorkspaceChoice::Refused { folder: folder.path().to_owned(), is: "your home directory" };
+    assert_eq!(loaded.workspace, refused);
+}
+
+#[test]
+fn an_empty_file_is_no_file() {
+    let (_folder, world) = world(Some("# all of it commented out\nservers:\n"), &[]);
+    assert_eq!(load(&world, &Flags::default()).unwrap().settings.listen.port, 7000);
+}
+
+#[test]
+fn flags_over_variables_over_file_over_defaults() {
+    for (file, variable, flag, port, origin) in [
+        (None, None, None, 7000, "default"),
+        (Some("listen: {port: 1}"), None, None, 1, "octoprox.yaml"),
+        (Some("listen: {port: 1}"), Some("2"), None, 2, "variable OCTOPROX_PORT"),
+        (Some("listen: {port: 1}"), Some("2"), Some(3), 3, "flag --port"),
+        (None, None, Some(3), 3, "flag --port"),
+    ] {
+        let variables: Vec<(&str, &str)> = variable.into_iter().map(|text| ("OCTOPROX_PORT", text)).collect();
+        let (_folder, world) = world(file, &variables);
+        let loaded = load(&world, &Flags { port: flag, ..Flags::default() }).unwrap();
+        assert_eq!(loaded.settings.listen.port, port);
+        let said = loaded.layers.origin("listen.port").to_string();
+        assert!(said.ends_with(origin), "{said} is not {origin}");
+    }
+}
+
+#[test]
+fn the_file_is_the_first_that_is_there() {
+    let (folder, mut world) = world(None, &[]);
+    let write = |name: &str, port: u16| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, format!("listen: {{port: {port}}}")).unwrap();
+    };
+    let port = |world: &Environment, config: Option<&str>| {
+        let flags = Flags { config: config.map(PathBuf::from), ..Flags::default() };
+        load(world, &flags).unwrap().settings.listen.port
+    };
+    write(".config/octoprox/octoprox.yaml", 1);
+    assert_eq!(port(&world, None), 1);
+    write("octoprox.yaml", 2);
+    assert_eq!(port(&world, None), 1, "nobody has approved it");
+    let here = folder.path().join("octoprox.yaml");
+    let mut trust = TrustStore::open(&world).unwrap();
+    trust.approve(&[SettingsFile::open(&here).unwrap().record()]).unwrap();
+    assert_eq!(port(&world, None), 2);
+    write("octoprox.yaml", 5);
+    assert_eq!(port(&world, None), 1, "it has changed since");
+    write("octoprox.yaml", 2);
+    assert_eq!(port(&world, None), 2);
+    write("named.yaml", 3);
+    world.variables.insert("OCTOPROX_CONFIG".to_owned(), "named.yaml".to_owned());
+    assert_eq!(port(&world, None), 3);
+    write("flag.yaml", 4);
+    assert_eq!(port(&world, Some("flag.yaml")), 4);
+    let flags = Flags { config: Some("gone.yaml".into()), ..Flags::default() };
+    let error = load(&world, &flags).err().unwrap().to_string();
+    assert!(error.ends_with("gone.yaml: there is no such file. Check the name, or leave it out."), "{error}");
+}
+
+#[test]
+fn servers_from_a_file_of_their_own() {
+    let (folder, world) = world(Some("servers: {a: {url: 'http://x'}, b: {command: b}}"), &[("KEY", "k")]);
+    let list = json!({"mcpServers": {"a": {"command": "npx", "args": ["-y"], "env": {"T": "${KEY}"}}}});
+    std::fs::write(folder.path().join("mcp.json"), list.to_string()).unwrap();
+    let flags = Flags { servers: Some("mcp.json".into()), ..Flags::default() };
+    let servers = load(&world, &flags).unwrap().settings.servers;
+    assert_eq!(servers["a"].url, None);
+    assert_eq!(servers["a"].env["T"].expose(), "k");
+    assert_eq!(servers["b"].command.as_deref(), Some("b"));
+}
+
+/// A file, and what is said of it.
+const INVALID_FILES: &[(&str, &str)] = &[
+    ("lisen: {port: 1}", "octoprox.yaml: lisen: there is no such setting. Did you mean `listen`?"),
+    ("listen: {prot: 1}", "octoprox.yaml: listen.prot: there is no such setting. Did you mean `port`?"),
+    (
+        "toolboxes: {shell: yes}",
+        "octoprox.yaml: toolboxes.shell: `\"yes\"` is not a boolean. Write true or false.",
+    ),
+    ("listen: {port: 99999}", "octoprox.yaml: listen.port: `99999` is too large. The most is 65535."),
+    ("servers: {a: {url: 5}}", "octoprox.yaml: servers.a.url: `5` is not a string. Put it in quotes."),
+    (
+        "servers: {a: {}}",
+        "octoprox.yaml: servers.a: it has neither a `command` nor a `url`. Give it one of them.",
+    ),
+    (
+        "servers: {my-notes: {command: a}, My_Notes: {command: b}, mynotes: {command: c}}",
+        "octoprox.yaml: servers.my-notes: some clients cannot tell its name from `My_Notes`. Choose one that differs in more than capital letters, `-` and `_`.",
+    ),
+    (
+        "servers: {a: {url: 'http://x', command: y}}",
+        "octoprox.yaml: servers.a: it has both a `command` and a `url`. Keep one of them.",
+    ),
+    (
+        "servers: {notion: {url: 'notion.com/mcp'}}",
+        "octoprox.yaml: servers.notion.url: `notion.com/mcp` is not an address. Write it with http:// or https://.",
+    ),
+    (
+        "telemetry: {service_name: '${NO_SUCH}'}",
+        "octoprox.yaml: telemetry.service_name: the variable NO_SUCH is not set. Set it, or write ${NO_SUCH:-} when it may be empty.",
+    ),
+    (
+        "servers: {a: {url: 'https://x', headers: {X: '${OPEN'}}}",
+        "octoprox.yaml: servers.a.headers.X: `${` has no `}` after it. Close it.",
+    ),
+    (
+        "servers: {a: {document: none.yaml}}",
+        "octoprox.yaml: servers.a.document: there is no file none.yaml. Name a file, or an address with https://.",
+    ),
+    (
+        "servers: {a: {type: openapi}}",
+        "octoprox.yaml: servers.a: it has no `document`. Name the OpenAPI document, by address or as a file.",
+    ),
+    (
+        "servers: {a: {command: x, type: remote-mcp}}",
+        "octoprox.yaml: servers.a.type: it does not go with a `command`. Leave it out.",
+    ),
+    (
+        "servers: {a: {command: x, auth: {type: oauth2}}}",
+        "octoprox.yaml: servers.a.auth.type: nobody can log in at a program. Leave it out: the program logs in by itself. A key goes as `type: api-key` with `env`.",
+    ),
+    (
+        "servers: {a: {url: 'https://x', auth: {type: api-key, env: sk-1234567890abcdef}, enabled: false}}",
+        "octoprox.yaml: servers.a.auth.env: this is not the name of a variable. Write the variable's name, not the key itself.",
+    ),
+    (
+        "servers: {a: {url: 'https://x', auth: {type: oauth2, authorize_params: {access_type: offline, state: s}}}}",
+        "octoprox.yaml: servers.a.auth.authorize_params.state: the hub sets this parameter itself. Leave it out.",
+    ),
+    (
+        "servers: {a: {url: 'https://x', auth: {type: device-code, authorize_params: {prompt: consent}}}}",
+        "octoprox.yaml: servers.a.auth.authorize_params: only logins with a browser send these. Leave it out, or use `type: oauth2-pkce`.",
+    ),
+    (
+        "servers: {a: {command: x, connect: sometimes}}",
+        "octoprox.yaml: servers.a.connect: `\"sometimes\"` is not one of the choices. Write one of: on-demand, always.",
+    ),
+    (
+        "servers: {a__b: {command: x}}",
+        "octoprox.yaml: servers.a__b: the name cannot be used. Use letters, digits, `_` and `-`, at most 20 of them, without `__`.",
+    ),
+    (
+        "servers: {time: {command: x}}",
+        "octoprox.yaml: servers.time: a toolbox has this name. Choose another.",
+    ),
+    (
+        "servers: {a: {command: x, type: sse}}",
+        "octoprox.yaml: servers.a.type: `\"sse\"` is not one of the choices. Write one of: stdio, stdio-mcp, http, streamable-http, streamableHttp, remote-mcp, openapi.",
+    ),
+    (
+        "profiles: {p: {tools: ['a[']}}",
+        "octoprox.yaml: profiles.p.tools: a pattern cannot be read: error parsing glob 'a[': unclosed character class; missing ']'. Mend it.",
+    ),
+    (
+        "profiles: {p: {servers: [nobody]}}",
+        "octoprox.yaml: profiles.p.servers: there is no server or toolbox `nobody`. Name one of `servers` or `toolboxes`.",
+    ),
+    (
+        "policy: {rules: [{name: r, decision: maybe}]}",
+        "octoprox.yaml: policy.rules[0].decision: `\"maybe\"` is not one of the choices. Write one of: allow, deny.",
+    ),
+    ("policy: {rules: [{name: r}]}", "octoprox.yaml: policy.rules[0]: `decision` is missing. Add it."),
+    (
+        "auth: {tokens: [{name: ada, sha256: abc}]}",
+        "octoprox.yaml: auth.tokens[0]: The token of `ada` needs a sha256 of 64 hexadecimal digits. Make one with `octoprox token new NAME`.",
+    ),
+    (
+        "telemetry: {log_level: loud}",
+        "octoprox.yaml: telemetry.log_level: `loud` is not a level. Write error, warn, info, debug or trace.",
+    ),
+    (
+        "workspace: /no/such/folder",
+        "octoprox.yaml: workspace: there is no folder /no/such/folder. Make it, or name another.",
+    ),
+    (
+        "listen: {host: example.com}",
+        "octoprox.yaml: listen.host: `example.com` is not an address. Write an IP address, or localhost.",
+    ),
+];
+
+#[test]
+fn every_error_says_where_what_and_what_to_do() {
+    for (file, expected) in INVALID_FILES {
+        assert_eq!(problems(file, &[]), [*expected], "{file}");
+    }
+}
+
+#[test]
+fn errors_do_not_tell_secrets() {
+    let file =
+        "logins: {secret: 8675309}\ngithub: {token: [8675309]}\nsearch: {searxng_url: 'x?key=8675309'}";
+    let other = "servers: {a: {url: 'ada:8675309@x', headers: {Authorization: 8675309}}}\nworkspace: 8675309";
+    let said = [problems(file, &[]), problems(other, &[])].concat().join("\n");
+    assert!(said.contains("logins.secret") && said.contains("servers.a.headers.Authorization"), "{said}");
+    assert_eq!(said.matches("8675309").count(), 1, "only the workspace is none: {said}");
+}
+
+#[test]
+fn all_errors_at_once() {
+    let file = "listen: {port: x}\nservers: {a: {urll: 'http://x'}}\nlimits: [{per_minute: 0}]";
+    let said = problems(file, &[("OCTOPROX_ENABLE_TIME", "perhaps")]);
+    assert_eq!(said.len(), 4, "{said:#?}");
+}
+
+#[test]
+fn a_server_that_is_off_needs_no_variables() {
+    assert_eq!(problems("servers: {a: {url: '${NO_SUCH}', enabled: false}}", &[]), Vec::<String>::new());
+}
+
+#[test]
+fn a_server_that_lacks_a_variable_is_left_out_and_the_rest_works() {
+    let file = "servers:\n  notion: {url: 'https://x/mcp', headers: {Authorization: 'Bearer ${NO_SUCH}'}}\n  \
+                local: {command: x, auth: {type: api-key, env: NO_KEY}}\n  fine: {command: y}\n";
+    let (_folder, world) = world(Some(file), &[]);
+    let loaded = load(&world, &Flags::default()).unwrap();
+    let on = loaded.settings.servers.iter().filter(|(_, server)| server.enabled);
+    assert_eq!(on.map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["fine", "local"]);
+    assert_eq!(loaded.unset_variables.for_server("notion").as_deref(), Some("NO_SUCH"));
+    assert_eq!(loaded.unset_variables.for_server("local"), None, "its key can be given later");
+    assert!(loaded.notes.contains(&"the server notion is left out until this is set: NO_SUCH".to_owned()));
+}
+
+#[test]
+fn a_list_of_servers_lies_beside_the_settings_and_nowhere_else() {
+    let list = "servers:\n  a: {command: list}\n  b: {command: list}\n";
+    let names = |world: &Environment| {
+        let servers = load(world, &Flags::default()).unwrap().settings.servers;
+        servers
+            .iter()
+            .map(|(name, server)| format!("{name} {}", server.command.clone().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    let (folder, mut world) = world(None, &[]);
+    std::fs::write(folder.path().join("servers.yaml"), list).unwrap();
+    assert_eq!(names(&world), Vec::<String>::new(), "no settings file lies beside it");
+    std::fs::write(folder.path().join("octoprox.yaml"), "servers: {a: {command: own}, c: {command: own}}")
+        .unwrap();
+    assert_eq!(names(&world), Vec::<String>::new(), "nobody has chosen it");
+    world.variables.insert("OCTOPROX_CONFIG".to_owned(), "octoprox.yaml".to_owned());
+    assert_eq!(names(&world), ["a list", "b list", "c own"]);
+    world.variables.insert("OCTOPROX_CONFIG".to_owned(), "servers.yaml".to_owned());
+    assert_eq!(names(&world), ["a list", "b list"], "it is a settings file as well");
+    std::fs::write(folder.path().join("servers.yaml"), "servers:\n  # a: {command: x}\n").unwrap();
+    assert_eq!(names(&world), Vec::<String>::new());
+}
+
+#[test]
+fn a_list_of_servers_is_read_as_strictly_as_the_settings() {
+    let (folder, world) = world(Some(""), &[]);
+    for (list, expected) in [
+        ("servers: {a: {comand: x}}", "servers.a.comand: there is no such setting. Did you mean `command`?"),
+        ("listen: {port: 1}", "listen: this file holds `servers` only. Move it to octoprox.yaml."),
+        (
+            "servers: [a]",
+            "servers: these are no servers by name. Write `name:` with `command` or `url` below it.",
+        ),
+    ] {
+        std::fs::write(folder.path().join("servers.yaml"), list).unwrap();
+        let said = load(&world, &Flags::default()).err().unwrap().to_string();
+        assert!(said.ends_with(&format!("servers.yaml: {expected}")), "{list}: {said}");
+    }
+}
+
+/// A project with settings that name it as the workspace, and a home elsewhere.
+fn project(text: &str) -> (tempfile::TempDir, Environment, PathBuf) {
+    let top = tempfile::tempdir().unwrap();
+    let here = top.path().canonicalize().unwrap().join("project");
+    std::fs::create_dir(&here).unwrap();
+    std::fs::write(here.join("octoprox.yaml"), text).unwrap();
+    let variables = [("HOME".to_owned(), top.path().join("home").display().to_string())].into();
+    let world = Environment { variables, current_dir: here.clone() };
+    (top, world, here)
+}
+
+fn approve(world: &Environment, path: &Path) {
+    let records = crate::settings::Preview::read(world, path).unwrap().records;
+    TrustStore::open(world).unwrap().approve(&records).unwrap();
+}
+
+#[test]
+fn a_projects_file_is_not_even_parsed_until_it_is_approved() {
+    let (_top, world, here) = project("{broken: [");
+    let loaded = load(&world, &Flags::default()).unwrap();
+    assert_eq!(loaded.file, None);
+    let said = "octoprox.yaml here is not approved, so it is ignored. Read it, then run `octoprox trust`.";
+    assert_eq!(loaded.unapproved, [said]);
+    std::fs::write(here.join("octoprox.yaml"), "listen: {port: 1}").unwrap();
+    std::fs::write(here.join("servers.yaml"), "servers: {a: {command: x}}").unwrap();
+    approve(&world, &here.join("octoprox.yaml"));
+    let loaded = load(&world, &Flags::default()).unwrap();
+    assert_eq!((loaded.settings.servers.len(), loaded.unapproved.len()), (1, 0));
+    for name in ["octoprox.yaml", "servers.yaml"] {
+        assert!(loaded.protected.contains(&here.join(name)), "{name}: {:?}", loaded.protected);
+    }
+    std::fs::write(here.join("servers.yaml"), "servers: {a: {command: y}}").unwrap();
+    let loaded = load(&world, &Flags::default()).unwrap();
+    assert_eq!(loaded.settings.servers.len(), 0, "the list has changed");
+    assert!(loaded.unapproved[0].starts_with("servers.yaml here has changed"), "{:?}", loaded.unapproved);
+}
+
+#[test]
+fn a_named_file_that_tools_can_write_needs_approval_whatever_it_says_about_itself() {
+    let (top, world, here) = project("listen: {port: 1}");
+    let named = Flags { config: Some("octoprox.yaml".into()), ..Flags::default() };
+    let said = load(&world, &named).err().unwrap().to_string();
+    assert!(said.contains("tools can write to the folder") && said.contains("`octoprox trust /"), "{said}");
+    approve(&world, &here.join("octoprox.yaml"));
+    assert_eq!(load(&world, &named).unwrap().settings.listen.port, 1);
+    // Written anew, it claims another workspace.
+    let other = format!("workspace: {}", top.path().display());
+    std::fs::write(here.join("octoprox.yaml"), format!("{other}/elsewhere")).unwrap();
+    std::fs::create_dir(top.path().join("elsewhere")).unwrap();
+    assert!(load(&world, &named).err().unwrap().to_string().contains("has changed since it was approved"));
+    // Reached over a link that tools have planted, it is one that nobody knows.
+    let mut trust = TrustStore::open(&world).unwrap();
+    trust.revoke(&[here.join("octoprox.yaml")].into()).unwrap();
+    assert!(load(&world, &named).is_ok(), "no tool has ever written there");
+    trust.remember_roots(std::slice::from_ref(&here)).unwrap();
+    assert!(load(&world, &named).is_err(), "tools could write there once");
+    std::os::unix::fs::symlink(here.join("octoprox.yaml"), top.path().join("link.yaml")).unwrap();
+    let link = Flags { config: Some(top.path().join("link.yaml")), ..Flags::default() };
+    assert!(load(&world, &link).is_err(), "a link leads there");
+}
+
+#[test]
+fn a_file_that_other_users_can_write_needs_approval() {
+    use std::os::unix::fs::PermissionsExt;
+    let (top, world, _) = project("");
+    let path = top.path().canonicalize().unwrap().join("own.yaml");
+    std::fs::write(&path, "listen: {port: 1}").unwrap();
+    let named = Flags { config: Some(path.clone()), ..Flags::default() };
+    assert_eq!(load(&world, &named).unwrap().settings.listen.port, 1);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o664)).unwrap();
+    let said = load(&world, &named).err().unwrap().to_string();
+    assert!(said.contains("other users of this machine can write this file"), "{said}");
+    approve(&world, &path);
+    assert_eq!(load(&world, &named).unwrap().settings.listen.port, 1);
+}
+
+#[test]
+fn records_that_tools_can_write_are_not_believed() {
+    let (_top, mut world, here) = project("state_dir: /tmp/octoprox-elsewhere");
+    let state = here.join("records");
+    world.variables.insert("OCTOPROX_STATE_DIR".to_owned(), state.display().to_string());
+    approve(&world, &here.join("octoprox.yaml"));
+    assert!(load(&world, &Flags::default()).is_ok(), "the hub's own data is closed to tools");
+    world.variables.remove("OCTOPROX_STATE_DIR");
+    world.variables.insert("XDG_STATE_HOME".to_owned(), state.display().to_string());
+    approve(&world, &here.join("octoprox.yaml"));
+    // The folder that holds the records is no project any more, so a workspace has to be named.
+    world.variables.insert("OCTOPROX_WORKSPACE".to_owned(), here.display().to_string());
+    let said = load(&world, &Flags::default()).err().unwrap().to_string();
+    assert!(said.contains("the list of approved files"), "{said}");
+}
+
+#[test]
+fn files_that_an_approved_file_names_count_only_as_approved() {
+    let (_top, world, here) = project("workspace: src\ntools: {folders: [tools]}");
+    std::fs::create_dir_all(here.join("src")).unwrap();
+    std::fs::create_dir_all(here.join("tools")).unwrap();
+    std::fs::write(here.join("tools/a.yaml"), "a").unwrap();
+    approve(&world, &here.join("octoprox.yaml"));
+    let loaded = load(&world, &Flags::default()).unwrap();
+    let read = || {
+        let folders = octo_grants::config_dirs::ConfigDirs::new(vec![here.join("tools")]);
+        let leaves = folders.with_approval(loaded.approve.clone()).read();
+        leaves.iter().filter(|leaf| leaf.content.is_ok()).count()
+    };
+    assert_eq!(read(), 1);
+    std::fs::write(here.join("tools/b.yaml"), "b").unwrap();
+    assert_eq!(read(), 1, "a new file is not approved");
+    std::fs::write(here.join("tools/a.yaml"), "c").unwrap();
+    assert_eq!(read(), 0, "a changed one is not, either");
+    approve(&world, &here.join("octoprox.yaml"));
+    assert_eq!(read(), 2);
+}

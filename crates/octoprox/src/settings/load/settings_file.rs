@@ -1,0 +1,97 @@
+//! A settings file that was read once: what is hashed, judged and parsed are the same bytes.
+
+use crate::settings::approval::trust_store::{NOFOLLOW_NONBLOCK, TrustRecord, is_writable_only_by_us};
+use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
+use crate::settings::load::settings_format;
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::{Map, Value};
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Nobody writes settings this long by hand.
+const MAX_SETTINGS_BYTES: u64 = 1 << 20;
+
+#[derive(Debug, Clone)]
+pub struct SettingsFile {
+    /// As it was named, made absolute.
+    pub path: PathBuf,
+    /// Its canonical path.
+    pub canonical: PathBuf,
+    pub sha256: String,
+    /// Whether somebody else than this user and root can write it.
+    pub is_writable_by_others: bool,
+    text: String,
+}
+
+impl SettingsFile {
+    pub fn open(path: &Path) -> Result<Self, SettingsProblem> {
+        Self::read(path).map_err(|error| {
+            let wrong = |what: String, remedy: &str| {
+                SettingsProblem::new(SettingOrigin::File(path.to_owned()), "", what, remedy)
+            };
+            match error.kind() {
+                io::ErrorKind::NotFound => {
+                    wrong("there is no such file.".to_owned(), "Check the name, or leave it out.")
+                }
+                _ => wrong(
+                    format!("the file cannot be read: {error}."),
+                    "Check its permissions and its encoding.",
+                ),
+            }
+        })
+    }
+
+    /// What is opened is the file at the canonical path; should a link have taken its place since, that is refused.
+    fn read(path: &Path) -> io::Result<Self> {
+        let real = path.canonicalize()?;
+        if real == Path::new("/dev/null") {
+            let (path, text) = (path.to_owned(), String::new());
+            return Ok(Self {
+                path,
+                canonical: real,
+                sha256: sha256(b""),
+                is_writable_by_others: false,
+                text,
+            });
+        }
+        let file = OpenOptions::new().read(true).custom_flags(NOFOLLOW_NONBLOCK).open(&real)?;
+        let about = file.metadata()?;
+        if !about.is_file() {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        let mut bytes = Vec::new();
+        file.take(MAX_SETTINGS_BYTES + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_SETTINGS_BYTES {
+            return Err(io::Error::other(format!("it is larger than {} MiB", MAX_SETTINGS_BYTES >> 20)));
+        }
+        let sha256 = sha256(&bytes);
+        let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))?;
+        Ok(Self {
+            path: path.to_owned(),
+            canonical: real,
+            sha256,
+            is_writable_by_others: !is_writable_only_by_us(&about),
+            text,
+        })
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The object that the file holds; empty when the file is.
+    pub fn tree(&self) -> Result<Map<String, Value>, SettingsProblem> {
+        settings_format::parse_object(&self.path, &self.text)
+    }
+
+    /// What `octoprox trust` keeps of it.
+    pub fn record(&self) -> TrustRecord {
+        TrustRecord { path: self.canonical.clone(), named: self.path.clone(), sha256: self.sha256.clone() }
+    }
+}
+
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}

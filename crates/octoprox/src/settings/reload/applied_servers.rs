@@ -1,0 +1,174 @@
+//! The servers that a hub has taken on, kept as fingerprints so that a later look can tell what would change.
+
+use crate::settings::model::server_auth::ServerAuth;
+use crate::settings::model::server_model::Server;
+use crate::settings::reload::server_plan::{ServerChange, ServerFingerprint, Servers, compare_server};
+use aws_lc_rs::digest::{SHA256, digest};
+use octo_hub::trust::TrustSetting;
+use octo_model::Secret;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::{self, Read, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+const APPLIED_FILE: &str = "servers.applied.json";
+/// More than any list of servers needs.
+const MAX_FILE_BYTES: u64 = 8 << 20;
+
+/// A set of servers as it was applied. Nothing in it can be read back: values are hashed with a salt of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppliedServers {
+    salt: String,
+    servers: BTreeMap<String, ServerFingerprint>,
+}
+
+impl AppliedServers {
+    /// The servers of these settings, to be kept.
+    pub fn new_salted(servers: &Servers) -> io::Result<Self> {
+        let salt = crate::bearer_token::generate_token()
+            .map_err(|_| io::Error::other("the system gives no randomness"))?;
+        Ok(Self::with_salt(servers, salt))
+    }
+
+    pub(crate) fn with_salt(servers: &Servers, salt: String) -> Self {
+        let servers =
+            servers.iter().map(|(name, server)| (name.clone(), fingerprint_server(server, &salt))).collect();
+        Self { salt, servers }
+    }
+
+    /// What would change if these servers were applied now.
+    pub fn plan(&self, new: &Servers) -> Vec<ServerChange> {
+        let new = Self::with_salt(new, self.salt.clone()).servers;
+        let names: BTreeSet<&String> = self.servers.keys().chain(new.keys()).collect();
+        names
+            .into_iter()
+            .filter_map(|name| compare_server(name, self.servers.get(name), new.get(name)))
+            .collect()
+    }
+
+    /// What the last hub with this folder of data has applied; nothing when there was none.
+    pub fn read(state: &Path) -> Option<Self> {
+        let mut text = String::new();
+        std::fs::File::open(state.join(APPLIED_FILE))
+            .ok()?
+            .take(MAX_FILE_BYTES)
+            .read_to_string(&mut text)
+            .ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    /// Keeps it for later looks.
+    pub fn write(&self, state: &Path) -> io::Result<()> {
+        let fresh = state.join(format!("{APPLIED_FILE}.{}", std::process::id()));
+        let mut file =
+            std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+        file.write_all(&serde_json::to_vec(self)?)?;
+        std::fs::rename(&fresh, state.join(APPLIED_FILE)).inspect_err(|_| drop(std::fs::remove_file(&fresh)))
+    }
+}
+
+/// Every setting that a connection depends on. A new setting does not compile until it is sorted in here.
+fn fingerprint_server(server: &Server, salt: &str) -> ServerFingerprint {
+    let Server {
+        name: _,
+        command,
+        args,
+        env,
+        cwd,
+        url,
+        headers,
+        document,
+        kind: _,
+        auth,
+        enabled,
+        connect,
+        idle_seconds,
+        start_seconds,
+        timeout_seconds,
+        share,
+        pool,
+        per_minute,
+        in_flight,
+        sandbox,
+        era,
+        trust,
+    } = server;
+    let fields = [
+        ("command", format!("{command:?}")),
+        ("args", format!("{args:?}")),
+        ("env", expose_all(env)),
+        ("cwd", format!("{cwd:?}")),
+        ("url", format!("{url:?}")),
+        ("headers", expose_all(headers)),
+        ("document", format!("{document:?}")),
+        ("auth", auth.as_ref().map(expose_auth).unwrap_or_default()),
+        ("connect", format!("{connect:?}")),
+        ("idle_seconds", idle_seconds.to_string()),
+        ("start_seconds", start_seconds.to_string()),
+        ("timeout_seconds", timeout_seconds.to_string()),
+        ("share", format!("{share:?}")),
+        ("pool", pool.to_string()),
+        ("per_minute", format!("{per_minute:?}")),
+        ("in_flight", format!("{in_flight:?}")),
+        ("sandbox", format!("{sandbox:?}")),
+        ("era", format!("{era:?}")),
+        ("trust", trust_text(trust)),
+    ];
+    let fields =
+        fields.map(|(name, value)| (name.to_owned(), fingerprint(&format!("{salt}\0{name}\0{value}"))));
+    ServerFingerprint { enabled: *enabled, fields: fields.into() }
+}
+
+fn expose_all(values: &BTreeMap<String, Secret>) -> String {
+    format!("{:?}", values.iter().map(|(name, value)| (name, value.expose())).collect::<Vec<_>>())
+}
+
+fn expose_auth(auth: &ServerAuth) -> String {
+    format!("{auth:?} {:?}", auth.client_secret.as_ref().map(Secret::expose))
+}
+
+/// The words that the fingerprints on disk were made of; with others every server would count as changed once.
+fn trust_text(trust: &TrustSetting) -> String {
+    match trust {
+        TrustSetting::Shorthand(changes) => format!("Word({changes:?})"),
+        TrustSetting::Detailed(parts) => format!("Parts({parts:?})"),
+    }
+}
+
+fn fingerprint(text: &str) -> String {
+    let hash = digest(&SHA256, text.as_bytes());
+    hash.as_ref().iter().take(16).fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::reload::server_plan::Action;
+
+    #[test]
+    fn what_is_kept_tells_changes_and_nothing_else() {
+        let state = tempfile::tempdir().unwrap();
+        assert_eq!(AppliedServers::read(state.path()), None);
+        let old: Servers =
+            serde_saphyr::from_str("a: {command: x, env: {KEY: canary-7}}\nb: {url: 'https://u:canary-8@x'}")
+                .unwrap();
+        let applied = AppliedServers::new_salted(&old).unwrap();
+        applied.write(state.path()).unwrap();
+        let kept = std::fs::read_to_string(state.path().join(APPLIED_FILE)).unwrap();
+        assert!(!kept.contains("canary"), "{kept}");
+        let read = AppliedServers::read(state.path()).unwrap();
+        assert_eq!(read, applied);
+        assert!(read.plan(&old).iter().all(|change| change.action == Action::Unchanged));
+        let new: Servers = serde_saphyr::from_str("a: {command: x, env: {KEY: canary-9}}").unwrap();
+        let actions: Vec<Action> = read.plan(&new).iter().map(|change| change.action).collect();
+        assert_eq!(actions, [Action::Swap, Action::Drop]);
+        assert_ne!(AppliedServers::new_salted(&old).unwrap(), applied, "each has a salt of its own");
+        std::fs::write(state.path().join(APPLIED_FILE), "broken").unwrap();
+        assert_eq!(AppliedServers::read(state.path()), None);
+    }
+}

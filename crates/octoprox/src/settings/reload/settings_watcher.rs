@@ -1,0 +1,194 @@
+//! Settings that are followed while the hub runs: read again, compared with those in force, and told as changes.
+
+use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem, SettingsProblems};
+use crate::settings::load::load_settings::{Flags, LoadedSettings, load};
+use crate::settings::reload::reloadable::changed_settings;
+use crate::settings::reload::server_plan::{Action, ServerChange, plan};
+use crate::settings::{Environment, Settings, UnsetVariables, unauthenticated_binding};
+use octo_grants::config_dirs::{ConfigDirs, WatchHandle};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the files say by now.
+pub struct ReloadPlan {
+    pub settings: Settings,
+    /// What happens to servers.
+    pub changes: Vec<ServerChange>,
+    /// Other settings that a running hub takes on.
+    pub applied: Vec<String>,
+    /// Those that wait for its next start.
+    pub needs_restart: Vec<String>,
+    pub missing: UnsetVariables,
+    /// New values that must not be shown.
+    pub secrets: Vec<String>,
+    /// Why no listener may have these settings.
+    pub binding: Option<SettingsProblem>,
+}
+
+impl ReloadPlan {
+    fn is_unchanged(&self) -> bool {
+        self.applied.is_empty() && self.changes.iter().all(|change| change.action == Action::Unchanged)
+    }
+}
+
+/// Two readings this far apart must agree.
+const STABLE_INTERVAL: Duration = Duration::from_millis(60);
+const MAX_READS: usize = 10;
+
+/// Reads the settings again, to compare them with those in force.
+pub struct SettingsReader {
+    world: Environment,
+    flags: Flags,
+    file: Option<PathBuf>,
+    /// What is known to be left alone.
+    unapproved: Vec<String>,
+    in_force: Settings,
+}
+
+impl SettingsReader {
+    /// `in_force` are the settings as they were read, before a listener has put its port there.
+    pub fn new(world: Environment, flags: Flags, loaded: &LoadedSettings, in_force: Settings) -> Self {
+        Self { world, flags, file: loaded.file.clone(), unapproved: loaded.unapproved.clone(), in_force }
+    }
+
+    /// What has changed, or what is wrong. A file that needs approval is not taken on until a person has approved its new
+    /// content.
+    pub fn read(&self) -> Result<ReloadPlan, SettingsProblems> {
+        let loaded = load(&self.world, &self.flags)?;
+        let loaded = require_same_file(loaded, self.file.as_ref(), &self.unapproved)?;
+        let live = self.in_force.with_reloadable(&loaded.settings);
+        Ok(ReloadPlan {
+            changes: plan(&self.in_force.servers, &loaded.settings.servers),
+            applied: changed_settings(&self.in_force, &live),
+            needs_restart: changed_settings(&live, &loaded.settings),
+            secrets: crate::telemetry::settings_secrets(&loaded),
+            binding: unauthenticated_binding(&loaded.settings, &loaded.layers),
+            settings: loaded.settings,
+            missing: loaded.unset_variables,
+        })
+    }
+
+    /// The same once nobody writes the files any more: a file that is half written, or empty for a moment, would mean something
+    /// else. Blocks the thread.
+    pub fn read_stable(&self) -> Result<ReloadPlan, SettingsProblems> {
+        let mut read = self.read()?;
+        for _ in 0..MAX_READS {
+            if read.is_unchanged() {
+                break;
+            }
+            std::thread::sleep(STABLE_INTERVAL);
+            let again = self.read()?;
+            let settled = again.settings == read.settings;
+            read = again;
+            if settled {
+                break;
+            }
+        }
+        Ok(read)
+    }
+
+    /// What was read is in force now, as far as a running hub can take it on.
+    pub fn mark_applied(&mut self, reloaded: &ReloadPlan) {
+        self.in_force = self.in_force.with_reloadable(&reloaded.settings);
+    }
+}
+
+/// Follows the files that settings are read from until it is dropped.
+pub struct SettingsWatcher(#[expect(dead_code, reason = "it follows until it is dropped")] WatchHandle);
+
+impl SettingsWatcher {
+    /// Calls back after each change. Needs a runtime.
+    pub fn start(loaded: &LoadedSettings, mut changed: impl FnMut() + Send + 'static) -> Self {
+        let folders = ConfigDirs::new(loaded.watched_files.clone());
+        let leaves = folders.read();
+        Self(folders.watch(leaves, move |_| changed()))
+    }
+}
+
+/// Refuses settings that came about because a file is no longer, or has just been, approved.
+fn require_same_file(
+    loaded: LoadedSettings,
+    file: Option<&PathBuf>,
+    known: &[String],
+) -> Result<LoadedSettings, SettingsProblems> {
+    let origin = || SettingOrigin::File(file.cloned().unwrap_or_default());
+    if let Some(ignored) = loaded.unapproved.iter().find(|ignored| !known.contains(ignored)) {
+        return Err(SettingsProblem::new(origin(), "", ignored.as_str(), "").into());
+    }
+    if loaded.file.as_ref() != file {
+        let what = "another settings file would be in use now.";
+        let origin = loaded.file.clone().map_or_else(origin, SettingOrigin::File);
+        return Err(SettingsProblem::new(origin, "", what, "Restart the hub to use it.").into());
+    }
+    Ok(loaded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{SettingsFile, TrustStore};
+
+    type Said = Result<Vec<Action>, String>;
+
+    fn actions(rereader: &mut SettingsReader) -> Said {
+        let reloaded = rereader.read().map_err(|problems| problems.to_string())?;
+        rereader.mark_applied(&reloaded);
+        Ok(reloaded.changes.iter().map(|it| it.action).collect())
+    }
+
+    #[tokio::test]
+    async fn a_change_is_told_as_a_plan_and_a_broken_file_changes_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let (own, work) = (home.path().join("own"), home.path().join("work"));
+        std::fs::create_dir_all(&own).unwrap();
+        std::fs::create_dir_all(&work).unwrap();
+        std::fs::write(own.join("octoprox.yaml"), format!("workspace: {}\n", work.display())).unwrap();
+        let variables = [("OCTOPROX_CONFIG".to_owned(), "octoprox.yaml".to_owned())].into();
+        let world = Environment { current_dir: own.clone(), variables };
+        let loaded = load(&world, &Flags::default()).unwrap();
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let mut rereader = SettingsReader::new(world, Flags::default(), &loaded, loaded.settings.clone());
+        let _watched = SettingsWatcher::start(&loaded, move || tell.send(actions(&mut rereader)).unwrap());
+        let mut next = async |wanted: &dyn Fn(&Said) -> bool| {
+            let seen = async { while !wanted(&told.recv().await.unwrap()) {} };
+            tokio::time::timeout(Duration::from_secs(10), seen).await.expect("no change was told of");
+        };
+        let list = own.join("servers.yaml");
+        std::fs::write(&list, "servers: {a: {command: x}}").unwrap();
+        next(&|said| *said == Ok(vec![Action::Connect])).await;
+        std::fs::write(&list, "servers: {a: {comand: x}}").unwrap();
+        next(&|said| said.as_ref().is_err_and(|why| why.contains("comand"))).await;
+        std::fs::write(&list, "servers: {a: {command: y}, b: {command: z}}").unwrap();
+        next(&|said| *said == Ok(vec![Action::Swap, Action::Connect])).await;
+    }
+
+    #[tokio::test]
+    async fn a_projects_changed_file_is_taken_on_when_it_is_approved_again() {
+        let top = tempfile::tempdir().unwrap();
+        let work = top.path().canonicalize().unwrap().join("work");
+        std::fs::create_dir(&work).unwrap();
+        let path = work.join("octoprox.yaml");
+        let variables = [("HOME".to_owned(), top.path().join("home").display().to_string())].into();
+        let world = Environment { current_dir: work.clone(), variables };
+        let approve = || {
+            let record = SettingsFile::open(&path).unwrap().record();
+            TrustStore::open(&world).unwrap().approve(&[record]).unwrap();
+        };
+        std::fs::write(&path, "servers: {a: {command: x}}").unwrap();
+        approve();
+        let loaded = load(&world, &Flags::default()).unwrap();
+        assert_eq!(loaded.file.as_ref(), Some(&path));
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let mut rereader =
+            SettingsReader::new(world.clone(), Flags::default(), &loaded, loaded.settings.clone());
+        let _watched = SettingsWatcher::start(&loaded, move || tell.send(actions(&mut rereader)).unwrap());
+        let mut next = async |wanted: &dyn Fn(&Said) -> bool| {
+            let seen = async { while !wanted(&told.recv().await.unwrap()) {} };
+            tokio::time::timeout(Duration::from_secs(10), seen).await.expect("no change was told of");
+        };
+        std::fs::write(&path, "servers: {b: {command: evil}}").unwrap();
+        next(&|said| said.as_ref().is_err_and(|why| why.contains("has changed since it was approved"))).await;
+        approve();
+        next(&|said| *said == Ok(vec![Action::Drop, Action::Connect])).await;
+    }
+}
