@@ -6,10 +6,7 @@
 )]
 
 mod api_store;
-mod audit_reader;
-mod audit_writer;
-mod chain;
-mod checkpoint;
+pub(crate) mod audit;
 mod credential_store;
 mod database;
 mod error;
@@ -22,9 +19,6 @@ mod memory;
 mod options;
 mod pin_store;
 mod private_files;
-mod prune;
-mod record_codec;
-mod record_queue;
 mod result_files;
 mod result_handle;
 mod run_store;
@@ -34,9 +28,8 @@ mod store;
 mod stores;
 #[cfg(test)]
 mod tests;
-mod verify;
 
-pub use audit_reader::AuditConnection;
+pub use crate::audit::audit_reader::AuditConnection;
 pub use error::{BrokenChain, SqliteError};
 pub use health::{check_database, check_disk};
 pub use options::{Durability, Options, SealKeys};

@@ -4,7 +4,7 @@
 //! The row comes before the file and goes after it, so that no crash leaves a file that nothing knows of. A row without
 //! its file is answered like no row at all.
 
-use crate::audit_writer::WriteLock;
+use crate::audit::audit_writer::WriteLock;
 use crate::{Options, SqliteError, private_files, result_handle};
 use octo_model::{CallId, Json, Principal};
 use octo_ports::{Limit, Port, StoreError, StoreResult, StoredText, TextSize, write_text};

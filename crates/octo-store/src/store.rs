@@ -1,9 +1,9 @@
 //! The store: what the hub is handed.
 
-use crate::audit_reader::AuditConnection;
-use crate::audit_writer::{AuditWriter, WriteLock};
+use crate::audit::audit_reader::AuditConnection;
+use crate::audit::audit_writer::{AuditWriter, WriteLock};
+use crate::audit::record_queue::QueueError;
 use crate::health::file_identity;
-use crate::record_queue::QueueError;
 use crate::result_files::{ResultFiles, now_micros};
 use crate::{Options, SqliteError, database, private_files, seal};
 use octo_model::{BoxFuture, CallId, Caller, Json};

@@ -1,7 +1,7 @@
 //! All stores of one directory.
 
 use crate::api_store::SqliteApiStore;
-use crate::audit_reader::SqliteAuditReader;
+use crate::audit::audit_reader::SqliteAuditReader;
 use crate::credential_store::SqliteCredentialStore;
 use crate::lazy_store::LazyStore;
 use crate::lease_store::SqliteLeaseStore;

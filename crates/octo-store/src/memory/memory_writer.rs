@@ -3,7 +3,7 @@
 
 use super::transaction::MemoryTxn;
 use super::word_index::IndexChanges;
-use crate::checkpoint::Checkpointer;
+use crate::audit::audit_checkpoint::Checkpointer;
 use crate::lazy_database::WorkResult;
 use crate::result_files::now_micros;
 use crate::{SqliteError, database};

@@ -1,7 +1,7 @@
 //! Whatever is done to the audit behind its back, `verify` names the first record that it was done to.
 
 use super::{calls, store};
-use crate::verify::verify;
+use crate::audit::audit_verify::verify;
 use crate::{BrokenChain, SqliteError};
 use aws_lc_rs::digest::{SHA256, digest};
 use octo_ports::{Anchor, Verified};

@@ -2,8 +2,8 @@
 
 use super::{calls, closing, opening, store};
 use crate::SqliteError;
-use crate::audit_reader::AuditConnection;
-use crate::verify::verify;
+use crate::audit::audit_reader::AuditConnection;
+use crate::audit::audit_verify::verify;
 use octo_ports::{AuditLog, AuditRecord, RecordKind};
 use std::sync::Arc;
 

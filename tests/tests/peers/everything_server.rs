@@ -6,9 +6,6 @@
     reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
 )]
 
-#[path = "../peers/peer_scripts.rs"]
-mod peer_scripts;
-
 use anyhow::{Context, Result};
 use octo_tests::hub_process::HubHome;
 use octo_tests::test_binaries::service_variable;
@@ -47,7 +44,7 @@ impl EverythingServer {
     }
 
     async fn run_client(&self, target: Value) -> Result<Value> {
-        peer_scripts::run_script(&self.node, "everything.mjs", &json!({"target": target})).await
+        crate::peer_scripts::run_script(&self.node, "everything.mjs", &json!({"target": target})).await
     }
 }
 
@@ -98,7 +95,7 @@ async fn the_reference_server_answers_as_it_does_directly() -> Result<()> {
     let stdio = everything.hub("stdio")?;
     let targets = [
         ("http", json!({"url": server.profile_url("bare")})),
-        ("stdio", peer_scripts::stdio_target(&stdio.command(&["stdio", "--profile", "bare"])?)),
+        ("stdio", crate::peer_scripts::stdio_target(&stdio.command(&["stdio", "--profile", "bare"])?)),
     ];
     let mut found = Vec::new();
     for (way, target) in targets {

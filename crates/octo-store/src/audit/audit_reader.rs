@@ -1,6 +1,7 @@
 //! Reading the audit beside whoever writes it.
 
-use crate::{BrokenChain, SqliteError, database, prune, record_codec, verify};
+use crate::audit::{audit_prune, audit_verify, record_codec};
+use crate::{BrokenChain, SqliteError, database};
 use jiff::Timestamp;
 use octo_model::BoxFuture;
 use octo_ports::{
@@ -111,14 +112,14 @@ impl AuditReader for SqliteAuditReader {
     }
 
     fn verify(&self, anchor: Option<Anchor>) -> BoxFuture<'_, StoreResult<Verified>> {
-        self.run(move |dir| verify::verify(dir, anchor))
+        self.run(move |dir| audit_verify::verify(dir, anchor))
     }
 
     fn prune(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>> {
-        self.run(move |dir| prune::prune(dir, retention, now))
+        self.run(move |dir| audit_prune::prune(dir, retention, now))
     }
 
     fn prune_when_due(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>> {
-        self.run(move |dir| prune::prune_when_due(dir, retention, now))
+        self.run(move |dir| audit_prune::prune_when_due(dir, retention, now))
     }
 }

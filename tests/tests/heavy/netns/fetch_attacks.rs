@@ -1,10 +1,10 @@
 //! The tools that read without a browser.
 
-use crate::canary_listeners::{CanaryListeners, PORTS, SECRET};
-use crate::dns_server::{DnsAnswers, DnsServer};
-use crate::namespaces::DEAD_ADDRESS;
-use crate::netns_hub::{BOTH_RULES, CallRecord, EgressRules, NetnsHub, error_kind};
-use crate::public_site;
+use super::canary_listeners::{CanaryListeners, PORTS, SECRET};
+use super::dns_server::{DnsAnswers, DnsServer};
+use super::namespaces::DEAD_ADDRESS;
+use super::netns_hub::{BOTH_RULES, CallRecord, EgressRules, NetnsHub, error_kind};
+use super::public_site;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ async fn ensure_unreached(canaries: &CanaryListeners, said: &[CallRecord]) -> Re
 pub async fn check_spellings() -> Result<()> {
     let (canaries, names) = (CanaryListeners::new().await?, DnsServer::new().await?);
     names.set_answers("a.localhost", DnsAnswers::always("127.0.0.1"));
-    let hosts = crate::address_spellings::all_spellings();
+    let hosts = super::address_spellings::all_spellings();
     ensure!(hosts.len() >= 500, "only {} spellings", hosts.len());
     for rules in BOTH_RULES {
         canaries.reset();

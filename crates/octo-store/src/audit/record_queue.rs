@@ -1,6 +1,6 @@
 //! Between the calls and the one thread that writes: everything queued becomes one group, written together.
 
-use crate::record_codec;
+use crate::audit::record_codec;
 use octo_ports::{CallEnded, CallStarted};
 use std::cell::Cell;
 use std::mem;

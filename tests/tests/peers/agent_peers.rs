@@ -5,9 +5,6 @@
     reason = "tests start the programs they test, and prepare a repository by hand"
 )]
 
-#[path = "../peers/peer_scripts.rs"]
-mod peer_scripts;
-
 use anyhow::{Result, ensure};
 use octo_tests::hub_process::HubHome;
 use octo_tests::test_binaries::service_variable;
@@ -49,7 +46,7 @@ async fn an_agent_clones_edits_patches_tests_commits_and_pushes() -> Result<()> 
     let server = home.serve().await?;
     for (round, mode, target) in [
         (1, "auto", json!({"url": server.mcp_url()})),
-        (2, "legacy", peer_scripts::stdio_target(&home.command(&["stdio"])?)),
+        (2, "legacy", crate::peer_scripts::stdio_target(&home.command(&["stdio"])?)),
     ] {
         if round == 2 {
             // The same work again, on a history that does not have it yet.
@@ -57,7 +54,8 @@ async fn an_agent_clones_edits_patches_tests_commits_and_pushes() -> Result<()> 
         }
         let folder = format!("work{round}");
         let task = json!({"target": target, "mode": mode, "folder": folder});
-        let said = peer_scripts::run_script(&service_variable("PYTHON_MCP")?, "agent.py", &task).await?;
+        let said =
+            crate::peer_scripts::run_script(&service_variable("PYTHON_MCP")?, "agent.py", &task).await?;
         assert_eq!(said["status"]["branch"], "main", "{said}");
         assert_eq!(said["status"]["ahead"], 0, "{said}");
         assert_eq!(said["log"]["commits"].as_array().map(Vec::len), Some(2), "{said}");

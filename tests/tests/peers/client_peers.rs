@@ -6,9 +6,6 @@
     reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
 )]
 
-#[path = "../peers/peer_scripts.rs"]
-mod peer_scripts;
-
 use anyhow::{Context, Result};
 use octo_tests::hub_process::HubHome;
 use octo_tests::mcp_clients::{LEGACY, LegacyClient, MODERN, accept_all};
@@ -97,13 +94,13 @@ async fn check_client(interpreter: &str, script: &str, modes: &[(&str, &str)]) -
     assert_eq!(expected["completed"], json!(["conventional"]));
     for (mode, revision) in modes {
         for target in
-            [json!({"url": server.mcp_url()}), peer_scripts::stdio_target(&home.command(&["stdio"])?)]
+            [json!({"url": server.mcp_url()}), crate::peer_scripts::stdio_target(&home.command(&["stdio"])?)]
         {
             let task = json!({
                 "target": target, "mode": mode, "calls": calls(), "prompt": PROMPT, "resource": RESOURCE,
                 "own": SHIPPED_PROMPT, "style": "conventional", "typed": TYPED_STYLE,
             });
-            let mut said = peer_scripts::run_script(interpreter, script, &task).await?;
+            let mut said = crate::peer_scripts::run_script(interpreter, script, &task).await?;
             without_nulls(&mut said);
             let mut expected = expected.clone();
             expected["revision"] = json!(revision);

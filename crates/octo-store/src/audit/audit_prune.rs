@@ -1,7 +1,8 @@
 //! Taking old records out of the audit. A record of its own says up to where, so that the chain still proves what is left.
 
-use crate::chain::ChainHasher;
-use crate::{Durability, SqliteError, database, record_codec};
+use crate::audit::hash_chain::ChainHasher;
+use crate::audit::record_codec;
+use crate::{Durability, SqliteError, database};
 use jiff::Timestamp;
 use octo_ports::{Anchor, Hash, Retention};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
@@ -153,9 +154,9 @@ pub(crate) fn chain_start(conn: &Connection) -> Result<Option<Anchor>, SqliteErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit_reader::AuditConnection;
+    use crate::audit::audit_reader::AuditConnection;
+    use crate::audit::audit_verify::verify;
     use crate::tests as sample;
-    use crate::verify::verify;
     use crate::{Options, Store};
     use octo_ports::AuditLog;
     use octo_ports::RecordKind;

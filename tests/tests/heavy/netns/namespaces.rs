@@ -1,6 +1,6 @@
 //! The namespaces that a test runs in. The test starts itself again within them.
 
-use crate::public_site;
+use super::public_site;
 use anyhow::{Context, Result, ensure};
 use std::future::Future;
 use std::path::Path;
@@ -56,7 +56,7 @@ where
     let output = command
         .args(["--fork", "--kill-child", "--", "/bin/sh", "-euc", SCRIPT])
         .arg(std::env::current_exe()?)
-        .arg(test)
+        .arg(format!("netns::{test}"))
         .env(INSIDE_VARIABLE, "1")
         .env("FILES", files.path())
         .env("DEAD", DEAD_ADDRESS)

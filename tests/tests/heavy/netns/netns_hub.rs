@@ -1,6 +1,6 @@
 //! A hub in the namespace, and calls of its tools.
 
-use crate::namespaces::HubPrivilege;
+use super::namespaces::HubPrivilege;
 use anyhow::{Context, Result, ensure};
 use octo_tests::http_client::HttpClient;
 use octo_tests::hub_process::{HubHome, RunningHub};

@@ -13,21 +13,13 @@
     reason = "a test that cannot go on fails, and starts the programs that it tests"
 )]
 
-#[path = "netns/address_spellings.rs"]
 mod address_spellings;
-#[path = "netns/browser_attacks.rs"]
 mod browser_attacks;
-#[path = "netns/canary_listeners.rs"]
 mod canary_listeners;
-#[path = "netns/dns_server.rs"]
 mod dns_server;
-#[path = "netns/fetch_attacks.rs"]
 mod fetch_attacks;
-#[path = "netns/namespaces.rs"]
 mod namespaces;
-#[path = "netns/netns_hub.rs"]
 mod netns_hub;
-#[path = "netns/public_site.rs"]
 mod public_site;
 
 use anyhow::Result;

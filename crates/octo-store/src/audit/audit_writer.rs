@@ -1,9 +1,9 @@
 //! The one thread that writes the audit.
 
 use crate::SqliteError;
-use crate::chain::ChainHasher;
-use crate::checkpoint::Checkpointer;
-use crate::record_queue::{Batch, RecordQueue};
+use crate::audit::audit_checkpoint::Checkpointer;
+use crate::audit::hash_chain::ChainHasher;
+use crate::audit::record_queue::{Batch, RecordQueue};
 use octo_ports::Hash;
 use rusqlite::{Connection, OptionalExtension, Statement};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -189,9 +189,9 @@ impl<'a> AuditStatements<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit_reader::AuditConnection;
+    use crate::audit::audit_reader::AuditConnection;
+    use crate::audit::audit_verify::verify;
     use crate::tests as sample;
-    use crate::verify::verify;
     use crate::{Durability, database};
     use octo_ports::RecordKind;
     use std::time::Duration;

@@ -1,10 +1,10 @@
 //! The browser: what a page can try, and where a tab can be sent.
 
-use crate::canary_listeners::{CanaryListeners, SECRET};
-use crate::dns_server::{DnsAnswers, DnsServer};
-use crate::namespaces::HubPrivilege;
-use crate::netns_hub::{BOTH_RULES, EgressRules, NetnsHub, error_kind};
-use crate::public_site;
+use super::canary_listeners::{CanaryListeners, SECRET};
+use super::dns_server::{DnsAnswers, DnsServer};
+use super::namespaces::HubPrivilege;
+use super::netns_hub::{BOTH_RULES, EgressRules, NetnsHub, error_kind};
+use super::public_site;
 use anyhow::{Context, Result, ensure};
 use octo_tests::eventually;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Walking the chain from its beginning.
 
-use crate::chain::ChainHasher;
-use crate::prune::chain_start;
+use crate::audit::audit_prune::chain_start;
+use crate::audit::hash_chain::ChainHasher;
 use crate::{BrokenChain, SqliteError, database};
 use octo_ports::{Anchor, Hash, Verified};
 use rusqlite::{Connection, Row};

@@ -7,7 +7,6 @@
     reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
 )]
 
-#[path = "ten_servers/public_servers.rs"]
 mod public_servers;
 
 use anyhow::{Context, Result, ensure};

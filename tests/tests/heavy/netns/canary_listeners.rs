@@ -1,6 +1,6 @@
 //! Listeners on every address there is: at a few of them stands the public internet, everywhere else nobody may come.
 
-use crate::public_site;
+use super::public_site;
 use anyhow::{Context, Result, ensure};
 use octo_tests::eventually;
 use std::collections::BTreeSet;
@@ -194,9 +194,9 @@ pub async fn check_canaries() -> Result<()> {
     let caught = canaries.forbidden_connections().await?;
     ensure!(caught.len() == 1 && caught[0].to == "10.0.0.1:8080".parse()?, "{caught:?}");
     ensure!(
-        TcpStream::connect((crate::namespaces::DEAD_ADDRESS, 80)).await.is_err(),
+        TcpStream::connect((super::namespaces::DEAD_ADDRESS, 80)).await.is_err(),
         "{} is alive",
-        crate::namespaces::DEAD_ADDRESS
+        super::namespaces::DEAD_ADDRESS
     );
     let links = std::fs::read_to_string("/proc/net/dev")?;
     let links: Vec<_> =

@@ -1,7 +1,7 @@
 //! A name server that changes its mind.
 
-use crate::namespaces::NAME_SERVER;
-use crate::public_site;
+use super::namespaces::NAME_SERVER;
+use super::public_site;
 use anyhow::Result;
 use std::collections::HashMap;
 use std::net::IpAddr;
