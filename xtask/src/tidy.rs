@@ -2,11 +2,15 @@
 
 mod attributes;
 mod banned_clients;
+mod banned_names;
 mod cargo_features;
 mod cargo_manifests;
 mod code_sizes;
 mod crate_order;
 mod deployment_files;
+mod file_layout;
+mod import_cycles;
+mod inherent_impls;
 mod lint_allowances;
 mod rust_sources;
 mod socket_use;
@@ -55,6 +59,10 @@ fn check_all(root: &Path) -> Result<Report> {
         lint_allowances::check(&sources),
         socket_use::check(&sources, socket_use::SOCKET_EXCEPTIONS),
         banned_clients::check(&deny)?,
+        banned_names::check(&sources),
+        file_layout::check(&sources),
+        import_cycles::check(&sources, &import_cycles::SCOPES),
+        inherent_impls::check(&sources),
         deployment_files::Deployment::read(root)?.check(),
     ];
     Ok(rules.into_iter().fold(Report::default(), Report::merge))

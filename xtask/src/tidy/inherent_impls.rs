@@ -1,0 +1,90 @@
+//! The methods of a type stand in the file that defines it, so that a reader finds them.
+
+use super::Report;
+use super::rust_sources::Source;
+use crate::rust_scan::find_words;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub fn check(sources: &[Source]) -> Report {
+    let mut elsewhere: BTreeMap<(String, &str), BTreeSet<&str>> = BTreeMap::new();
+    for source in sources {
+        let own = defined(&source.code);
+        for name in implemented(&source.code) {
+            if !own.contains(name) {
+                let crate_of = source.path.split("/src/").next().unwrap_or_default();
+                elsewhere.entry((crate_of.to_owned(), name)).or_default().insert(&source.path);
+            }
+        }
+    }
+    let problems = elsewhere.into_iter().map(|((_, name), paths)| {
+        let paths: Vec<&str> = paths.into_iter().collect();
+        format!("methods of {name} stand outside of the file that defines it: {}", paths.join(", "))
+    });
+    Report { problems: problems.collect(), notes: Vec::new() }
+}
+
+fn defined(code: &str) -> BTreeSet<&str> {
+    let keywords = ["struct", "enum", "union", "type"];
+    let after = keywords.iter().flat_map(|it| find_words(code, it).into_iter().map(move |at| at + it.len()));
+    after.filter_map(|at| name(code.get(at..)?.trim_start())).collect()
+}
+
+/// The types of `impl Type { … }`, without those of `impl Trait for Type`.
+fn implemented(code: &str) -> Vec<&str> {
+    let heads = find_words(code, "impl").into_iter().filter_map(|at| {
+        let rest = code.get(at + "impl".len()..)?;
+        let starts_item =
+            code.get(..at)?.trim_end().chars().next_back().is_none_or(|last| "};]{".contains(last));
+        let head = rest.get(..rest.find(['{', ';'])?)?;
+        let head = head.split(" where ").next().unwrap_or(head).trim_start();
+        (starts_item && find_words(head, "for").is_empty()).then_some(head)
+    });
+    heads.filter_map(|head| name(without_generics(head).rsplit("::").next()?.trim_start())).collect()
+}
+
+/// The head after the parameters of `impl<…>`, up to those of the type.
+fn without_generics(head: &str) -> &str {
+    let mut depth = 0_i32;
+    let mut from = 0;
+    if head.starts_with('<') {
+        for (at, byte) in head.bytes().enumerate() {
+            depth += i32::from(byte == b'<')
+                - i32::from(byte == b'>' && head.as_bytes().get(at.wrapping_sub(1)) != Some(&b'-'));
+            if depth == 0 {
+                from = at + 1;
+                break;
+            }
+        }
+    }
+    let head = head.get(from..).unwrap_or_default().trim();
+    head.split('<').next().unwrap_or(head)
+}
+
+fn name(text: &str) -> Option<&str> {
+    let end = text.find(|letter: char| !letter.is_alphanumeric() && letter != '_').unwrap_or(text.len());
+    text.get(..end).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn problems(files: &[(&str, &str)]) -> usize {
+        let sources: Vec<Source> = files.iter().map(|(path, text)| Source::new(path, text)).collect();
+        check(&sources).problems.len()
+    }
+
+    #[test]
+    fn methods_elsewhere_are_a_problem() {
+        let defined = "pub struct Hub<T>(T);\nimpl<T: Fn() -> u8> Hub<T> {\n    fn a(&self) {}\n}\n";
+        for (other, count) in [
+            ("impl Clone for Hub { }", 0),
+            ("impl<T> From<T> for super::Hub<T> where T: Copy { }", 0),
+            ("fn f() -> impl Fn() { || {} }\nstruct X;", 0),
+            ("use crate::Hub;\n\nimpl Hub {\n    fn b(&self) {}\n}\n", 1),
+            ("impl<T> crate::hub::Hub<T> { }\n", 1),
+        ] {
+            assert_eq!(problems(&[("x/src/hub.rs", defined), ("x/src/call.rs", other)]), count, "{other}");
+        }
+    }
+}
