@@ -297,10 +297,9 @@ fn property_schema(how: &ParamTranslation, own: Option<&Value>) -> Value {
             schema.extend(own.get("description").map(|text| ("description".to_owned(), text.clone())));
             schema
         }
-        None if how.empties.is_empty() => Map::from_iter([(
-            "description".to_owned(),
-            Value::from("Accepted for compatibility; ignored."),
-        )]),
+        None if how.empties.is_empty() => {
+            Map::from_iter([("description".to_owned(), Value::from("Accepted for compatibility; ignored."))])
+        }
         None => values_schema(how.empties.keys()),
     };
     if !how.fields.is_empty() {

@@ -253,7 +253,7 @@ fn trace_parent(id: CallId) -> String {
 
 pub(crate) fn timeout_error(allowed: Duration) -> ToolError {
     ToolError::new(Kind::Timeout, format!("The call timed out after {} s.", allowed.as_secs_f64()))
-        .hint("Request less at once, or raise `calls.timeout_seconds` in the settings.")
+        .hint("Ask for less at once, or raise `calls.timeout_seconds` in the settings.")
 }
 
 fn panic_error(panic: &(dyn std::any::Any + Send)) -> ToolError {

@@ -26,8 +26,8 @@ pub struct PolicyRequest<'a> {
     pub entry: &'a Entry,
     /// The requested URI. For a template it differs from the entry's.
     pub uri: Option<&'a str>,
-    /// Arguments that fit the schema of the tool. Absent when the question is whether the caller may know of the item, which
-    /// is asked first: whoever is denied then learns nothing of the schema.
+    /// Arguments that match the tool's schema. Absent when deciding whether the caller may know of the item.
+    /// This is decided first, so that a denied caller learns nothing about the schema.
     pub arguments: Option<&'a Json>,
 }
 

@@ -1,4 +1,4 @@
-//! The journey of a call, station by station.
+//! A call through the pipeline, stage by stage.
 
 #![allow(
     clippy::disallowed_methods,

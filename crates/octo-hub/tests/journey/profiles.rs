@@ -1,4 +1,4 @@
-//! Tools in a profile's own words, and rules that are not fooled by them.
+//! Tools renamed by a profile, and rules that still apply to them.
 
 use crate::hub_fixture::{HubFixture, ScriptedSource};
 use octo_hub::{ListKind, Profile, ProfileSettings};
