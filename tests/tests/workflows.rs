@@ -176,7 +176,7 @@ async fn two_processes_do_not_work_on_one_run_and_a_dead_one_is_noticed_at_once(
     })
     .await?;
     let (code, _, err) = home.run(&["flow", "resume", &id]).await?;
-    assert!(code == 1 && err.contains("Another process works on this run"), "{code} {err}");
+    assert!(code == 1 && err.contains("Another process is working on this run"), "{code} {err}");
     first.kill().await?;
     // What only reads is asked again by itself.
     let (code, out, err) = home.run(&["flow", "resume", &id, "--json"]).await?;
