@@ -103,20 +103,23 @@ impl From<StoreError> for ToolError {
                 Self::new(Kind::Internal, format!("The audit log is corrupt: {why}."))
                     .hint("Keep an unmodified copy of the file, and compare it with a backup.")
             }
-            StoreError::Corrupt { port: Port::Credentials, why } => {
-                Self::unavailable("The credential differs from the one that the hub stored: its file was modified.")
-                    .hint("Log in to the server again; the operator should find out who writes to the data directory.")
-                    .detail(why)
-            }
+            StoreError::Corrupt { port: Port::Credentials, why } => Self::unavailable(
+                "The credential differs from the one that the hub stored: its file was modified.",
+            )
+            .hint(
+                "Log in to the server again; the operator should find out who writes to the data directory.",
+            )
+            .detail(why),
             StoreError::SealMismatch { port: Port::Apis, name } => {
                 Self::unavailable(format!("The credential of `{name}` cannot be decrypted."))
                     .hint("The hub's key has changed: load the API again with its credential.")
             }
-            StoreError::SealMismatch { .. } => {
-                Self::unavailable("The stored credentials are encrypted with another key.").hint(
-                    "The operator must restore the previous secret, or remove credentials.db and log in again.",
-                )
-            }
+            StoreError::SealMismatch { .. } => Self::unavailable(
+                "The stored credentials are encrypted with another key.",
+            )
+            .hint(
+                "The operator must restore the previous secret, or remove credentials.db and log in again.",
+            ),
             StoreError::Corrupt { why, .. } | StoreError::Internal(why) => Self::internal(why),
         }
     }
@@ -139,9 +142,7 @@ fn conflict(port: Port) -> ToolError {
     match port {
         Port::Runs => error("Another process is working on this run.")
             .hint("Call again without redo, skip and resume to see its state."),
-        Port::Credentials => {
-            error("The credential was changed concurrently.").hint("Try again.")
-        }
+        Port::Credentials => error("The credential was changed concurrently.").hint("Try again."),
         _ => error("It was changed concurrently.").hint("Try again."),
     }
 }

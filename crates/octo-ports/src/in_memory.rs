@@ -1,5 +1,5 @@
 //! In-memory backend, for the lifetime of the process.
-#![expect(clippy::disallowed_methods, reason = "a backend timestamps its own records")]
+#![expect(clippy::disallowed_methods, reason = "a backend dates its own records")]
 
 mod apis;
 mod audit;

@@ -1,4 +1,4 @@
-#![expect(clippy::disallowed_methods, reason = "the rule compares with the timestamps of its records")]
+#![expect(clippy::disallowed_methods, reason = "the rule compares with the time of its records")]
 use super::{Open, ada};
 use crate::{
     Anchor, AuditRecord, CallEnded, CallStarted, Outcome, RecordKind, Retention, StoreError, StoreResult,

@@ -50,7 +50,7 @@ impl Log {
 
     fn verify(&self, noted: Option<Anchor>) -> StoreResult<Verified> {
         let broken = |seq: u64, why: &str| {
-            StoreError::corrupt(Port::AuditReader, format!("the audit log is broken at record {seq}: {why}"))
+            StoreError::corrupt(Port::AuditReader, format!("broken at record {seq}: {why}"))
         };
         let mut at = self.pruned.unwrap_or_default();
         for record in &self.records {
@@ -64,7 +64,9 @@ impl Log {
             }
         }
         match noted {
-            Some(noted) if noted.seq > at.seq => Err(broken(at.seq + 1, "it and all later records are missing")),
+            Some(noted) if noted.seq > at.seq => {
+                Err(broken(at.seq + 1, "it and all later records are missing"))
+            }
             Some(noted) if self.pruned.is_some_and(|pruned| noted.seq < pruned.seq) => {
                 Err(broken(noted.seq, "it was pruned, so the anchor cannot be verified"))
             }
