@@ -93,7 +93,7 @@ async fn the_command_line_tells_mistakes_with_their_lines() -> Result<()> {
     let (code, out, _) = home.run(&["flow", "validate", "flow.yaml"]).await?;
     assert_eq!(code, 2, "{out}");
     assert!(
-        out.starts_with("flow.yaml:5:5: steps[0].tool: There is no tool `fs_apend`. Did you mean"),
+        out.starts_with("flow.yaml:5:5: steps[0].tool: Tool not found: `fs_apend`. Did you mean"),
         "{out}"
     );
     assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
@@ -289,7 +289,7 @@ async fn a_profile_shows_its_workflows_no_more_than_its_clients() -> Result<()> 
     let client = ModernClient::new(&server.profile_url("reading"), json!({}), answer_nothing);
     let turn = client.call_tool("workflow_run", json!({"path": "flow.yaml"})).await?;
     let said = turn.result()?["content"][0]["text"].to_string();
-    assert!(said.contains("There is no tool `fs_append`"), "{said}");
+    assert!(said.contains("Tool not found: `fs_append`"), "{said}");
     assert!(!work.join("out.txt").exists());
     Ok(())
 }

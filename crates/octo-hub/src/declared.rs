@@ -74,7 +74,7 @@ impl Source for DeclaredSource {
         Box::pin(async move {
             let tools = self.tools.contents();
             let tool = tools.all.get(&op.name).ok_or_else(|| {
-                ToolError::not_found(format!("There is no tool {}.", op.name))
+                ToolError::not_found(format!("Tool not found: `{}`.", op.name))
                     .hint("List the available tools.")
             })?;
             tool.run(op.params.get("arguments"), &self.environment, cx.time_left(), &self.doors).await

@@ -146,7 +146,7 @@ impl Hub {
 
     pub fn view(&self, profile: &str) -> Result<Arc<View>, ToolError> {
         self.catalogue.view(profile).ok_or_else(|| {
-            ToolError::not_found(format!("There is no profile `{profile}`."))
+            ToolError::not_found(format!("Profile not found: `{profile}`."))
                 .hint("Profiles are named in the settings.")
         })
     }

@@ -57,7 +57,7 @@ impl Source for PromptSource {
         Box::pin(async move {
             let stock = self.0.contents();
             let prompt = stock.all.get(&op.name).ok_or_else(|| {
-                ToolError::not_found(format!("There is no prompt `{}`.", op.name))
+                ToolError::not_found(format!("Prompt not found: `{}`.", op.name))
                     .hint("List the available prompts.")
             })?;
             match op.method {
@@ -132,7 +132,7 @@ fn refuse_unknown_arguments(prompt: &Prompt, given: &Map<String, Value>) -> Resu
         Some(close) => format!("Did you mean `{close}`? {}", argument_hint(prompt)),
         None => argument_hint(prompt),
     };
-    Err(invalid_prompt_call(format!("There is no argument `{unknown}`."), hint))
+    Err(invalid_prompt_call(format!("Unknown argument `{unknown}`."), hint))
 }
 
 fn argument_text(given: &Map<String, Value>, name: &str) -> Option<String> {

@@ -201,7 +201,7 @@ impl Source for ToolboxSource {
     ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let tool = self.toolbox.tools.iter().find(|tool| tool.name == op.name).ok_or_else(|| {
-                ToolError::not_found(format!("There is no tool {}.", op.name))
+                ToolError::not_found(format!("Tool not found: `{}`.", op.name))
                     .hint("List the available tools.")
             })?;
             let input = op.params.get("arguments").cloned().unwrap_or_else(Json::empty_object);

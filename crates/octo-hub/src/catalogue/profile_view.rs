@@ -313,13 +313,13 @@ impl View {
         may_know: impl Fn(&Entry) -> bool,
     ) -> ToolError {
         let what = match op.method {
-            Method::CallTool => "tool",
-            Method::GetPrompt => "prompt",
-            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => "resource",
-            Method::Complete => "prompt or template",
+            Method::CallTool => "Tool",
+            Method::GetPrompt => "Prompt",
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => "Resource",
+            Method::Complete => "Prompt or template",
         };
         let name: String = op.name.chars().take(MAX_NAME_CHARS).collect();
-        let message = format!("There is no {what} `{name}`.");
+        let message = format!("{what} not found: `{name}`.");
         let error = ToolError::not_found(message).hint(self.suggestion(op, absent, may_know));
         // A protocol error has no field for a hint, and many clients show the model only the message.
         let mut data = JsonObject::new();

@@ -175,7 +175,7 @@ impl ToolOverride {
         if let Some(name) = outer.keys().find(|name| hidden(name)) {
             let name: String = name.chars().take(100).collect();
             let shown: Vec<&str> = self.mappings.iter().map(|one| one.name.as_str()).collect();
-            return Err(ToolError::invalid(format!("There is no parameter `{name}`."))
+            return Err(ToolError::invalid(format!("Unknown parameter `{name}`."))
                 .hint(format!("Its parameters: {}.", shown.join(", "))));
         }
         // Arguments unknown to the schema are passed on if it allows them.

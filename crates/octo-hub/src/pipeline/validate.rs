@@ -196,7 +196,7 @@ fn drop_nulls(arguments: &mut Value, schema: &Value) -> bool {
 
 fn schema_error(checker: &CompiledSchema, arguments: &Value) -> ToolError {
     if let Some((unknown, hint)) = unknown_parameter(&checker.schema, arguments) {
-        return ToolError::invalid(format!("There is no parameter `{}`.", truncate(&unknown))).hint(hint);
+        return ToolError::invalid(format!("Unknown parameter `{}`.", truncate(&unknown))).hint(hint);
     }
     let errors = checker.errors(arguments, |error| {
         let at = truncate(error.instance_path().as_str());

@@ -99,7 +99,7 @@ async fn arguments_that_are_missing_unknown_or_wrong_are_named() {
         ("greet", json!({}), "requires the argument `name`. Its arguments: name (required), mood"),
         ("greet", json!({"name": " "}), "requires the argument `name`"),
         ("listed", json!({}), "requires the arguments `a`, `b`"),
-        ("greet", json!({"nam": "x"}), "There is no argument `nam`. Did you mean `name`?"),
+        ("greet", json!({"nam": "x"}), "Unknown argument `nam`. Did you mean `name`?"),
         ("greet", json!({"name": "x", "style": "shrt"}), "cannot be `shrt`. Did you mean `short`?"),
         ("greet", json!({"name": ["x"]}), "must be a string"),
         ("greet", json!("x"), "must be a JSON object"),

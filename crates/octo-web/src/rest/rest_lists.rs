@@ -44,7 +44,7 @@ pub async fn tool(
 /// What a caller may not call is answered like what does not exist.
 fn tool_not_found(name: &str) -> ToolError {
     ToolError::not_found(format!("There is no tool `{name}`."))
-        .hint("List the available items and use one of their names.")
+        .hint("List what there is and use a name from there.")
 }
 
 pub async fn openapi(

@@ -122,7 +122,7 @@ const STATUSES: &[(u16, &str, &str)] = &[
     (421, "WrongHost", "The hub does not answer under this host name."),
     (429, "RateLimited", "A limit of the hub, or of what it asked, is used up; see Retry-After."),
     (499, "Cancelled", "The call was cancelled."),
-    (500, "Internal", "Internal error."),
+    (500, "Internal", "Something went wrong inside the hub."),
     (503, "Unavailable", "The target is not there; see Retry-After."),
     (504, "Timeout", "The call did not end in time."),
 ];
