@@ -39,7 +39,7 @@ pub fn parse_yaml<T: DeserializeOwned + Default>(file: &str, text: &str) -> Resu
         // The location is stored separately from the message.
         let what = what.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
         let what = match what.trim_end_matches('.') {
-            what if what.starts_with("budget breached") => "it is too deeply nested or too large".to_owned(),
+            what if what.starts_with("budget breached") => "it is nested too deeply or too large".to_owned(),
             what => what.to_owned(),
         };
         Problem { file: file.to_owned(), line, what }

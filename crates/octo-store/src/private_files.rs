@@ -91,7 +91,7 @@ mod tests {
             std::fs::set_permissions(&dir, Permissions::from_mode(mode)).unwrap();
             let error = create_private_dir(&dir).unwrap_err();
             assert!(matches!(error, SqliteError::Foreign { owner: 65_534, .. }), "{error}");
-            assert!(error.hint().contains("subfolder"), "{}", error.hint());
+            assert!(error.hint().contains("subdirectory"), "{}", error.hint());
         }
     }
 
