@@ -83,7 +83,7 @@ impl ResultFiles {
             }
             Err(error) => return Err(StoreError::internal(error)),
         };
-        let damaged = |_| StoreError::corrupt(Port::Results, format!("the text of the spill {handle}"));
+        let damaged = |_| StoreError::corrupt(Port::Results, format!("the text of the stored result {handle}"));
         TextFile::open(file).map_err(damaged)
     }
 
@@ -97,7 +97,7 @@ impl ResultFiles {
             _ => StoreError::internal(error),
         })?;
         Json::parse(text)
-            .map_err(|fault| StoreError::corrupt(Port::Results, format!("the spill {handle}: {fault}")))
+            .map_err(|fault| StoreError::corrupt(Port::Results, format!("the stored result {handle}: {fault}")))
     }
 
     fn index(&self) -> MutexGuard<'_, Connection> {
