@@ -52,7 +52,7 @@ impl Checkpointer {
             if pages >= MAX_WAL_PAGES {
                 checkpoint(writer);
             } else if let Some(wake) = &self.wake {
-                // If the thread is still busy, the next commit wakes it.
+                // If the thread is still busy, a later commit wakes it.
                 let _ = wake.try_send(());
             }
         }

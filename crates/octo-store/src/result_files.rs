@@ -83,7 +83,8 @@ impl ResultFiles {
             }
             Err(error) => return Err(StoreError::internal(error)),
         };
-        let damaged = |_| StoreError::corrupt(Port::Results, format!("the text of the stored result {handle}"));
+        let damaged =
+            |_| StoreError::corrupt(Port::Results, format!("the text of the stored result {handle}"));
         TextFile::open(file).map_err(damaged)
     }
 
@@ -96,8 +97,9 @@ impl ResultFiles {
             ErrorKind::NotFound => unknown_handle(),
             _ => StoreError::internal(error),
         })?;
-        Json::parse(text)
-            .map_err(|fault| StoreError::corrupt(Port::Results, format!("the stored result {handle}: {fault}")))
+        Json::parse(text).map_err(|fault| {
+            StoreError::corrupt(Port::Results, format!("the stored result {handle}: {fault}"))
+        })
     }
 
     fn index(&self) -> MutexGuard<'_, Connection> {

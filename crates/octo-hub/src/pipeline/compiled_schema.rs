@@ -261,7 +261,7 @@ struct SchemaSurvey {
     is_monotone: bool,
 }
 
-/// Keywords with one schema, with a list of schemas, and with named schemas. The second half of each apply to
+/// Keywords with one schema, with a list of schemas, and with named schemas, and those of them that apply to
 /// the same value as the parent schema.
 const SINGLE_SCHEMA_KEYWORDS: [&str; 13] = [
     "additionalProperties",

@@ -137,7 +137,7 @@ fn stored_whole_error(size: usize, cap: usize, handle: &str) -> ToolError {
 
 /// Truncates the result to the budget and adds a notice as a separate block. Of truncated parts only known
 /// members are preserved. If the parts exceed the budget together, each gets less; in the end only the notice
-/// is left.
+/// is left, or an error if the tool has an output schema.
 fn truncate_reply(
     item: &Item,
     result: &JsonObject,

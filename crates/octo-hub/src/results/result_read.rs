@@ -134,7 +134,7 @@ pub struct Input {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// What was asked for; lines found by a pattern begin with their number.
+    /// The requested part; lines found by a pattern start with their number.
     text: String,
     /// Lines of the whole reply.
     total_lines: u64,
