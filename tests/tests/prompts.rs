@@ -50,7 +50,7 @@ async fn a_changed_playbook_is_seen_and_a_broken_one_is_told_with_its_line() -> 
     assert_eq!(prompt_text(&client, "first").await?, "after", "what broke stays as it was");
     let (code, _, said) = home.run(&["prompts"]).await?;
     assert_eq!(code, 0, "{said}");
-    assert!(said.contains("one.yaml:4: prompts.first: `nobody` is not among the arguments"), "{said}");
+    assert!(said.contains("one.yaml:4: prompts.first: `nobody` is not an argument"), "{said}");
 
     let names = HttpClient::default().get(&format!("{}/prompts", server.base_url), &[]).await?.text().await?;
     assert!(names.contains("\"second\"") && names.contains("\"code_review\""), "{names}");

@@ -326,7 +326,7 @@ async fn missing_tool_hints(server: &RunningHub, tool: &str) -> Result<Vec<Strin
         let (message, hint) = (error["message"].as_str(), error["data"]["hint"].as_str());
         let (message, hint) = (message.unwrap_or_default(), hint.unwrap_or_default());
         assert_eq!(error["code"], -32602, "{}", turn.answer);
-        assert!(message.starts_with("There is no tool") && message.ends_with(hint), "{}", turn.answer);
+        assert!(message.starts_with("Tool not found: ") && message.ends_with(hint), "{}", turn.answer);
         hints.push(hint.to_owned());
     }
     Ok(hints)

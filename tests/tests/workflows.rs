@@ -93,7 +93,7 @@ async fn the_command_line_tells_mistakes_with_their_lines() -> Result<()> {
     let (code, out, _) = home.run(&["flow", "validate", "flow.yaml"]).await?;
     assert_eq!(code, 2, "{out}");
     assert!(
-        out.starts_with("flow.yaml:5:5: steps[0].tool: There is no tool `fs_apend`. Did you mean"),
+        out.starts_with("flow.yaml:5:5: steps[0].tool: Tool not found: `fs_apend`. Did you mean"),
         "{out}"
     );
     assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
@@ -176,7 +176,7 @@ async fn two_processes_do_not_work_on_one_run_and_a_dead_one_is_noticed_at_once(
     })
     .await?;
     let (code, _, err) = home.run(&["flow", "resume", &id]).await?;
-    assert!(code == 1 && err.contains("Another process works on this run"), "{code} {err}");
+    assert!(code == 1 && err.contains("Another process is working on this run"), "{code} {err}");
     first.kill().await?;
     // What only reads is asked again by itself.
     let (code, out, err) = home.run(&["flow", "resume", &id, "--json"]).await?;
@@ -289,7 +289,7 @@ async fn a_profile_shows_its_workflows_no_more_than_its_clients() -> Result<()> 
     let client = ModernClient::new(&server.profile_url("reading"), json!({}), answer_nothing);
     let turn = client.call_tool("workflow_run", json!({"path": "flow.yaml"})).await?;
     let said = turn.result()?["content"][0]["text"].to_string();
-    assert!(said.contains("There is no tool `fs_append`"), "{said}");
+    assert!(said.contains("Tool not found: `fs_append`"), "{said}");
     assert!(!work.join("out.txt").exists());
     Ok(())
 }

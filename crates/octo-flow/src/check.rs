@@ -1,4 +1,4 @@
-//! A plan held against the tools as they are now, before anything runs.
+//! Static check of a workflow against the current tools, before anything runs.
 
 mod check_arguments;
 mod infer_types;
@@ -16,26 +16,26 @@ use static_scope::{Scope, StepBinding};
 use std::collections::HashSet;
 use value_type::ValueType;
 
-/// What is known of a tool.
+/// Properties of a tool.
 pub struct ToolInfo {
     pub input: Value,
     pub output: Option<Value>,
     pub effect: Effect,
-    /// Whether what it says of itself is a fact.
+    /// Whether its effect is trusted.
     pub trusted_effect: bool,
 }
 
 impl ToolInfo {
-    /// Whether it may run again when nobody knows whether it has run.
+    /// Returns whether it may run again if it is unknown whether it has run.
     pub const fn is_repeatable(&self) -> bool {
         self.trusted_effect && (self.effect.read_only || self.effect.idempotent)
     }
 }
 
-/// What a workflow runs in.
+/// The tools that a workflow runs with.
 pub trait ToolLookup {
     fn tool(&self, name: &str) -> Result<ToolInfo, ToolError>;
-    /// Nothing, or why there is no language model.
+    /// Fails with the reason if there is no language model.
     fn require_model(&self) -> Result<(), ToolError>;
 }
 
@@ -55,7 +55,7 @@ pub struct CheckReport {
     pub tools: Vec<ToolUse>,
 }
 
-/// Everything that is wrong, in the order of the lines.
+/// Returns all problems, in line order.
 pub fn check(plan: &CompiledWorkflow, tools: &dyn ToolLookup) -> CheckReport {
     let mut checker = Checker { plan, tools, report: CheckReport::default(), used_params: HashSet::new() };
     let mut scope = Scope::default();
@@ -69,7 +69,7 @@ pub fn check(plan: &CompiledWorkflow, tools: &dyn ToolLookup) -> CheckReport {
         checker.report.warnings.push(Diagnostic {
             position: plan.source.position(&pointer),
             pointer,
-            message: format!("The parameter `{name}` is used nowhere."),
+            message: format!("The parameter `{name}` is never used."),
             hint: None,
         });
     }
@@ -123,7 +123,7 @@ impl Checker<'_> {
             self.check_condition(condition, &inside, &pointer);
             if condition.const_value() == Some(Value::Bool(false)) {
                 let message = "This step can never run: its `if` is always false.";
-                self.error(&pointer, message, Some("Take the step out, or ask something.".to_owned()));
+                self.error(&pointer, message, Some("Remove the step, or change the condition.".to_owned()));
             }
             inside.assume_true(condition);
         }
@@ -142,7 +142,7 @@ impl Checker<'_> {
             absent_reason: match (&step.condition, &step.on_error) {
                 (Some(_), _) => Some("the step has an `if`"),
                 (None, ErrorHandler::Fail) => None,
-                // A loop gives its list, with nothing in the place of what failed.
+                // A loop outputs its list, with null for failed items.
                 (None, _) if step.for_each.is_some() => None,
                 (None, _) => Some("the step may have failed"),
             },
@@ -158,7 +158,7 @@ impl Checker<'_> {
         if step.for_each.is_none() {
             scope.merge(&inside, seen.absent_reason);
             if let Some(handled) = handled {
-                scope.merge(&handled, Some("the step only runs when another has failed"));
+                scope.merge(&handled, Some("the step only runs if another has failed"));
             }
         }
         scope.bind(&step.id, seen);
@@ -170,7 +170,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks what is looped over, and brings the item into scope.
+    /// Checks the list of a loop, and adds the item to the scope.
     fn check_for_each(&mut self, step: &Step, inside: &mut Scope) {
         let Some(each) = &step.for_each else { return };
         let pointer = format!("{}/for_each", step.pointer);
@@ -186,11 +186,7 @@ impl Checker<'_> {
             LoopItems::List(template) => {
                 self.check_template(template, inside, &pointer);
                 if *template == Template::Literal(Value::Array(Vec::new())) {
-                    self.error(
-                        &pointer,
-                        "This step can never run: there is nothing in its `for_each`.",
-                        None,
-                    );
+                    self.error(&pointer, "This step can never run: its `for_each` is empty.", None);
                 }
                 match template {
                     Template::Literal(Value::Array(items)) => ValueType::of_literals(items),
@@ -205,7 +201,7 @@ impl Checker<'_> {
         ));
     }
 
-    /// Checks what the step does; gives the form of its output.
+    /// Checks the action of a step; returns the type of its output.
     fn check_action(&mut self, step: &Step, inside: &mut Scope) -> (Option<ValueType>, Completion) {
         match &step.action {
             Action::Tool { name, with } => {
@@ -223,7 +219,7 @@ impl Checker<'_> {
                     && let Err(error) = jsonschema::options().build(schema)
                 {
                     let pointer = format!("{}/llm/schema", step.pointer);
-                    self.error(&pointer, format!("This is no JSON Schema: {error}."), None);
+                    self.error(&pointer, format!("Invalid JSON Schema: {error}."), None);
                 }
                 (Some(ValueType::from_schema(schema.clone().unwrap_or(text), true)), Completion::MayComplete)
             }
@@ -250,7 +246,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks every expression of a value.
+    /// Checks every expression in a value.
     fn check_template(&mut self, template: &Template, scope: &Scope, pointer: &str) {
         match template {
             Template::List(items) => {
@@ -277,7 +273,7 @@ impl Checker<'_> {
         let kinds = self.infer_type(expr, scope, pointer).as_ref().and_then(ValueType::json_types);
         if let Some(kinds) = kinds.filter(|kinds| !kinds.iter().any(|kind| kind == "boolean")) {
             let hint = "Compare it with something, or use exists(…).".to_owned();
-            self.error(pointer, format!("This is a {}, not true or false.", kinds.join(" or ")), Some(hint));
+            self.error(pointer, format!("This is a {}, not a boolean.", kinds.join(" or ")), Some(hint));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A workflow that can be run: expressions read, every step with its place in the text.
+//! Compiled workflow: parsed expressions, and the source position of every step.
 
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Expr, Template, parse_expr};
@@ -8,7 +8,7 @@ use crate::workflow_manifest::{self, OnError, OnErrorKeyword, Param, Repeat, Ret
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// How deeply steps may lie in steps.
+/// Maximum nesting of steps.
 const MAX_STEP_DEPTH: usize = 8;
 
 pub struct CompiledWorkflow {
@@ -16,7 +16,7 @@ pub struct CompiledWorkflow {
     pub params: Vec<(String, Param)>,
     pub steps: Vec<Step>,
     pub outputs: Vec<(String, Template)>,
-    /// Of every step, in how many loops it lies, its own not counted.
+    /// Number of surrounding loops of each step, without its own.
     pub loop_depth: HashMap<String, usize>,
     pub source: SpannedYaml,
 }
@@ -53,7 +53,7 @@ pub enum LoopItems {
     List(Template),
 }
 
-/// What a failure means.
+/// What happens on failure.
 pub enum ErrorHandler {
     Fail,
     Continue,
@@ -61,12 +61,12 @@ pub enum ErrorHandler {
 }
 
 impl Action {
-    /// Whether it is one thing that is done, and not steps that are.
+    /// Returns whether it is a single call, rather than nested steps.
     pub const fn is_call(&self) -> bool {
         matches!(self, Self::Tool { .. } | Self::Llm { .. })
     }
 
-    /// The steps in it, branch after branch.
+    /// The nested steps, by branch.
     pub fn inner(&self) -> Vec<&[Step]> {
         match self {
             Self::Group(steps) => vec![steps],
@@ -77,7 +77,7 @@ impl Action {
 }
 
 impl CompiledWorkflow {
-    /// Reads a text. Every problem that can be seen without tools is told at once.
+    /// Parses a text. Reports every problem that can be found without tools.
     pub fn parse(text: &str) -> Result<Self, Vec<Diagnostic>> {
         let source = SpannedYaml::parse(text).map_err(|problem| vec![problem])?;
         let problems = schema_check::check(&source);
@@ -106,7 +106,7 @@ impl CompiledWorkflow {
         find_step(&self.steps, id)
     }
 
-    /// Whether a key of the trace names one call, and not what is made of several.
+    /// Returns whether a key of the trace is a single call, rather than a group.
     pub fn is_call(&self, key: &str) -> bool {
         let mut parts = key.split('[');
         let step = parts.next().and_then(|id| self.step(id));
@@ -118,7 +118,7 @@ impl CompiledWorkflow {
         })
     }
 
-    /// How many calls there are, each loop counted once.
+    /// Number of calls, each loop counted once.
     pub fn call_count(&self) -> usize {
         count_calls(&self.steps)
     }
@@ -215,8 +215,8 @@ impl PlanBuilder<'_> {
     }
 
     fn parse_error(&mut self, pointer: &str, why: &str) {
-        let hint = "Braces that are meant as such are written \\{{.";
-        self.error(pointer, format!("The expression cannot be read: {why}."), Some(hint));
+        let hint = "Write literal braces as \\{{.";
+        self.error(pointer, format!("Invalid expression: {why}."), Some(hint));
     }
 
     fn params(&mut self, written: &serde_json::Map<String, Value>) -> Vec<(String, Param)> {
@@ -235,12 +235,12 @@ impl PlanBuilder<'_> {
                 && !jsonschema::is_valid(&schema, default)
             {
                 let at = format!("{pointer}/default");
-                self.error(&at, format!("The default {default} is not what the parameter takes."), None);
+                self.error(&at, format!("The default {default} does not match the parameter."), None);
             }
             for choice in param.choices.iter().filter(|choice| !jsonschema::is_valid(&schema, choice)) {
                 self.error(
                     &format!("{pointer}/enum"),
-                    format!("{choice} is no {}.", param.kind.as_str()),
+                    format!("{choice} is not of type {}.", param.kind.as_str()),
                     None,
                 );
             }
@@ -257,7 +257,7 @@ impl PlanBuilder<'_> {
         loops: usize,
     ) -> Vec<Step> {
         if depth > MAX_STEP_DEPTH {
-            self.error(pointer, format!("Steps lie in steps more than {MAX_STEP_DEPTH} times."), None);
+            self.error(pointer, format!("Steps are nested more than {MAX_STEP_DEPTH} deep."), None);
             return Vec::new();
         }
         let read = |(at, step)| self.step(step, &format!("{pointer}/{at}"), depth, loops);
@@ -273,7 +273,7 @@ impl PlanBuilder<'_> {
     ) -> Step {
         let at = |name: &str| format!("{pointer}/{name}");
         if self.loops.insert(written.id.clone(), loops).is_some() {
-            self.error(&at("id"), format!("Another step is called `{}` already.", written.id), None);
+            self.error(&at("id"), format!("Duplicate step id `{}`.", written.id), None);
         }
         let condition = written.condition.map(|condition| match condition {
             Value::String(text) => self.expr(&text, &at("if")),
@@ -288,7 +288,7 @@ impl PlanBuilder<'_> {
             concurrency: written.concurrency,
         });
         if for_each.is_some() && matches!(written.name.as_str(), "params" | "steps" | "index") {
-            self.error(&at("as"), format!("`{}` has a meaning already.", written.name), None);
+            self.error(&at("as"), format!("`{}` is reserved.", written.name), None);
         }
         let inside = loops + usize::from(for_each.is_some());
         let action = if let Some(name) = written.tool {
@@ -349,10 +349,10 @@ impl PlanBuilder<'_> {
             ("repeat", repeat == Repeat::Allowed),
         ] {
             if given {
-                let hint = "Write it at the steps inside.";
+                let hint = "Set it on the inner steps.";
                 self.error(
                     &format!("{pointer}/{name}"),
-                    format!("`{name}` belongs to a step with `tool` or `llm`."),
+                    format!("`{name}` only applies to a step with `tool` or `llm`."),
                     Some(hint),
                 );
             }

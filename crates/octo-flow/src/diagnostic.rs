@@ -1,9 +1,9 @@
-//! What is wrong with a workflow, and where.
+//! Problems of a workflow, with their location.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A place in the text, counted from one.
+/// A position in the text, counted from one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub line: u64,
@@ -13,7 +13,7 @@ pub struct Position {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     pub position: Position,
-    /// JSON pointer of what is wrong.
+    /// JSON pointer of the problem.
     pub pointer: String,
     pub message: String,
     pub hint: Option<String>,
@@ -40,7 +40,7 @@ impl Diagnostic {
     }
 }
 
-/// A problem as callers see it.
+/// A problem as shown to callers.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DiagnosticView {
     /// Line of the file, from 1.
@@ -67,7 +67,7 @@ impl std::fmt::Display for DiagnosticView {
     }
 }
 
-/// `/steps/2/with/path` in the words of people.
+/// `/steps/2/with/path` as `steps[2].with.path`.
 fn dotted_path(pointer: &str) -> String {
     let mut text = String::new();
     for part in pointer.split('/').skip(1) {

@@ -1,4 +1,5 @@
-//! Runs: begun, looked at, gone on with. A run goes on in a task of its own, and every call of it takes the hub's path.
+//! Workflow engine: starts, inspects and resumes runs. A run has its own task, and each of its calls goes
+//! through the hub.
 
 mod artifacts;
 mod call_step;
@@ -31,12 +32,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// How long servers that are still starting are waited for; a workflow may call any of them.
+/// How long to wait for servers that are still starting; a workflow may call any of them.
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the last steps have when the hub ends.
+/// Timeout for running steps on shutdown of the hub.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The grant of tools that run workflows.
+/// The capability of tools that run workflows.
 #[derive(Clone)]
 pub struct WorkflowEngine(Arc<EngineInner>);
 
@@ -47,7 +48,7 @@ struct EngineInner {
     live_runs: Mutex<HashMap<String, Arc<LiveRun>>>,
 }
 
-/// A run and all that it takes to go on with it.
+/// A run and everything needed to execute it.
 struct RunSetup {
     invoker: Invoker,
     plan: CompiledWorkflow,
@@ -58,10 +59,10 @@ struct RunSetup {
     journal: Journal,
 }
 
-/// A run that goes on in this process.
+/// A run that is executed by this process.
 pub struct LiveRun {
     pub cancel: CancellationToken,
-    /// Steps under way are finished, and no new ones are begun.
+    /// Lets running steps finish, and starts no new ones.
     stop: CancellationToken,
     pub progress: watch::Sender<Progress>,
 }
@@ -70,13 +71,13 @@ pub struct LiveRun {
 pub struct Progress {
     pub done: u64,
     pub total: u64,
-    /// The step that was finished last.
+    /// The step that finished last.
     pub last: String,
     pub ended: bool,
     pub warnings: Vec<String>,
 }
 
-/// Who asks for a run, and by which way.
+/// The caller of a run, and the origin of the call.
 #[derive(Clone)]
 pub struct Invoker {
     pub caller: Arc<Caller>,
@@ -85,32 +86,32 @@ pub struct Invoker {
 }
 
 impl Invoker {
-    /// Fails for a tool that runs without a hub, and for workflows that call each other too deeply.
+    /// Fails for a tool that runs without a hub, and if workflows are nested too deeply.
     pub fn from_context(cx: &CallContext) -> Result<Self, ToolError> {
         let origin = cx.origin.clone().ok_or_else(|| {
-            ToolError::unavailable("Workflows run within a hub only.")
+            ToolError::unavailable("Workflows require a hub.")
                 .hint("Call this through MCP, REST or the command line.")
         })?;
         Ok(Self { caller: Arc::clone(&cx.caller), origin, depth: NestingDepth::current()? })
     }
 }
 
-/// Where a run is worked on.
+/// Where a run is executed.
 pub enum RunAttachment {
-    /// Here, because of this very call, which also ends it when it is cancelled.
+    /// Here, because of this call, whose cancellation also cancels the run.
     Owned(Arc<LiveRun>),
     /// Here, because of another call.
     Attached(Arc<LiveRun>),
-    /// In another process, or nowhere.
+    /// In another process, or not at all.
     Elsewhere,
 }
 
-/// How a run that was begun before shall go on.
+/// How to resume a run.
 #[derive(Debug, Clone, Default)]
 pub struct ResumeOptions {
     pub redo: Vec<String>,
     pub skip: Vec<String>,
-    /// Go on with a run that was cancelled.
+    /// Resume a cancelled run.
     pub resume: bool,
 }
 
@@ -131,7 +132,8 @@ impl WorkflowEngine {
         Self(Arc::new(EngineInner { runs, clock, hub: OnceLock::new(), live_runs: Mutex::default() }))
     }
 
-    /// Says which hub the steps are called through. The hub knows this as one of its tools' grants, so it is held weakly.
+    /// Sets the hub that steps are called through. Held weakly, since the hub holds this as a capability of
+    /// its tools.
     pub fn attach(&self, hub: &Arc<Hub>) {
         let _ = self.0.hub.set(Arc::downgrade(hub));
     }
@@ -140,7 +142,7 @@ impl WorkflowEngine {
         &self.0.runs
     }
 
-    /// What is wrong with a text for this caller, and what it would call.
+    /// Checks a text for this caller, and returns the tools that it would call.
     pub async fn check(
         &self,
         invoker: &Invoker,
@@ -157,7 +159,7 @@ impl WorkflowEngine {
         })
     }
 
-    /// Begins a run of a text that was read from `path`; gives its id and its life.
+    /// Starts a run of a text that was read from `path`; returns its id and its handle.
     pub async fn begin(
         &self,
         invoker: &Invoker,
@@ -184,7 +186,7 @@ impl WorkflowEngine {
         Ok(self.0.spawn_run(RunSetup { invoker: invoker.clone(), plan, params, run, lease, fs, journal }))
     }
 
-    /// Goes on with a run that was cut off or decided about; any other is only found.
+    /// Resumes a run that was interrupted or decided about; any other is only looked up.
     pub async fn resume(
         &self,
         invoker: &Invoker,
@@ -205,7 +207,7 @@ impl WorkflowEngine {
             return Ok(RunAttachment::Elsewhere);
         }
         let (kept, lease) = match self.0.runs.lease(&invoker.caller, id).await {
-            // Somebody else was quicker to go on with it.
+            // Another process resumed it first.
             Err(StoreError::Conflict(_)) if !further.is_resume() => {
                 return Ok(RunAttachment::Elsewhere);
             }
@@ -239,7 +241,8 @@ impl WorkflowEngine {
         Ok(self.0.runs.get(caller, id).await?)
     }
 
-    /// Lets steps under way finish, begins no new ones, and waits for that a while. Runs go on when they are asked for.
+    /// Lets running steps finish, starts no new ones, and waits for that up to a timeout. The runs can be
+    /// resumed later.
     pub async fn shutdown(&self) {
         let all: Vec<Arc<LiveRun>> = self.0.lock_live_runs().values().cloned().collect();
         for live in &all {
@@ -251,7 +254,7 @@ impl WorkflowEngine {
             }
         };
         if tokio::time::timeout(SHUTDOWN_TIMEOUT, ended).await.is_err() {
-            tracing::warn!("a workflow's step was cut off; its run goes on when it is asked for");
+            tracing::warn!("a workflow step was interrupted; its run can be resumed");
         }
     }
 }
@@ -259,14 +262,14 @@ impl WorkflowEngine {
 impl EngineInner {
     fn hub(&self) -> Result<Arc<Hub>, ToolError> {
         let hub = self.hub.get().and_then(Weak::upgrade);
-        hub.ok_or_else(|| ToolError::unavailable("The hub is not there.").hint("Try again in a moment."))
+        hub.ok_or_else(|| ToolError::unavailable("The hub is not available.").hint("Try again in a moment."))
     }
 
     fn lock_live_runs(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveRun>>> {
         self.live_runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a run go on in a task of its own.
+    /// Executes a run in its own task.
     fn spawn_run(self: &Arc<Self>, work: RunSetup) -> (String, Arc<LiveRun>) {
         let RunSetup { invoker, plan, params, run, lease, fs, journal } = work;
         let done = journal.finished_calls(&plan);
@@ -292,12 +295,12 @@ impl EngineInner {
     }
 }
 
-/// The folder of a run's artifacts.
+/// The directory of a run's artifacts.
 pub fn artifacts_dir(id: &str) -> String {
     format!("{}/{id}", artifacts::ARTIFACTS_DIR)
 }
 
-/// Parameters as the workflow wants them, with its defaults.
+/// Validates the parameters and adds the defaults.
 fn with_defaults(plan: &CompiledWorkflow, mut given: Map<String, Value>) -> Result<Value, ToolError> {
     for (name, param) in &plan.params {
         if let Some(default) = &param.default {
@@ -327,11 +330,11 @@ fn with_defaults(plan: &CompiledWorkflow, mut given: Map<String, Value>) -> Resu
         })
         .collect();
     let known = if known.is_empty() {
-        "It takes none.".to_owned()
+        "It takes no parameters.".to_owned()
     } else {
         format!("Its parameters: {}.", known.join(", "))
     };
-    Err(ToolError::invalid(format!("The parameters do not fit: {}.", wrong.join("; "))).hint(known))
+    Err(ToolError::invalid(format!("Invalid parameters: {}.", wrong.join("; "))).hint(known))
 }
 
 fn invalid_workflow(errors: &[Diagnostic]) -> ToolError {
@@ -339,15 +342,15 @@ fn invalid_workflow(errors: &[Diagnostic]) -> ToolError {
         errors.iter().take(3).map(|problem| DiagnosticView::to_string(&problem.to_view())).collect();
     let more = if errors.len() > 3 { format!(" And {} more.", errors.len() - 3) } else { String::new() };
     ToolError::invalid(format!("The workflow cannot run. {}{more}", told.join(" ")))
-        .hint("Mend the file; workflow_validate tells everything that is wrong.")
+        .hint("Fix the file; workflow_validate reports all problems.")
 }
 
 fn run_in_progress() -> ToolError {
-    ToolError::new(Kind::Conflict, "The run is under way.")
-        .hint("Wait until it has ended; ask with run_id alone to see how it is doing.")
+    ToolError::new(Kind::Conflict, "The run is in progress.")
+        .hint("Wait until it ends; call with run_id alone to see its state.")
 }
 
 fn run_already_done() -> ToolError {
-    ToolError::new(Kind::Conflict, "The run is done; nothing of it can be done again or skipped.")
-        .hint("Begin a new one without run_id.")
+    ToolError::new(Kind::Conflict, "The run is done; its steps cannot be redone or skipped.")
+        .hint("Start a new one without run_id.")
 }

@@ -1,5 +1,5 @@
-//! Expressions: paths, comparisons, `and`/`or`/`not`, literals and a handful of functions. Every one of them ends, and
-//! none of them can change anything.
+//! Expressions: paths, comparisons, `and`/`or`/`not`, literals and a few functions. All of them terminate,
+//! and none has side effects.
 
 mod eval;
 mod expr_parser;
@@ -21,17 +21,17 @@ pub enum Expr {
     And(Box<Expr>, Box<Expr>),
     Or(Box<Expr>, Box<Expr>),
     Compare(Comparison, Box<Expr>, Box<Expr>),
-    /// Whether a path leads to something other than null.
+    /// Whether a path has a value other than null.
     Exists(ExprPath),
-    /// The first, or the second where the first is not there or null.
+    /// The first, or the second if the first is absent or null.
     Default(Box<Expr>, Box<Expr>),
-    /// Characters of a text, items of a list, members of an object.
+    /// Characters of a string, items of a list, members of an object.
     Length(Box<Expr>),
-    /// Whether a text has a text, a list an item, an object a member.
+    /// Whether a string contains a string, a list an item, an object a member.
     Contains(Box<Expr>, Box<Expr>),
-    /// The items of a list as one text, with another between them.
+    /// The items of a list as one string, with a separator.
     Join(Box<Expr>, Box<Expr>),
-    /// The lines of a text that are not empty.
+    /// The non-empty lines of a string.
     Lines(Box<Expr>),
 }
 
@@ -45,7 +45,7 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-/// `steps.fetch.output.items[0].title`; `[*]` goes into every item.
+/// `steps.fetch.output.items[0].title`; `[*]` maps over all items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExprPath {
     pub root: String,
@@ -80,7 +80,7 @@ impl ExprPath {
         Self { root: "steps".to_owned(), parts }
     }
 
-    /// The first part, when it is a name: the parameter, or the step.
+    /// The first part, if it is a name: the parameter, or the step.
     pub fn first(&self) -> Option<&str> {
         match self.parts.first() {
             Some(PathPart::Name(name)) => Some(name),

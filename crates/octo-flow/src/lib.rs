@@ -1,4 +1,4 @@
-//! What composes tools: workflows. Every call of a step goes through the hub, as its caller's own.
+//! Durable workflow engine. Every step is an ordinary call through the hub, on behalf of the run's caller.
 
 mod check;
 mod compiled_workflow;
@@ -19,11 +19,11 @@ pub use engine::WorkflowEngine;
 use octo_toolkit::Toolbox;
 pub use schema_check::SCHEMA;
 
-/// The tools that check, run and list workflows.
+/// The tools that validate, run and list workflows.
 pub fn toolbox() -> Toolbox {
     Toolbox::new(
         "workflow",
-        "Workflows: steps that call tools, checked before they run and gone on with after a crash.",
+        "Workflows: steps that call tools, validated before they run and resumed after a crash.",
     )
     .with(workflow_run::RunWorkflow)
     .with(workflow_runs::ListRuns)

@@ -1,4 +1,4 @@
-//! A run as callers see it.
+//! Runs as shown to callers.
 
 use octo_model::Json;
 use octo_ports::{RunStatus, StoredRun, StoredStep};
@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// How a run is doing.
+/// State of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
@@ -31,27 +31,27 @@ impl From<RunStatus> for Status {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct StepReport {
-    /// The step's id, with its place in each loop around it: `fetch[3]`.
+    /// The step's id, with its index in each surrounding loop: `fetch[3]`.
     id: String,
     /// started, retrying, done, failed, interrupted or skipped.
     status: String,
-    /// How often it was tried.
+    /// Number of attempts.
     attempts: u64,
-    /// How long its tries took together, in milliseconds.
+    /// Duration of all attempts, in milliseconds.
     took_ms: u64,
-    /// What went wrong, with its kind in front.
+    /// The error, with its kind in front.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
-/// Why a run did not go on.
+/// Why a run stopped.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunError {
     /// The step that failed.
     step: String,
     /// The kind of error, such as timeout.
     kind: String,
-    /// What went wrong.
+    /// The error message.
     message: String,
     /// What to do next.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! A workflow held against the published schema. What the schema says is what is accepted.
+//! Validation of a workflow against the published schema, which defines what is accepted.
 
 use crate::diagnostic::Diagnostic;
 use crate::spanned_yaml::{SpannedYaml, escape_pointer};
@@ -11,7 +11,8 @@ use std::sync::OnceLock;
 /// The published schema of a workflow, version 1.
 pub const SCHEMA: &str = include_str!("../schema/workflow.json");
 
-const ONE_ACTION_MESSAGE: &str = "A step has exactly one of `tool`, `llm`, `steps`, `parallel` and `fail`.";
+const ONE_ACTION_MESSAGE: &str =
+    "A step must have exactly one of `tool`, `llm`, `steps`, `parallel` and `fail`.";
 
 struct WorkflowSchema {
     schema: Value,
@@ -28,10 +29,10 @@ fn workflow_schema() -> Option<&'static WorkflowSchema> {
     made.as_ref()
 }
 
-/// Everything that does not fit, in the order of the lines.
+/// All violations, in line order.
 pub fn check(source: &SpannedYaml) -> Vec<Diagnostic> {
     let Some(shape) = workflow_schema() else {
-        return vec![Diagnostic::at_root("The schema of workflows cannot be used.")];
+        return vec![Diagnostic::at_root("The workflow schema is invalid.")];
     };
     let errors =
         shape.validator.iter_errors(&source.value).flat_map(|error| shape.diagnostics(source, &error));
@@ -56,7 +57,7 @@ impl WorkflowSchema {
                 Diagnostic {
                     position: source.position(&pointer),
                     pointer,
-                    message: format!("There is no `{name}` here."),
+                    message: format!("Unknown key `{name}`."),
                     hint: Some(hint),
                 }
             };
@@ -66,7 +67,7 @@ impl WorkflowSchema {
         vec![Diagnostic { position: source.position(&pointer), pointer, message, hint }]
     }
 
-    /// The names that an object may have, from the schema that refused one.
+    /// The allowed names of an object, from the schema that rejected one.
     fn known_properties(&self, error: &ValidationError<'_>) -> Vec<String> {
         let place = error.evaluation_path().to_string();
         let object = place.strip_suffix("/additionalProperties").unwrap_or_default();
@@ -108,7 +109,7 @@ fn describe_error(error: &ValidationError<'_>) -> (String, Option<String>) {
                     kinds.iter().map(|kind| kind.to_string()).collect::<Vec<_>>().join(" or ")
                 }
             };
-            (format!("{} is no {wanted}.", short(error.instance())), None)
+            (format!("{} is not of type {wanted}.", short(error.instance())), None)
         }
         ValidationErrorKind::Enum { options } => {
             let options: Vec<String> =
@@ -123,8 +124,9 @@ fn describe_error(error: &ValidationError<'_>) -> (String, Option<String>) {
                 ValidationErrorKind::PropertyNames { error } => short(error.instance()),
                 _ => short(error.instance()),
             };
-            let hint = "A name has letters, digits, `_` and `-`, at most 64, and begins with a letter.";
-            (format!("{name} is no name."), Some(hint.to_owned()))
+            let hint =
+                "A name consists of at most 64 letters, digits, `_` and `-`, and starts with a letter.";
+            (format!("{name} is not a valid name."), Some(hint.to_owned()))
         }
         _ => (error.masked_with("What is here").to_string(), None),
     }

@@ -1,4 +1,4 @@
-//! The text of a workflow as a value, with the place of everything in it.
+//! A workflow file as a value, with source positions.
 
 use crate::diagnostic::{Diagnostic, Position};
 use octo_hub::read_yaml;
@@ -9,12 +9,12 @@ use serde_saphyr::Spanned;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Larger ones are no work of a person.
+/// Generous for files written by hand.
 pub const MAX_FILE_BYTES: u64 = 1 << 20;
 
 pub struct SpannedYaml {
     pub value: Value,
-    /// By JSON pointer. A member is where its name stands.
+    /// By JSON pointer. The position of a member is that of its key.
     positions: HashMap<String, Position>,
 }
 
@@ -32,7 +32,7 @@ impl SpannedYaml {
         Ok(source)
     }
 
-    /// The place of a value, or of the closest one around it.
+    /// The position of a value, or of the nearest enclosing one.
     pub fn position(&self, pointer: &str) -> Position {
         let mut pointer = pointer;
         loop {
@@ -76,7 +76,7 @@ impl SpannedYaml {
     }
 }
 
-/// A name as a part of a JSON pointer.
+/// Escapes a name for a JSON pointer.
 pub fn escape_pointer(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
@@ -126,7 +126,8 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Node, E> {
-        let number = Number::from_f64(number).ok_or_else(|| E::custom("a number that JSON does not know"))?;
+        let number =
+            Number::from_f64(number).ok_or_else(|| E::custom("a number that JSON does not support"))?;
         Ok(Node::Scalar(Value::Number(number)))
     }
 
@@ -146,7 +147,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
         let mut members: Vec<(Spanned<String>, Spanned<Node>)> = Vec::new();
         while let Some((name, value)) = map.next_entry::<Spanned<String>, Spanned<Node>>()? {
             if members.iter().any(|(known, _)| known.value == name.value) {
-                return Err(A::Error::custom(format!("`{}` is there twice", name.value)));
+                return Err(A::Error::custom(format!("duplicate key `{}`", name.value)));
             }
             members.push((name, value));
         }

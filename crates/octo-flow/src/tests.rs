@@ -1,4 +1,4 @@
-//! Runs on a real hub and real files, with tools that do as they are told and a store that can fail at any note.
+//! Runs on a real hub and real files, with scripted tools and a store that can fail at any write.
 
 #![expect(clippy::disallowed_methods, reason = "tests make their own files")]
 

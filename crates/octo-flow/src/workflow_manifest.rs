@@ -1,4 +1,5 @@
-//! A workflow as it is written. The schema was held against it before, so what is read here has the right form.
+//! The workflow file format. The text was validated against the schema before, so deserialization cannot fail
+//! on its form.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -13,57 +13,58 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long before the call's end a run that is still under way is answered for, at most.
+/// Maximum time before the call's deadline at which a running run is reported.
 const REPLY_MARGIN: Duration = Duration::from_secs(2);
-/// Interrupted runs that a reply names, at most.
+/// Maximum interrupted runs listed in a reply.
 const MAX_INTERRUPTED_LISTED: usize = 5;
-/// How often a run of another process is looked at.
+/// Poll interval for a run of another process.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Runs a workflow file: each step is a tool call of your own, kept as it finishes. Answers when it has ended, or with
-/// status running before time is up; then ask again with run_id. Prefer workflow_validate to only check it, and workflow_runs to find a run that was interrupted.
+/// Runs a workflow file: each step is a tool call of your own, stored as it finishes. Returns when it has
+/// ended, or with status running before time is up; then call again with run_id. Prefer workflow_validate to
+/// only check it, and workflow_runs to find a run that was interrupted.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The workflow, a YAML or JSON file of the workspace. With run_id the file that the run began with.
+    /// The workflow, a YAML or JSON file of the workspace. With run_id the file that the run started with.
     path: WorkPath,
     /// The workflow's parameters by name.
     #[serde(default)]
     params: Map<String, Value>,
-    /// A run that was begun before: to see how it is doing, or to go on with it where its hub was cut off.
+    /// An existing run: to see its state, or to resume it where its hub was interrupted.
     #[serde(default)]
     run_id: Option<String>,
-    /// With run_id: steps that failed or were cut off and shall be done again.
+    /// With run_id: steps that failed or were interrupted, to run again.
     #[serde(default)]
     redo: Vec<String>,
-    /// With run_id: steps that failed or were cut off and count as done, since their effect is there.
+    /// With run_id: steps that failed or were interrupted and count as done, since they took effect.
     #[serde(default)]
     skip: Vec<String>,
-    /// With run_id: go on with a run that was cancelled.
+    /// With run_id: resume a run that was cancelled.
     #[serde(default)]
     resume: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Names this run; give it as run_id to ask for it again.
+    /// Id of this run; pass it as run_id to ask for it again.
     run_id: String,
-    /// How it is doing. After interrupted, see error; then give redo or skip.
+    /// Its state. After interrupted, see error; then pass redo or skip.
     status: Status,
-    /// The steps so far, in the order in which they began.
+    /// The steps so far, in the order in which they started.
     steps: Vec<StepReport>,
-    /// What the workflow gives, once it is done.
+    /// The outputs of the workflow, once it is done.
     outputs: Map<String, Value>,
-    /// Why it did not go on.
+    /// Why it stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     error: Option<RunError>,
-    /// The folder with its trace and the outputs of its steps.
+    /// The directory with its trace and the outputs of its steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     artifacts: Option<String>,
-    /// Earlier runs of the same file that were interrupted; give the run_id of one to resume it.
+    /// Earlier runs of the same file that were interrupted; pass the run_id of one to resume it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     interrupted_runs: Vec<RunSummary>,
-    /// What was left undone beside the steps.
+    /// Problems outside the steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
 }
@@ -81,9 +82,9 @@ impl Tool for RunWorkflow {
 
     fn examples() -> Vec<Example> {
         vec![
-            Example::new("Begin", json!({"path": "flows/report.yaml", "params": {"day": "2026-11-14"}})),
+            Example::new("Start", json!({"path": "flows/report.yaml", "params": {"day": "2026-11-14"}})),
             Example::new(
-                "Go on after a step was cut off, and its effect is there",
+                "Resume after a step was interrupted but took effect",
                 json!({"path": "flows/report.yaml", "run_id": "w_abcdefghijklmnopqrstuvwxyz", "skip": ["post"]}),
             ),
         ]
@@ -130,25 +131,25 @@ impl Tool for RunWorkflow {
     }
 }
 
-/// What belongs to a run that was begun before means nothing for a new one.
+/// Resume options make no sense for a new run.
 fn reject_resume_options(further: &ResumeOptions) -> Result<(), ToolError> {
     if further.resume || !further.redo.is_empty() || !further.skip.is_empty() {
-        return Err(ToolError::invalid("`redo`, `skip` and `resume` belong to a run that was begun before.")
-            .hint("Give its run_id, too."));
+        return Err(ToolError::invalid("`redo`, `skip` and `resume` require an existing run.")
+            .hint("Pass its run_id, too."));
     }
     Ok(())
 }
 
-/// A run goes on with the text it began with; another name would promise something else.
+/// A run resumes with the text it started with; another file name would be misleading.
 fn require_same_file(run: &StoredRun, path: &str) -> Result<(), ToolError> {
     if run.path == path {
         return Ok(());
     }
-    Err(ToolError::invalid(format!("This run is one of `{}`.", run.path))
-        .hint(format!("Give path \"{}\" with this run_id.", run.path)))
+    Err(ToolError::invalid(format!("This run belongs to `{}`.", run.path))
+        .hint(format!("Pass path \"{}\" with this run_id.", run.path)))
 }
 
-/// Cancels the run with the call that set it going, unless the call was answered or ran out of time.
+/// Cancels the run with the call that started it, unless the call was answered or timed out.
 struct CancelOnDrop<'a> {
     live: &'a LiveRun,
     deadline: Instant,
@@ -163,7 +164,7 @@ impl Drop for CancelOnDrop<'_> {
     }
 }
 
-/// Waits for the run's end, or for the call's; gives what the run has to say beside its steps.
+/// Waits for the end of the run or of the call; returns the warnings of the run.
 async fn wait_for_run(live: &Arc<LiveRun>, cx: &CallContext) -> Result<Vec<String>, ToolError> {
     let mut progress = live.progress.subscribe();
     let until = reply_deadline(cx);
@@ -185,7 +186,7 @@ async fn wait_for_run(live: &Arc<LiveRun>, cx: &CallContext) -> Result<Vec<Strin
     }
 }
 
-/// Early enough for the answer to be in time.
+/// Early enough for the reply to be in time.
 fn reply_deadline(cx: &CallContext) -> Instant {
     let left = cx.time_left();
     Instant::now() + left.saturating_sub(REPLY_MARGIN.min(left / 5))

@@ -9,12 +9,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Of the newest runs of a caller, so many are looked through for those of one file.
+/// Maximum newest runs of a caller that are searched for those of one file.
 const MAX_SEARCHED: usize = 500;
 const MAX_LISTED: u64 = 100;
 
-/// Lists your runs of workflows, newest first, with the step that each stopped at: to find a run that was interrupted and
-/// resume it. Prefer workflow_run with run_id for the steps and outputs of one run.
+/// Lists your workflow runs, newest first, with the step that each stopped at: to find a run that was
+/// interrupted and resume it. Prefer workflow_run with run_id for the steps and outputs of one run.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -24,7 +24,7 @@ pub struct Input {
     /// Only runs in this state.
     #[serde(default)]
     status: Option<Status>,
-    /// Runs to list at most; up to 100.
+    /// Maximum number of runs; up to 100.
     #[serde(default = "default_limit")]
     limit: u64,
 }
@@ -41,15 +41,15 @@ pub struct Output {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct RunSummary {
-    /// Names the run; give it to workflow_run as run_id.
+    /// Id of the run; pass it to workflow_run as run_id.
     run_id: String,
-    /// The file that it began with; workflow_run wants it, too.
+    /// The file that it started with; workflow_run requires it, too.
     path: String,
-    /// How it is doing. An interrupted run resumes with workflow_run.
+    /// Its state. An interrupted run resumes with workflow_run.
     status: Status,
-    /// When it began, UTC.
+    /// When it started, UTC.
     started: String,
-    /// The step that it stopped at, or the first one that was not begun; absent when it is done.
+    /// The step that it stopped at, or the first one that was not started; absent when it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_step: Option<String>,
 }
@@ -58,7 +58,7 @@ pub struct ListRuns;
 
 impl Tool for ListRuns {
     const NAME: &'static str = "workflow_runs";
-    const TITLE: &'static str = "List runs of workflows";
+    const TITLE: &'static str = "List workflow runs";
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
@@ -81,14 +81,14 @@ impl Tool for ListRuns {
     }
 }
 
-/// Which runs are listed.
+/// Which runs to list.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunFilter<'a> {
     pub path: Option<&'a str>,
     pub status: Option<Status>,
 }
 
-/// The newest runs of a caller that fit.
+/// The newest matching runs of a caller.
 pub async fn list_runs(
     flows: &WorkflowEngine,
     caller: &Caller,
@@ -104,7 +104,7 @@ pub async fn list_runs(
     for run in all.into_iter().filter(fits).take(most) {
         match flows.get_run(caller, &run.id).await {
             Ok(run) => found.push(summary(&run)),
-            // It was forgotten meanwhile.
+            // It was removed meanwhile.
             Err(error) if error.kind == octo_toolkit::Kind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -112,7 +112,7 @@ pub async fn list_runs(
     Ok(found)
 }
 
-/// A run that nobody works on any more was interrupted, whatever was noted last.
+/// A run that no process works on was interrupted, whatever its last stored status.
 fn status_of(run: &StoredRun) -> Status {
     match run.status {
         RunStatus::Running if !run.is_leased => Status::Interrupted,
@@ -135,7 +135,7 @@ fn next_step(run: &StoredRun) -> Option<String> {
     if run.status == RunStatus::Done {
         return None;
     }
-    // The innermost step of those that are open began last.
+    // Among open steps the innermost started last.
     let open = run.steps.iter().rev().find(|step| !matches!(step.status.as_str(), "done" | "skipped"));
     if let Some(step) = open {
         return Some(step.key.clone());

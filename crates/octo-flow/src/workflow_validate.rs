@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// Checks a workflow file against its schema and the tools as they are now, and runs nothing. Tells every mistake with its
-/// line and what to write instead, and which tools it would call. Prefer workflow_run to run it.
+/// Checks a workflow file against its schema and the current tools, without running it. Returns every error
+/// with its line and a fix, and which tools it would call. Prefer workflow_run to run it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -23,16 +23,16 @@ pub struct Input {
 pub struct Output {
     /// True when it can run.
     valid: bool,
-    /// Everything that is wrong, in the order of the lines.
+    /// All errors, in line order.
     errors: Vec<DiagnosticView>,
-    /// What is odd and may be meant.
+    /// Possible mistakes.
     warnings: Vec<DiagnosticView>,
-    /// The tools that it calls: what a run needs to be allowed.
+    /// The tools that a run must be allowed to call.
     tools: Vec<ToolUseView>,
-    /// JSON Schema of the parameters that a run takes, once it can be read.
+    /// JSON Schema of the run's parameters, if the file can be parsed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     params: Option<Map<String, Value>>,
-    /// The workflow's own name, once it can be read.
+    /// The workflow's own name, if the file can be parsed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     name: Option<String>,
 }
@@ -43,7 +43,7 @@ struct ToolUseView {
     name: String,
     /// reads, writes or destroys.
     effect: String,
-    /// Whether it runs again by itself after it was cut off.
+    /// Whether it runs again by itself after an interruption.
     repeatable: bool,
     /// The steps that call it.
     steps: Vec<String>,
@@ -71,7 +71,7 @@ impl Tool for ValidateWorkflow {
     type Grants = (WorkflowEngine, Fs<Read>);
 
     fn examples() -> Vec<Example> {
-        vec![Example::new("Everything that is wrong with it", json!({"path": "flows/report.yaml"}))]
+        vec![Example::new("All errors of a file", json!({"path": "flows/report.yaml"}))]
     }
 
     async fn run(
@@ -94,7 +94,7 @@ impl Tool for ValidateWorkflow {
     }
 }
 
-/// The text of a workflow.
+/// Reads the text of a workflow.
 pub async fn read_workflow<M: 'static>(fs: &Fs<M>, path: WorkPath) -> Result<String, ToolError>
 where
     Fs<M>: Send + Sync,
@@ -102,6 +102,6 @@ where
     let reading = Fs::<Read>::new(fs.workspace().clone());
     let bytes = reading.run(move |fs| fs.read(&fs.place(&path)?, MAX_FILE_BYTES)).await?;
     String::from_utf8(bytes.0).map_err(|_| {
-        ToolError::new(Kind::Invalid, "The file is no text in UTF-8.").hint("A workflow is YAML or JSON.")
+        ToolError::new(Kind::Invalid, "The file is not UTF-8 text.").hint("A workflow is YAML or JSON.")
     })
 }

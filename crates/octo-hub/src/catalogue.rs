@@ -1,4 +1,4 @@
-//! Everything that can be called, kept up to date as sources change.
+//! The catalogue: the items of all sources, updated as sources change.
 
 pub(crate) mod absent_servers;
 pub(crate) mod item;
@@ -18,29 +18,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast, watch};
 
-/// Something that clients may want to hear of.
+/// A change that clients are notified of.
 #[derive(Debug, Clone)]
 pub enum Change {
     List(ListKind),
     Resource {
         uri: String,
     },
-    /// Something that people should know.
+    /// A warning for people.
     Warning {
         audience: Audience,
         text: String,
     },
 }
 
-/// A slow upstream delays lists no longer than this; what it has comes with its change notice.
+/// Maximum delay of lists by a slow upstream. Its items follow with a change notification.
 const STARTUP_LISTING_TIMEOUT: Duration = Duration::from_millis(1_500);
 
 pub struct Catalogue {
-    /// In the order of the lists. They come and go while the hub runs.
+    /// In list order. Sources are added and removed while the hub runs.
     sources: ArcSwap<Vec<Arc<dyn Source>>>,
     profiles: ArcSwap<Vec<Profile>>,
     snapshots: Mutex<Vec<SourceSnapshot>>,
-    /// Something is to be built anew.
+    /// Signals that views must be rebuilt.
     rebuild_needed: Arc<Notify>,
     views: ArcSwap<HashMap<String, Arc<View>>>,
     changes: broadcast::Sender<Change>,
@@ -65,7 +65,7 @@ impl Catalogue {
         catalogue
     }
 
-    /// Follows the sources until the catalogue is dropped. Needs a runtime.
+    /// Watches the sources until the catalogue is dropped. Needs a runtime.
     pub fn watch_sources(self: &Arc<Self>) {
         for source in self.sources.load().iter() {
             self.watch_source(source);
@@ -82,7 +82,7 @@ impl Catalogue {
         });
     }
 
-    /// Ends by itself when the source is gone.
+    /// The spawned task ends when the source is dropped.
     fn watch_source(&self, source: &Arc<dyn Source>) {
         let (mut listing, dirty) = (source.listing(), Arc::clone(&self.rebuild_needed));
         tokio::spawn(async move {
@@ -95,7 +95,7 @@ impl Catalogue {
         }
     }
 
-    /// Adds a source, in place of the one with its name and kind if there is one. Calls under way end where they began.
+    /// Adds a source, replacing one with the same name and kind. Calls in progress finish on the old source.
     /// Needs a runtime.
     pub fn put(&self, source: Arc<dyn Source>) {
         self.watch_source(&source);
@@ -106,7 +106,7 @@ impl Catalogue {
         });
     }
 
-    /// Takes a server out; false when there is none with this name.
+    /// Removes a server; returns false if there is none with this name.
     pub fn remove(&self, name: &str) -> bool {
         let was_there = self.sources.load().iter().any(|source| is_server(source, name));
         self.update_sources(|sources| sources.retain(|source| !is_server(source, name)));
@@ -122,13 +122,13 @@ impl Catalogue {
         self.rebuild();
     }
 
-    /// Shows other profiles from now on.
+    /// Replaces the profiles.
     pub fn set_profiles(&self, profiles: Vec<Profile>) {
         self.profiles.store(Arc::new(with_full_profile(profiles)));
         self.rebuild();
     }
 
-    /// Tells clients that they may see other lists, although the sources have not changed.
+    /// Notifies clients that lists may have changed although the sources have not.
     pub fn announce_lists(&self) {
         for kind in ListKind::ALL {
             let _ = self.changes.send(Change::List(kind));
@@ -159,7 +159,7 @@ impl Catalogue {
         self.rebuilt.send_replace(version);
     }
 
-    /// Only what really changed is announced.
+    /// Announces only the lists that changed.
     fn announce_changes(&self, before: &HashMap<String, Arc<View>>) {
         let now = self.views.load();
         for kind in ListKind::ALL {
@@ -180,7 +180,7 @@ impl Catalogue {
         self.changes.subscribe()
     }
 
-    /// Waits until no source of the profile is on its first listing, or until the time is up.
+    /// Waits until no source of the profile is on its first listing, or until the timeout.
     pub async fn wait_until_listed(&self, profile: &str, at_most: Duration) {
         let mut rebuilt = self.rebuilt.subscribe();
         let settled = async {
@@ -190,13 +190,13 @@ impl Catalogue {
         let _ = tokio::time::timeout(at_most, settled).await;
     }
 
-    /// What is left of the time that a list waits for sources after the hub was started. Counted from there, so
-    /// that a server that hangs delays nobody later on.
+    /// What remains of the time that lists wait for sources after startup. Counted from the start, so that a
+    /// hanging server causes no delay later.
     pub fn startup_wait_left(&self) -> Duration {
         STARTUP_LISTING_TIMEOUT.saturating_sub(self.started_at.elapsed())
     }
 
-    /// All sources with their present state, for `octoprox tools --all` and the admin face.
+    /// All sources with their current state, for `octoprox tools --all` and the admin API.
     pub fn source_states(&self) -> Vec<(String, bool, SourceState, Arc<Listing>)> {
         let state = |source: &Arc<dyn Source>| {
             let listing = source.listing().borrow().clone();
@@ -210,12 +210,12 @@ fn with_full_profile(profiles: Vec<Profile>) -> Vec<Profile> {
     [Profile::everything()].into_iter().chain(profiles).collect()
 }
 
-/// A toolbox may have the same name, and stays.
+/// A toolbox may have the same name; it does not match.
 fn is_server(source: &Arc<dyn Source>, name: &str) -> bool {
     !source.is_native() && source.name() == name
 }
 
-/// Native sources come first, then upstreams by name, so that the order never depends on chance.
+/// Native sources first, then upstreams by name, so that the order is deterministic.
 fn sort_sources(sources: &mut [Arc<dyn Source>]) {
     sources.sort_by(|a, b| (!a.is_native(), a.name()).cmp(&(!b.is_native(), b.name())));
 }
@@ -232,7 +232,7 @@ async fn forward_events(mut events: broadcast::Receiver<Event>, changes: broadca
     }
 }
 
-/// The source's items; those of an unchanged listing are kept with their compiled schemas.
+/// The source's items. Items of an unchanged listing are reused with their compiled schemas.
 fn take_snapshot(source: &Arc<dyn Source>, before: Option<&SourceSnapshot>) -> SourceSnapshot {
     let listing = source.listing().borrow().clone();
     let items = match before.filter(|old| Arc::ptr_eq(&old.listing.listing, &listing.listing)) {

@@ -1,4 +1,4 @@
-//! Tools that the operator declares in YAML: a command line or an HTTP request with typed parameters.
+//! Declared tools: command lines and HTTP requests with typed parameters, defined by the operator in YAML.
 
 mod command;
 mod declared_tool;
@@ -20,22 +20,22 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Gives the value of a variable of the hub's environment.
+/// Looks up a variable of the hub's environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// What declared tools stand on.
+/// Dependencies of declared tools.
 pub struct DeclaredToolsConfig {
     pub folders: ConfigDirs,
     /// `Exec` and the workspace for commands, `Net` for requests.
     pub doors: Capabilities,
     pub environment: Environment,
-    /// Names of the product's own tools, which no declared tool may take.
+    /// Names of native tools, which declared tools may not use.
     pub reserved: BTreeSet<String>,
-    /// Ready, or switched off.
+    /// Ready or disabled.
     pub state: SourceState,
 }
 
-/// The source of declared tools. It follows its folders, so it needs a runtime.
+/// The source of declared tools. It watches its directories, so it needs a runtime.
 pub fn source(parts: DeclaredToolsConfig) -> Arc<dyn Source> {
     let folders = match parts.doors.open::<Workspace>() {
         Ok(workspace) => parts.folders.excluding_workspace(&workspace),
@@ -74,8 +74,8 @@ impl Source for DeclaredSource {
         Box::pin(async move {
             let tools = self.tools.contents();
             let tool = tools.all.get(&op.name).ok_or_else(|| {
-                ToolError::not_found(format!("There is no tool {}.", op.name))
-                    .hint("List the tools to see what there is.")
+                ToolError::not_found(format!("Tool not found: `{}`.", op.name))
+                    .hint("List the available tools.")
             })?;
             tool.run(op.params.get("arguments"), &self.environment, cx.time_left(), &self.doors).await
         })
@@ -87,8 +87,8 @@ struct Tools {
     problems: Vec<Problem>,
 }
 
-/// Later files win over earlier ones. The tools of a file that cannot be read are gone until it can: the last version of
-/// one may allow what its operator is about to forbid.
+/// Later files take precedence. The tools of an invalid file are removed until it is valid again: its last
+/// version may allow what the operator is about to forbid.
 fn load_tools(leaves: &[ConfigFile], reserved: &BTreeSet<String>) -> Tools {
     let mut tools = Tools { all: BTreeMap::new(), problems: Vec::new() };
     for leaf in leaves.iter().filter(|leaf| yaml_files::is_prompt_or_tool_file(leaf)) {
@@ -101,7 +101,7 @@ fn load_tools(leaves: &[ConfigFile], reserved: &BTreeSet<String>) -> Tools {
             Ok(read) => read.tools.0.into_iter().for_each(|(name, written)| {
                 let line = Some(written.referenced.line()).filter(|line| *line > 0);
                 let made = if reserved.contains(&name) {
-                    Err("the product has a tool of this name".to_owned())
+                    Err("a native tool has this name".to_owned())
                 } else {
                     DeclaredTool::new(&name, written.value, &file)
                 };
@@ -117,11 +117,11 @@ impl Tools {
     fn put(&mut self, name: &str, made: Result<DeclaredTool, String>, file: &str, line: Option<u64>) {
         let what = match made {
             Ok(tool) => match self.all.insert(name.to_owned(), tool) {
-                Some(other) => format!("takes the place of the one in {}", other.file),
+                Some(other) => format!("overrides the one in {}", other.file),
                 None => return,
             },
             Err(what) => {
-                // What it was to replace is not what the operator wants either.
+                // The tool that it was to override is not what the operator wants either.
                 self.all.remove(name);
                 what
             }

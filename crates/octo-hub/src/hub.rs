@@ -1,4 +1,4 @@
-//! The hub itself: its parts, put together once.
+//! The hub and its construction.
 
 use crate::catalogue::absent_servers::AbsentServers;
 use crate::catalogue::item::Entry;
@@ -26,10 +26,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::broadcast;
 
-/// A call for something of a source that is still starting waits this long.
+/// How long a call waits for an item of a source that is still starting.
 const STARTING_SOURCE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a hub is made of.
+/// Components of a hub.
 pub struct HubConfig {
     pub sources: Vec<Arc<dyn Source>>,
     pub profiles: Vec<Profile>,
@@ -59,7 +59,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Fails on a pattern that cannot be read. Needs a runtime, since it follows its sources.
+    /// Fails on an invalid pattern. Needs a runtime, because it spawns tasks that watch the sources.
     pub fn new(mut parts: HubConfig) -> Result<Arc<Self>, globset::Error> {
         parts.sources.push(results_source::source(
             Arc::clone(&parts.spills),
@@ -91,18 +91,18 @@ impl Hub {
         Ok(hub)
     }
 
-    /// The rules in force. A call keeps those that it began with.
+    /// The current rules. A call keeps the rules it started with.
     pub(crate) fn rules(&self) -> Arc<CallRules> {
         self.rules.load_full()
     }
 
-    /// Puts other rules and profiles in force, or changes nothing when a pattern cannot be read. Calls under way end by the
-    /// rules that they began with.
+    /// Replaces rules and profiles; changes nothing if a pattern is invalid. Calls in progress keep the rules
+    /// they started with.
     pub fn apply(&self, rules: RuleSettings, profiles: Vec<Profile>) -> Result<(), globset::Error> {
         let before = self.rules();
         let fresh = CallRules::new(rules, Some(&before))?;
         let decides_anew = fresh.settings.policy != before.settings.policy;
-        // A profile gives no rights, so it may be there before the rules are.
+        // A profile grants no rights, so it may be replaced before the rules are.
         self.catalogue.set_profiles(profiles);
         self.rules.store(Arc::new(fresh));
         if decides_anew {
@@ -111,8 +111,8 @@ impl Hub {
         Ok(())
     }
 
-    /// Puts another policy in force in place of the rules of the settings, also when these change; nothing puts the rules in
-    /// force again.
+    /// Replaces the policy from the settings by `engine`, also across reloads; `None` restores the policy
+    /// from the settings.
     pub fn set_policy(&self, engine: Option<Arc<dyn PolicyEngine>>) -> Result<(), globset::Error> {
         let rules = self.rules().with_policy(engine)?;
         rules.cache.clear();
@@ -121,7 +121,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Asks this approver about calls that need approval from now on. It is told once.
+    /// Sets the approver for calls that need approval. Only the first call has an effect.
     pub fn set_approver(&self, approver: Arc<dyn Approver>) {
         let _ = self.approver.set(approver);
     }
@@ -130,7 +130,7 @@ impl Hub {
         self.approver.get()
     }
 
-    /// Shows arguments in the log and the audit from now on, as far as these say. It is told once.
+    /// Sets which arguments appear in the log and the audit log. Only the first call has an effect.
     pub fn set_excerpts(&self, excerpts: Arc<dyn Excerpts>) {
         let _ = self.excerpts.set(excerpts);
     }
@@ -139,14 +139,14 @@ impl Hub {
         self.excerpts.get()
     }
 
-    /// Whether every caller sees the same lists.
+    /// Returns whether all callers see the same lists.
     pub fn has_shared_listing(&self) -> bool {
         self.rules.load().policy.allows_everything()
     }
 
     pub fn view(&self, profile: &str) -> Result<Arc<View>, ToolError> {
         self.catalogue.view(profile).ok_or_else(|| {
-            ToolError::not_found(format!("There is no profile `{profile}`."))
+            ToolError::not_found(format!("Profile not found: `{profile}`."))
                 .hint("Profiles are named in the settings.")
         })
     }
@@ -159,32 +159,33 @@ impl Hub {
         self.catalogue.wait_until_listed(profile, at_most).await;
     }
 
-    /// Gives sources a moment to list after the start of the hub, so that the first list is whole.
+    /// Waits briefly for sources to list after startup, so that the first list is complete.
     pub async fn wait_for_startup_listing(&self, profile: &str) {
         self.wait_until_listed(profile, self.catalogue.startup_wait_left()).await;
     }
 
-    /// Every source: its name, whether it is native, how it is doing, and what it has.
+    /// All sources: name, whether it is native, state and listing.
     pub fn sources(&self) -> Vec<(String, bool, SourceState, Arc<Listing>)> {
         self.catalogue.source_states()
     }
 
-    /// Adds a source while the hub runs, in place of the one with its name and kind if there is one. Needs a runtime.
+    /// Adds a source while the hub runs, replacing one with the same name and kind. Needs a runtime.
     pub fn put_source(&self, source: Arc<dyn Source>) {
         self.catalogue.put(source);
     }
 
-    /// Takes a server out of every list; false when there is none with this name. Calls under way end where they began.
+    /// Removes a server; returns false if there is none with this name. Calls in progress finish on the
+    /// removed server.
     pub fn remove_server(&self, name: &str) -> bool {
         self.catalogue.remove(name)
     }
 
-    /// Servers of the settings that are not connected, each with what the operator can do about it.
+    /// Sets the configured servers that are not connected, each with what the operator can do about it.
     pub fn set_absent_servers(&self, servers: BTreeMap<String, String>) {
         self.absent_servers.set(servers);
     }
 
-    /// The entry a request asks for. What is still starting is waited for.
+    /// Finds the entry that a request names. Waits for sources that are still starting.
     pub(crate) async fn find(&self, request: &Request) -> Result<Entry, ToolError> {
         let view = self.view(&request.profile)?;
         if let Some(entry) = view.find(&request.op) {
@@ -199,7 +200,7 @@ impl Hub {
             .ok_or_else(|| self.not_found_error(&request.profile, &view, &request.caller, &request.op))
     }
 
-    /// Why a name leads nowhere, told without naming what the caller may not use.
+    /// The error for an unknown name. Does not mention items that the caller may not use.
     pub fn not_found_error(&self, profile: &str, view: &View, caller: &Caller, op: &Operation) -> ToolError {
         let rules = self.rules();
         view.not_found_error(op, &self.absent_servers.get(), |entry| {
@@ -207,7 +208,7 @@ impl Hub {
         })
     }
 
-    /// A tool as this caller may call it at this profile, or why not.
+    /// Returns a tool as this caller may call it through this profile.
     pub fn tool(&self, profile: &str, caller: &Caller, name: &str) -> Result<Entry, ToolError> {
         let view = self.view(profile)?;
         let op = Operation::tool(name, Json::empty_object());
@@ -216,7 +217,7 @@ impl Hub {
         Ok(entry)
     }
 
-    /// A reply as it was before it was cut.
+    /// Returns a reply as it was before truncation.
     pub async fn untruncated(&self, caller: &Caller, result: JsonObject) -> Result<JsonObject, ToolError> {
         match result.inner_text("_meta", "octoprox/result_handle") {
             Some(handle) => self.spills.load(caller, &handle).await?.members().map_err(ToolError::internal),
@@ -225,7 +226,7 @@ impl Hub {
     }
 }
 
-/// A source that changed may answer differently.
+/// Clears the response cache when a source changes, since replies may differ.
 async fn clear_cache_on_change(hub: std::sync::Weak<Hub>, mut changes: broadcast::Receiver<Change>) {
     loop {
         match changes.recv().await {

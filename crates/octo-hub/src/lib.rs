@@ -1,4 +1,4 @@
-//! The hub: one catalogue, one call path, the same for every face and every target.
+//! The hub: one catalogue and one call path for every frontend and every source.
 
 mod catalogue;
 pub mod declared;

@@ -1,4 +1,4 @@
-//! The stages of a call, and what each of them decides or records.
+//! The stages of a call.
 
 pub(crate) mod approval;
 pub(crate) mod audit_record;

@@ -1,4 +1,4 @@
-//! Prompts from the operator's playbooks, and those that come with the product, as a native source.
+//! Prompts from the operator's playbooks and built-in prompts, as a native source.
 
 mod prompt_manifest;
 mod prompt_set;
@@ -18,17 +18,17 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// As many as the protocol takes in one answer.
+/// Maximum of the protocol for one response.
 const MAX_COMPLETIONS: usize = 100;
 
-/// The source of prompts. It follows its folders, so it needs a runtime.
+/// The source of prompts. It watches its directories, so it needs a runtime.
 pub fn source(shipped: BuiltinPrompts, folders: ConfigDirs) -> Arc<dyn Source> {
     Arc::new(PromptSource(WatchedFiles::new(folders, SourceState::Ready, move |leaves, before| {
         prompt_set::load_prompts(shipped, leaves, before)
     })))
 }
 
-/// What is wrong with playbooks, without following them.
+/// Problems in playbooks, without watching them.
 pub fn problems(shipped: BuiltinPrompts, folders: &ConfigDirs) -> Vec<Problem> {
     prompt_set::load_prompts(shipped, &folders.read(), None).problems().to_vec()
 }
@@ -57,8 +57,8 @@ impl Source for PromptSource {
         Box::pin(async move {
             let stock = self.0.contents();
             let prompt = stock.all.get(&op.name).ok_or_else(|| {
-                ToolError::not_found(format!("There is no prompt `{}`.", op.name))
-                    .hint("List the prompts to see what there is.")
+                ToolError::not_found(format!("Prompt not found: `{}`.", op.name))
+                    .hint("List the available prompts.")
             })?;
             match op.method {
                 Method::Complete => Ok(complete(prompt, &op.params)),
@@ -88,7 +88,7 @@ fn render_prompt(
     if !missing.is_empty() {
         let what = if missing.len() == 1 { "argument" } else { "arguments" };
         return Err(invalid_prompt_call(
-            format!("The prompt `{name}` needs the {what} {}.", missing.join(", ")),
+            format!("The prompt `{name}` requires the {what} {}.", missing.join(", ")),
             argument_hint(prompt),
         ));
     }
@@ -105,19 +105,20 @@ fn render_prompt(
         .with("messages", Json::array([&message.to_json()])))
 }
 
-/// The protocol has only texts; other faces may send numbers and switches.
+/// The protocol only has strings; other frontends may send numbers and booleans.
 fn parse_arguments(params: &JsonObject) -> Result<Map<String, Value>, ToolError> {
     let Some(arguments) = params.get("arguments").filter(|arguments| !arguments.is_null()) else {
         return Ok(Map::new());
     };
     let mut given: Map<String, Value> = arguments.to().map_err(|_| {
-        invalid_prompt_call("The arguments must be a JSON object.".to_owned(), "Give each by its name.")
+        invalid_prompt_call("The arguments must be a JSON object.".to_owned(), "Pass each argument by name.")
     })?;
     given.retain(|_, value| !value.is_null());
     match given.iter().find(|(_, value)| value.is_array() || value.is_object()) {
-        Some((name, _)) => {
-            Err(invalid_prompt_call(format!("The argument `{name}` is no text."), "Give it as one text."))
-        }
+        Some((name, _)) => Err(invalid_prompt_call(
+            format!("The argument `{name}` must be a string."),
+            "Pass a single string.",
+        )),
         None => Ok(given),
     }
 }
@@ -131,14 +132,14 @@ fn refuse_unknown_arguments(prompt: &Prompt, given: &Map<String, Value>) -> Resu
         Some(close) => format!("Did you mean `{close}`? {}", argument_hint(prompt)),
         None => argument_hint(prompt),
     };
-    Err(invalid_prompt_call(format!("There is no argument `{unknown}`."), hint))
+    Err(invalid_prompt_call(format!("Unknown argument `{unknown}`."), hint))
 }
 
 fn argument_text(given: &Map<String, Value>, name: &str) -> Option<String> {
     given.get(name).map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
 }
 
-/// A switch is one for the template, too: the text `false` would count as true.
+/// Booleans are converted for the template: the text `false` would count as true.
 fn argument_value(argument: &Argument, given: Option<String>) -> Result<Value, ToolError> {
     let text = given.filter(|text| !text.is_empty()).or_else(|| argument.default.clone()).unwrap_or_default();
     if !text.is_empty() && !argument.values.is_empty() && !argument.values.contains(&text) {
@@ -172,7 +173,7 @@ fn invalid_prompt_call(message: String, hint: impl Into<std::borrow::Cow<'static
     ToolError::invalid(message).hint(hint)
 }
 
-/// What begins with the typed text comes before what only has it somewhere.
+/// Prefix matches come before other matches.
 fn complete(prompt: &Prompt, params: &JsonObject) -> JsonObject {
     let asked = params.object("argument");
     let (name, typed) = (asked.text("name").unwrap_or_default(), asked.text("value").unwrap_or_default());

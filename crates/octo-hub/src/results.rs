@@ -1,4 +1,4 @@
-//! Replies within their limits, and the whole results that are stored for later reading.
+//! Result limits, and the stored results for later reading.
 
 pub(crate) mod image_size;
 pub mod jq_eval;

@@ -1,5 +1,5 @@
-//! Trust in what servers list: every definition is pinned on first sight, and a change that could mislead is held back
-//! until a person has accepted it. Hidden text never passes, and no server can speak in another's name.
+//! Trust in upstream definitions: each is pinned when first seen, and a change that could mislead is held
+//! until a person accepts it. Hidden text is always removed, and no server can impersonate another.
 
 mod canonical;
 mod drift;
@@ -24,23 +24,23 @@ use serde_json::Value;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangePolicy {
-    /// The definition that was pinned stays until a person accepts the new one.
+    /// The pinned definition stays in use until a person accepts the new one.
     #[default]
     Hold,
-    /// The new one is taken on and reported.
+    /// The new one is used and reported.
     Warn,
-    /// The new one is taken on.
+    /// The new one is used.
     Follow,
 }
 
-/// What happens to tools and prompts that a known server did not have before.
+/// What happens to new tools and prompts of a known server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NewItems {
     /// They are pinned like those of the first listing.
     #[default]
     Pass,
-    /// They wait for a person.
+    /// They are held until a person accepts them.
     Hold,
 }
 
@@ -48,7 +48,7 @@ pub enum NewItems {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum HeldCalls {
-    /// They are made as the pinned definition describes them.
+    /// They run according to the pinned definition.
     #[default]
     Pinned,
     /// They are refused.
@@ -61,7 +61,7 @@ pub enum HeldCalls {
 pub struct TrustSettings {
     /// What happens to a changed definition.
     pub changes: ChangePolicy,
-    /// What happens to tools and prompts that were not there before.
+    /// What happens to new tools and prompts.
     pub new: NewItems,
     /// What happens to calls of a tool whose new definition is held.
     pub held_calls: HeldCalls,
@@ -92,17 +92,17 @@ impl From<TrustSetting> for TrustSettings {
     }
 }
 
-/// How much a difference can mislead. Only what is harmless passes by itself.
+/// How much a difference can mislead. Only harmless ones pass without review.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Cannot mislead: spaces, order, tighter bounds, more careful hints.
+    /// Cannot mislead: whitespace, order, tighter bounds, safer hints.
     Harmless,
-    /// Says something else than before.
+    /// The text changed.
     Notable,
-    /// Asks for something else, or claims to be less dangerous than before.
+    /// Requires different input, or claims to be less dangerous than before.
     Serious,
-    /// Looks like an attack: hidden text, commands to the model, another's name.
+    /// Looks like an attack: hidden text, instructions to the model, another server's name.
     Dangerous,
 }
 
@@ -117,31 +117,31 @@ impl Severity {
     }
 }
 
-/// One thing that is different, or wrong from the start.
+/// A difference from the pinned definition, or a finding in a new one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
     pub severity: Severity,
-    /// Where in the definition: `inputSchema.properties.path.description`.
+    /// Path in the definition: `inputSchema.properties.path.description`.
     pub at: String,
-    /// What is different, in words of ours.
+    /// Description of the difference.
     pub what: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<String>,
-    /// Whether it is held whatever the settings say.
+    /// Whether it is held regardless of the settings.
     #[serde(skip)]
     pub always_held: bool,
 }
 
-/// What is different about a definition that waits, worst first.
+/// Differences of a held definition, most severe first.
 pub fn differences(whose: &ServerIdentity, pending: &PendingPin) -> Vec<Difference> {
     let old = pending.pinned.as_ref().and_then(|pin| pin.text.to::<Value>().ok());
     let new = pending.new.text.to::<Value>().unwrap_or_default();
     find_differences(whose, pending.new.kind, &pending.new.key, old.as_ref(), &new)
 }
 
-/// Changes since the pinned definition, and what is suspect in the new one and was not accepted with the old one.
+/// Changes since the pinned definition, and findings in the new one that were not accepted with the old one.
 fn find_differences(
     whose: &ServerIdentity,
     what: ItemKind,
@@ -159,7 +159,7 @@ fn worst_severity(found: &[Difference]) -> Severity {
     found.iter().map(|difference| difference.severity).max().unwrap_or(Severity::Harmless)
 }
 
-/// A stable digest of what is behind a server's name: its program and arguments, or its address.
+/// A stable digest of a server's identity: its program and arguments, or its address.
 pub fn server_identity<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     canonical::digest(parts)
 }
@@ -169,5 +169,5 @@ fn make_pin(what: ItemKind, key: &str, value: &Value, text: octo_model::Json) ->
     Pin { kind: what, key: key.to_owned(), text, hash: canonical::hash(what, value) }
 }
 
-/// What the pins of a server are kept in.
+/// The store of pins.
 type SharedPins = std::sync::Arc<dyn Pins>;

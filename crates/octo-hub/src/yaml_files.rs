@@ -1,4 +1,4 @@
-//! The operator's YAML files: read strictly, followed as they change, with file and line of whatever is wrong.
+//! The operator's YAML files: parsed strictly, watched for changes, with problems reported by file and line.
 
 use arc_swap::ArcSwap;
 use octo_grants::config_dirs::{ConfigDirs, ConfigFile, WatchHandle};
@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// What is wrong with a file, and where.
+/// A problem in a file, with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub file: String,
@@ -27,7 +27,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Reads a file's text. One that holds nothing but comments is an empty one.
+/// Parses a file. One with nothing but comments counts as empty.
 pub fn parse_yaml<T: DeserializeOwned + Default>(file: &str, text: &str) -> Result<T, Problem> {
     if text.lines().all(|line| line.trim_start().starts_with('#') || matches!(line.trim(), "" | "---")) {
         return Ok(T::default());
@@ -36,17 +36,18 @@ pub fn parse_yaml<T: DeserializeOwned + Default>(file: &str, text: &str) -> Resu
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let line = error.location().map(|location| location.line()).filter(|line| *line > 0);
         let what = error.to_string();
-        // The place is told apart from what is wrong there.
+        // The location is stored separately from the message.
         let what = what.lines().next().and_then(|line| line.split(" at line ").next()).unwrap_or_default();
         let what = match what.trim_end_matches('.') {
-            what if what.starts_with("budget breached") => "it is nested too deeply, or too large".to_owned(),
+            what if what.starts_with("budget breached") => "it is nested too deeply or too large".to_owned(),
             what => what.to_owned(),
         };
         Problem { file: file.to_owned(), line, what }
     })
 }
 
-/// Whether a file of a folder is meant to be read here: JSON that has neither prompts nor tools is somebody else's.
+/// Returns whether a file of a directory is read here: JSON without `prompts` or `tools` belongs to another
+/// program.
 pub(crate) fn is_prompt_or_tool_file(leaf: &ConfigFile) -> bool {
     let (true, Ok(text)) = (leaf.path.extension().is_some_and(|end| end == "json"), &leaf.content) else {
         return true;
@@ -57,7 +58,7 @@ pub(crate) fn is_prompt_or_tool_file(leaf: &ConfigFile) -> bool {
     }
 }
 
-/// A mapping in the order in which it was written.
+/// A mapping in source order.
 #[derive(Debug, Clone)]
 pub(crate) struct OrderedMap<T>(pub Vec<(String, T)>);
 
@@ -74,7 +75,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrderedMap<T> {
             type Value = OrderedMap<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
-                f.write_str("names with values")
+                f.write_str("a mapping")
             }
 
             fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
@@ -85,7 +86,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrderedMap<T> {
                 let mut all: Vec<(String, T)> = Vec::new();
                 while let Some((name, value)) = map.next_entry::<String, T>()? {
                     if all.iter().any(|(known, _)| *known == name) {
-                        return Err(A::Error::custom(format!("`{name}` is there twice")));
+                        return Err(A::Error::custom(format!("duplicate key `{name}`")));
                     }
                     all.push((name, value));
                 }
@@ -107,18 +108,18 @@ impl<'de> Deserialize<'de> for ScalarText {
             other @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_)) => {
                 Ok(Self(other.to_string()))
             }
-            _ => Err(D::Error::custom("a text, a number or a switch is wanted here")),
+            _ => Err(D::Error::custom("expected a string, a number or a boolean")),
         }
     }
 }
 
-/// What the files of some folders make.
+/// Contents of the files in some directories.
 pub(crate) trait FileContents: Send + Sync + 'static {
     fn lists(&self) -> Listing;
     fn problems(&self) -> &[Problem];
 }
 
-/// A stock that follows its folders, and the listing that follows the stock.
+/// Contents that follow their directories, and the listing that follows the contents.
 pub(crate) struct WatchedFiles<S> {
     state: Arc<WatchedState<S>>,
     _following: WatchHandle,
@@ -130,7 +131,7 @@ struct WatchedState<S> {
 }
 
 impl<S: FileContents> WatchedFiles<S> {
-    /// Reads at once, so that the first list is whole. Needs a runtime.
+    /// Reads immediately, so that the first list is complete. Needs a runtime.
     pub fn new(
         folders: ConfigDirs,
         state: SourceState,
@@ -168,12 +169,12 @@ impl<S: FileContents> WatchedFiles<S> {
     }
 }
 
-/// Each problem is told once.
+/// Logs each problem once.
 fn log_problems(now: &[Problem], before: &[Problem]) {
     for problem in now.iter().filter(|problem| !before.contains(problem)) {
         tracing::warn!("{problem}");
     }
     if now.is_empty() && !before.is_empty() {
-        tracing::info!("all files can be read again");
+        tracing::info!("all files are valid again");
     }
 }

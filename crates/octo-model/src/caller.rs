@@ -1,8 +1,8 @@
-//! Who calls, as the frontend has verified it.
+//! Callers, as verified by the frontend.
 
 use serde::{Deserialize, Serialize};
 
-/// The scope of administrators, who may start, change and log in servers for everybody.
+/// The scope of administrators, who may start, change and log in servers for all callers.
 pub const ADMIN: &str = "admin";
 
 /// The tenant of callers whose token names none.
@@ -22,14 +22,14 @@ impl Principal {
     }
 }
 
-/// Tenant and subject, as rules name them. No tenant has a slash in it.
+/// `tenant/subject`, as rules name them. A tenant never contains a slash.
 impl std::fmt::Display for Principal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.tenant, self.subject)
     }
 }
 
-/// A principal with the rights of its token. Only a frontend makes one, from what it has verified.
+/// A principal with the scopes of its token. Created only by frontends, after verification.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Caller {
     pub principal: Principal,
@@ -37,7 +37,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    /// Whoever uses the machine itself: the command line, stdio, or loopback without tokens.
+    /// The user of the machine itself: the command line, stdio, or loopback without tokens.
     pub fn local() -> Self {
         Self { scopes: vec![ADMIN.to_owned()], ..Self::named("local") }
     }
@@ -47,7 +47,7 @@ impl Caller {
         Principal::new(DEFAULT_TENANT, subject).into()
     }
 
-    /// Whether this is the same principal with at least the scopes of the other.
+    /// Returns whether this is the same principal with at least the scopes of the other.
     pub fn covers(&self, other: &Self) -> bool {
         self.principal == other.principal && other.scopes.iter().all(|scope| self.scopes.contains(scope))
     }

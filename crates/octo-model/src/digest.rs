@@ -2,7 +2,7 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-/// Two lowercase digits for each byte.
+/// Two lowercase hexadecimal digits per byte.
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] =
         ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];

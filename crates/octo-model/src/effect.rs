@@ -1,8 +1,8 @@
-//! What a call may do to the world.
+//! Effects of calls.
 
 use crate::{Json, JsonObject};
 
-/// The four facts that MCP calls hints. For tools of others they are claims, not facts.
+/// The four MCP tool hints. For upstream tools they are claims, not facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effect {
     pub read_only: bool,
@@ -11,7 +11,7 @@ pub struct Effect {
     pub open_world: bool,
 }
 
-/// The effect in one word, for policy rules.
+/// The effect as a single class, for policy rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EffectClass {
     Reads,
@@ -30,27 +30,27 @@ impl EffectClass {
 }
 
 impl Effect {
-    /// Reads, and gives the same answer while nothing changes.
+    /// Reads, with the same result while nothing changes.
     pub const fn reads() -> Self {
         Self { read_only: true, destructive: false, idempotent: true, open_world: false }
     }
 
-    /// Reads something that is never the same twice.
+    /// Reads something that changes between calls.
     pub const fn reads_volatile() -> Self {
         Self { idempotent: false, ..Self::reads() }
     }
 
-    /// Adds or changes without losing anything.
+    /// Adds or changes without losing data.
     pub const fn writes() -> Self {
         Self { read_only: false, destructive: false, idempotent: false, open_world: false }
     }
 
-    /// May lose what was there.
+    /// May lose existing data.
     pub const fn destroys() -> Self {
         Self { destructive: true, ..Self::writes() }
     }
 
-    /// Doing it twice is the same as doing it once.
+    /// Repeating it has no further effect.
     pub const fn idempotent(self) -> Self {
         Self { idempotent: true, ..self }
     }
@@ -60,7 +60,7 @@ impl Effect {
         Self { open_world: true, ..self }
     }
 
-    /// What is assumed of a tool that nobody vouches for.
+    /// Assumed effect of a tool without a trusted one.
     pub const fn unknown() -> Self {
         Self::destroys().open_world()
     }

@@ -1,10 +1,10 @@
-//! Why a call failed, said so that the caller knows what to do next.
+//! Errors of calls, with a hint of what to do next.
 
 use crate::Json;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// Each face maps a kind once: MCP `isError`, HTTP status, exit code.
+/// Each frontend maps a kind once: MCP `isError`, HTTP status, exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Invalid,
@@ -17,7 +17,7 @@ pub enum Kind {
     Unavailable,
     Unauthorized,
     Internal,
-    /// A limit is used up, of the hub or of what it asked.
+    /// A rate limit of the hub or of an upstream is exceeded.
     RateLimited,
 }
 
@@ -53,7 +53,7 @@ impl Kind {
     }
 }
 
-/// A JSON-RPC error that an upstream gave and that is passed on whole.
+/// A JSON-RPC error of an upstream, passed on unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RpcError {
     pub code: i64,
@@ -61,7 +61,7 @@ pub struct RpcError {
     pub data: Option<Json>,
 }
 
-/// Message and hint go to the caller; detail goes only to the log.
+/// Message and hint are for the caller; detail is only logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError {
     pub kind: Kind,
@@ -102,8 +102,8 @@ impl ToolError {
     }
 
     pub fn internal(detail: impl std::fmt::Display) -> Self {
-        Self::new(Kind::Internal, "Something went wrong inside the hub.")
-            .hint("Try again; if it stays, look for this call's id in the hub's log.")
+        Self::new(Kind::Internal, "Internal error.")
+            .hint("Try again; if it persists, search the log for this call id.")
             .detail(detail)
     }
 

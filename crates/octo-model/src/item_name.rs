@@ -1,21 +1,21 @@
-//! Names under which tools are listed: letters, digits, `_` and `-`, within a budget.
+//! Names under which tools are listed: letters, digits, `_` and `-`, of limited length.
 
-/// Clients put prefixes of their own in front; what is left for us is this long.
+/// Maximum length. Clients add their own prefixes, and this is what they leave.
 pub const MAX_NAME_LEN: usize = 46;
 const SUFFIX_LEN: usize = 7;
 
-/// Whether every model API accepts the name as it is.
+/// Returns whether every model API accepts the name.
 pub fn is_valid_name(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }
 
-/// Some clients fold `-` into `_` and ignore case, so names that differ only there collide.
+/// Some clients fold `-` into `_` and ignore case, so names that differ only in these collide.
 pub fn normalized_name(name: &str) -> String {
     name.to_ascii_lowercase().replace('-', "_")
 }
 
-/// The listed form of a name: as it is when it fits, else shortened with a suffix that depends on the whole
-/// name alone, so that it stays the same whatever else is listed.
+/// The listed form of a name: unchanged if it fits, otherwise shortened with a suffix that depends only on
+/// the whole name, so that it does not change with other items.
 pub fn listed_name(name: &str) -> String {
     let plain: String = name
         .chars()
@@ -28,13 +28,13 @@ pub fn listed_name(name: &str) -> String {
     }
 }
 
-/// The name with its suffix even when it would fit: for the second of two that collide.
+/// Adds the suffix even if the name fits: for the second of two names that collide.
 pub fn with_suffix(plain: &str, whole: &str) -> String {
     let keep = plain.len().min(MAX_NAME_LEN - SUFFIX_LEN - 1);
     format!("{}_{}", plain.get(..keep).unwrap_or_default(), digest(whole))
 }
 
-/// FNV-1a in base 32: no secret, only stable.
+/// FNV-1a in base 32: not secret, only stable.
 fn digest(text: &str) -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let mut hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -1,4 +1,4 @@
-//! JSON text that is known to be valid and is kept exactly as it came.
+//! Validated JSON text, preserved exactly as received.
 
 use crate::json_scan::ScanControl;
 use crate::{JsonObject, json_scan};
@@ -25,19 +25,19 @@ impl std::fmt::Display for JsonError {
 impl std::error::Error for JsonError {}
 
 impl Json {
-    /// Takes text from outside after the strict check.
+    /// Parses untrusted text with the strict check.
     pub fn parse(text: impl Into<Bytes>) -> Result<Self, JsonError> {
         let text = text.into();
         json_scan::check(&text).map_err(JsonError)?;
         Ok(Self(text))
     }
 
-    /// Serialises a value of ours.
+    /// Serialises a value of a known type.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Self {
         Self::try_of(value).unwrap_or_else(|_| Self::null())
     }
 
-    /// Serialises a value whose type may refuse.
+    /// Serialises a value whose serialisation may fail.
     pub fn try_of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
         serde_json::to_vec(value).map(|text| Self(text.into()))
     }
@@ -55,7 +55,7 @@ impl Json {
         Self::of(text)
     }
 
-    /// Text made by joining parts that are JSON already.
+    /// Text joined from parts that are valid JSON.
     pub(crate) fn from_parts(text: impl Into<Bytes>) -> Self {
         Self(text.into())
     }
@@ -80,12 +80,12 @@ impl Json {
         std::str::from_utf8(&self.0).unwrap_or("null")
     }
 
-    /// The value as a type of ours.
+    /// Deserialises the value.
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
         serde_json::from_slice(&self.0)
     }
 
-    /// The string, when it is one.
+    /// The string, if it is one.
     pub fn to_text(&self) -> Option<String> {
         match self.0.as_ref() {
             [b'"', plain @ .., b'"'] if json_scan::needs_no_escape(plain) => {
@@ -96,7 +96,7 @@ impl Json {
         }
     }
 
-    /// One member of an object, when there is one; cheaper than all of them.
+    /// One member of an object; cheaper than [`Json::members`].
     pub fn member(&self, key: &str) -> Option<Json> {
         let mut found = None;
         let scanned = json_scan::members(&self.0, |name, value| {
@@ -117,7 +117,7 @@ impl Json {
         self.0.first() == Some(&b'{')
     }
 
-    /// The members of an object, without a copy of their values.
+    /// The members of an object, without copying their values.
     pub fn members(&self) -> Result<JsonObject, JsonError> {
         let mut members = JsonObject::new();
         let scanned = json_scan::members(&self.0, |key, value| {
@@ -132,12 +132,12 @@ impl Json {
         Ok(members)
     }
 
-    /// The elements of an array, without a copy.
+    /// The elements of an array, without copying.
     pub fn elements(&self) -> Result<Vec<Json>, JsonError> {
         self.elements_up_to(usize::MAX)
     }
 
-    /// The first elements of an array; the others are not looked at.
+    /// The first elements of an array; the others are not scanned.
     pub fn elements_up_to(&self, most: usize) -> Result<Vec<Json>, JsonError> {
         let parts = json_scan::elements(&self.0, most).map_err(JsonError)?;
         Ok(parts.into_iter().map(|part| self.slice(part)).collect())
@@ -192,9 +192,9 @@ impl From<bool> for Json {
     }
 }
 
-/// How many bytes a text takes inside a JSON string.
+/// Bytes that a text takes inside a JSON string.
 pub fn json_len(text: &str) -> usize {
-    // Without branches and with narrow sums, so that the compiler counts many bytes at once.
+    // Without branches and with narrow sums, so that the compiler vectorizes it.
     let extra = |byte: u8| {
         let is_short = matches!(byte, b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c);
         u16::from(is_short) + 5 * u16::from(byte < 0x20 && !is_short)

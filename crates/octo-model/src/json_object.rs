@@ -4,9 +4,9 @@ use crate::{Json, JsonError, json_scan};
 use bytes::Bytes;
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
-/// An object of which only the first level is taken apart, so that what we do not know survives.
+/// An object of which only the first level is parsed, so that unknown members are preserved.
 ///
-/// Keys are UTF-8: slices of checked text, or texts of ours.
+/// Keys are UTF-8: slices of validated text, or our own strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JsonObject(Vec<(Bytes, Json)>);
 
@@ -15,7 +15,7 @@ impl JsonObject {
         Self::default()
     }
 
-    /// Takes an object from outside after the strict check.
+    /// Parses an untrusted object with the strict check.
     pub fn parse(text: impl Into<bytes::Bytes>) -> Result<Self, JsonError> {
         Json::parse(text)?.members()
     }
@@ -24,12 +24,12 @@ impl JsonObject {
         self.0.iter().find(|(name, _)| name == key.as_bytes()).map(|(_, value)| value)
     }
 
-    /// The string under a key, when there is one.
+    /// The string at a key.
     pub fn text(&self, key: &str) -> Option<String> {
         self.get(key).and_then(Json::to_text)
     }
 
-    /// The text of a member of the object under a key, when both are there.
+    /// The string at a key of the object at `key`.
     pub fn inner_text(&self, key: &str, inner: &str) -> Option<String> {
         self.inner(key, inner)?.to_text()
     }
@@ -39,17 +39,17 @@ impl JsonObject {
         self.get(key)?.member(inner)
     }
 
-    /// Adds a member that is not there yet.
+    /// Adds a member that does not exist yet.
     pub(crate) fn push(&mut self, key: Bytes, value: Json) {
         self.0.push((key, value));
     }
 
-    /// The object under a key; empty when there is none.
+    /// The object at a key; empty if there is none.
     pub fn object(&self, key: &str) -> JsonObject {
         self.get(key).and_then(|value| value.members().ok()).unwrap_or_default()
     }
 
-    /// The elements of the array under a key; empty when there is none.
+    /// The elements of the array at a key; empty if there is none.
     pub fn list(&self, key: &str) -> Vec<Json> {
         self.get(key).and_then(|value| value.elements().ok()).unwrap_or_default()
     }
@@ -58,7 +58,7 @@ impl JsonObject {
         self.get(key).is_some_and(|value| value.as_str() == "true")
     }
 
-    /// Replaces the value in its place, or adds it at the end.
+    /// Replaces the value in place, or appends it.
     pub fn set(&mut self, key: &str, value: impl Into<Json>) -> &mut Self {
         let value = value.into();
         match self.0.iter_mut().find(|(name, _)| name == key.as_bytes()) {
@@ -91,7 +91,7 @@ impl JsonObject {
         self.0.len()
     }
 
-    /// Bytes of the object as text, unless a key needs escaping.
+    /// Size of the object as text, unless a key needs escaping.
     pub fn size(&self) -> usize {
         self.0.iter().map(|(key, value)| key.len() + value.bytes().len() + 4).sum::<usize>() + 2
     }
@@ -103,13 +103,13 @@ impl JsonObject {
         Json::from_parts(text)
     }
 
-    /// The same members in a buffer of their own, for what outlives the message it came in.
+    /// The same members in their own buffer, for data that outlives its message.
     #[must_use]
     pub fn detached(&self) -> Self {
         self.to_json().members().unwrap_or_default()
     }
 
-    /// Writes the object as text to the end of a buffer.
+    /// Appends the object as text to a buffer.
     pub fn write(&self, into: &mut Vec<u8>) {
         into.push(b'{');
         for (at, (key, value)) in self.0.iter().enumerate() {

@@ -1,19 +1,19 @@
-//! One strict pass over JSON text, and quick splitting of text that has passed it.
+//! A strict pass over JSON text, and fast splitting of text that has passed it.
 //!
-//! What policy reads must be what an upstream reads, so everything that parsers disagree about is
-//! refused here: duplicate keys, lone surrogates, control characters, nesting past a limit.
+//! The policy must read the same as an upstream, so everything that parsers disagree about is refused:
+//! duplicate keys, lone surrogates, control characters, nesting beyond a limit.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-/// Nesting past this is refused.
+/// Maximum nesting depth.
 const MAX_DEPTH: usize = 64;
-/// Up to here keys of one object are compared one by one, past it in a set.
+/// Up to this number the keys of an object are compared one by one, beyond it in a set.
 const MAX_LINEAR_KEYS: usize = 16;
 
 type Scan<T> = Result<T, &'static str>;
 
-/// Accepts exactly one JSON value with optional white space around it.
+/// Accepts exactly one JSON value with optional surrounding whitespace.
 pub fn check(text: &[u8]) -> Scan<()> {
     if std::str::from_utf8(text).is_err() {
         return Err("the text is not UTF-8");
@@ -22,14 +22,14 @@ pub fn check(text: &[u8]) -> Scan<()> {
     cursor.skip_whitespace();
     cursor.value(0)?;
     cursor.skip_whitespace();
-    if cursor.at == text.len() { Ok(()) } else { Err("something follows the JSON value") }
+    if cursor.at == text.len() { Ok(()) } else { Err("trailing characters after the JSON value") }
 }
 
-/// Gives the key and value slices of an object that has passed [`check`], until `take` says that it has enough.
+/// Passes the key and value slices of an object that has passed [`check`] to `take` until it stops.
 pub fn members<'a>(text: &'a [u8], mut take: impl FnMut(Cow<'a, str>, &'a [u8]) -> ScanControl) -> Scan<()> {
     let mut cursor = Cursor { text, at: 0 };
     cursor.skip_whitespace();
-    cursor.expect(b'{', "an object was expected")?;
+    cursor.expect(b'{', "expected an object")?;
     cursor.skip_whitespace();
     if cursor.peek() == Some(b'}') {
         return Ok(());
@@ -38,7 +38,7 @@ pub fn members<'a>(text: &'a [u8], mut take: impl FnMut(Cow<'a, str>, &'a [u8]) 
         cursor.skip_whitespace();
         let key = cursor.string()?;
         cursor.skip_whitespace();
-        cursor.expect(b':', "a colon was expected")?;
+        cursor.expect(b':', "expected a colon")?;
         cursor.skip_whitespace();
         let from = cursor.at;
         cursor.skip_value();
@@ -49,19 +49,19 @@ pub fn members<'a>(text: &'a [u8], mut take: impl FnMut(Cow<'a, str>, &'a [u8]) 
         match cursor.next() {
             Some(b',') => {}
             Some(b'}') => return Ok(()),
-            _ => return Err("a comma or a closing brace was expected"),
+            _ => return Err("expected a comma or a closing brace"),
         }
     }
 }
 
-/// Whether to go on with the next member.
+/// Whether to continue with the next member.
 #[derive(PartialEq, Eq)]
 pub enum ScanControl {
     Stop,
     Continue,
 }
 
-/// Whether a string needs no escapes when it is written as JSON.
+/// Returns whether a string needs no escapes in JSON.
 pub fn needs_no_escape(text: &[u8]) -> bool {
     let mut cursor = Cursor { text, at: 0 };
     cursor.skip_plain();
@@ -73,7 +73,7 @@ pub fn elements(text: &[u8], most: usize) -> Scan<Vec<&[u8]>> {
     let mut cursor = Cursor { text, at: 0 };
     let mut found = Vec::new();
     cursor.skip_whitespace();
-    cursor.expect(b'[', "an array was expected")?;
+    cursor.expect(b'[', "expected an array")?;
     cursor.skip_whitespace();
     if cursor.peek() == Some(b']') {
         return Ok(found);
@@ -90,7 +90,7 @@ pub fn elements(text: &[u8], most: usize) -> Scan<Vec<&[u8]>> {
         match cursor.next() {
             Some(b',') => {}
             Some(b']') => return Ok(found),
-            _ => return Err("a comma or a closing bracket was expected"),
+            _ => return Err("expected a comma or a closing bracket"),
         }
     }
 }
@@ -133,8 +133,8 @@ impl<'a> Cursor<'a> {
             Some(b'f') => self.literal(b"false"),
             Some(b'n') => self.literal(b"null"),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(_) => Err("a JSON value was expected"),
-            None => Err("the JSON text ends too early"),
+            Some(_) => Err("expected a JSON value"),
+            None => Err("unexpected end of the JSON text"),
         }
     }
 
@@ -149,18 +149,18 @@ impl<'a> Cursor<'a> {
         loop {
             self.skip_whitespace();
             if self.peek() != Some(b'"') {
-                return Err("a key in quotes was expected");
+                return Err("expected a key in quotes");
             }
             keys.add(self)?;
             self.skip_whitespace();
-            self.expect(b':', "a colon was expected")?;
+            self.expect(b':', "expected a colon")?;
             self.skip_whitespace();
             self.value(depth + 1)?;
             self.skip_whitespace();
             match self.next() {
                 Some(b',') => {}
                 Some(b'}') => return Ok(()),
-                _ => return Err("a comma or a closing brace was expected"),
+                _ => return Err("expected a comma or a closing brace"),
             }
         }
     }
@@ -179,7 +179,7 @@ impl<'a> Cursor<'a> {
             match self.next() {
                 Some(b',') => {}
                 Some(b']') => return Ok(()),
-                _ => return Err("a comma or a closing bracket was expected"),
+                _ => return Err("expected a comma or a closing bracket"),
             }
         }
     }
@@ -187,7 +187,7 @@ impl<'a> Cursor<'a> {
     fn literal(&mut self, word: &'static [u8]) -> Scan<()> {
         let end = self.at + word.len();
         if self.text.get(self.at..end) != Some(word) {
-            return Err("a JSON value was expected");
+            return Err("expected a JSON value");
         }
         self.at = end;
         Ok(())
@@ -198,7 +198,7 @@ impl<'a> Cursor<'a> {
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
         }
-        if self.at == from { Err("a digit was expected") } else { Ok(()) }
+        if self.at == from { Err("expected a digit") } else { Ok(()) }
     }
 
     fn number(&mut self) -> Scan<()> {
@@ -224,9 +224,9 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Reads a string; only one with escapes is copied.
+    /// Reads a string; copies it only if it has escapes.
     fn string(&mut self) -> Scan<Cow<'a, str>> {
-        self.expect(b'"', "a quote was expected")?;
+        self.expect(b'"', "expected a quote")?;
         let from = self.at;
         let mut escaped: Option<String> = None;
         let mut plain = from;
@@ -253,9 +253,9 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Checks a string that nobody asks for.
+    /// Checks a string without returning it.
     fn check_string(&mut self) -> Scan<()> {
-        self.expect(b'"', "a quote was expected")?;
+        self.expect(b'"', "expected a quote")?;
         loop {
             self.skip_plain();
             match self.next() {
@@ -266,7 +266,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Goes on to the next quote, backslash or control character, eight bytes at a time.
+    /// Advances to the next quote, backslash or control character, eight bytes at a time.
     fn skip_plain(&mut self) {
         let (words, rest) = self.text.get(self.at..).unwrap_or_default().as_chunks::<8>();
         for word in words {
@@ -291,12 +291,12 @@ impl<'a> Cursor<'a> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => return self.code_point(),
-            _ => return Err("an unknown escape stands in a string"),
+            _ => return Err("unknown escape in a string"),
         })
     }
 
     fn code_point(&mut self) -> Scan<char> {
-        const LONE: &str = "a lone surrogate stands in a string";
+        const LONE: &str = "lone surrogate in a string";
         let first = self.hex4()?;
         let code = match first {
             0xd800..=0xdbff => {
@@ -316,12 +316,12 @@ impl<'a> Cursor<'a> {
         let mut code = 0;
         for _ in 0..4 {
             let digit = self.next().and_then(|byte| char::from(byte).to_digit(16));
-            code = code * 16 + digit.ok_or("an escape needs four hexadecimal digits")?;
+            code = code * 16 + digit.ok_or("expected four hexadecimal digits in an escape")?;
         }
         Ok(code)
     }
 
-    /// Passes over one value of checked text.
+    /// Skips one value of validated text.
     fn skip_value(&mut self) {
         let mut depth = 0usize;
         while let Some(byte) = self.peek() {
@@ -358,8 +358,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The high bit of each byte that is a quote, a backslash or a control character. Only the lowest is exact, since a
-/// byte that is found borrows from those above it.
+/// The high bit of each byte that is a quote, a backslash or a control character. Only the lowest is exact,
+/// since a match borrows from the bytes above it.
 const fn special_bytes(word: u64) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -372,8 +372,8 @@ const fn special_bytes(word: u64) -> u64 {
 
 fn string_error(byte: Option<u8>) -> &'static str {
     match byte {
-        Some(_) => "a control character stands in a string",
-        None => "a string is not closed",
+        Some(_) => "control character in a string",
+        None => "unterminated string",
     }
 }
 
@@ -381,11 +381,11 @@ fn utf8_text(bytes: Option<&[u8]>) -> &str {
     bytes.and_then(|bytes| std::str::from_utf8(bytes).ok()).unwrap_or_default()
 }
 
-/// The keys of one object, to find a second one of the same name.
+/// The keys of one object, to detect duplicates.
 #[derive(Default)]
 struct Keys<'a> {
     count: usize,
-    /// As long as there are few and none of them has escapes.
+    /// Used while there are few keys, without escapes.
     few: [&'a [u8]; MAX_LINEAR_KEYS],
     many: HashSet<Cow<'a, str>>,
 }
@@ -393,7 +393,7 @@ struct Keys<'a> {
 impl<'a> Keys<'a> {
     /// Reads the next key.
     fn add(&mut self, cursor: &mut Cursor<'a>) -> Scan<()> {
-        const TWICE: &str = "an object has the same key twice";
+        const TWICE: &str = "duplicate key in an object";
         let key = cursor.string()?;
         let few = self.few.get_mut(..=self.count).filter(|_| self.many.is_empty());
         if let (Cow::Borrowed(key), Some([seen @ .., free])) = (&key, few) {

@@ -1,5 +1,4 @@
-//! The words of the house: what a tool, a caller, a call and an error are.
-//! No IO, no runtime, no protocol library.
+//! Domain types: tools, callers, calls and errors. No I/O, no async runtime, no protocol library.
 
 mod caller;
 mod digest;
@@ -24,5 +23,5 @@ pub use operation::{CallId, Frontend, Method, Operation};
 pub use secret::{MASK, Secret, exposed_secret};
 pub use suggest::{edit_distance, nearest};
 
-/// A future in a box: the shape of every asynchronous method behind `dyn`.
+/// A boxed future: the return type of asynchronous methods behind `dyn`.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

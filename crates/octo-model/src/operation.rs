@@ -1,8 +1,8 @@
-//! One operation, the same for every face and every target.
+//! An operation, the same for every frontend and every source.
 
 use crate::JsonObject;
 
-/// The hub's own name of a call, unique across machines and ordered by time.
+/// The hub's id of a call, unique across machines and ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CallId(pub uuid::Uuid);
 
@@ -18,7 +18,7 @@ impl std::fmt::Display for CallId {
     }
 }
 
-/// The way in.
+/// The frontend that a call came through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Frontend {
     Cli,
@@ -40,7 +40,7 @@ impl Frontend {
     }
 }
 
-/// What is asked of a target.
+/// The method of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Method {
     CallTool,
@@ -63,14 +63,14 @@ impl Method {
         }
     }
 
-    /// Whether it names a resource by its URI.
+    /// Returns whether it refers to a resource by its URI.
     pub const fn names_resource(self) -> bool {
         matches!(self, Self::ReadResource | Self::Subscribe | Self::Unsubscribe)
     }
 }
 
-/// An operation: what is asked of which item, with the parameters as the client sent them.
-/// `params` holds every member of the request's `params`, known or not.
+/// An operation on an item, with the parameters as the client sent them. `params` has every member of the
+/// request's `params`, known or not.
 #[derive(Debug, Clone)]
 pub struct Operation {
     pub method: Method,

@@ -1,12 +1,12 @@
-//! "Did you mean": the closest of some names.
+//! "Did you mean": the most similar of some names.
 
-/// Characters of a name that are compared.
+/// Maximum characters of a name that are compared.
 const MAX_CHARS: usize = 64;
-/// Candidates that are looked at.
+/// Maximum candidates that are compared.
 const MAX_CANDIDATES: usize = 2_000;
 
-/// The closest candidate within a third of the name's length. Of three letters or fewer, one that differs is another
-/// word: only letters that are swapped, missing or added count as mistakes.
+/// The most similar candidate within a third of the name's length. For names of up to three letters a changed
+/// letter makes a different word: only swapped, missing or added letters count as typos.
 pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let letters = name.chars().count();
     let limit = (letters / 3).max(1);
@@ -24,7 +24,7 @@ pub fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, candidate)| candidate)
 }
 
-/// Whether all letters of a word stand in another one in their order.
+/// Returns whether a word is a subsequence of another.
 fn is_subsequence(word: &str, other: &str) -> bool {
     let mut letters = other.chars();
     word.chars().all(|letter| letters.any(|next| next == letter))
@@ -39,7 +39,7 @@ fn is_anagram(a: &str, b: &str) -> bool {
     sorted(a) == sorted(b)
 }
 
-/// Letters inserted, removed, changed or swapped with the next one, over the first 64 characters.
+/// Number of letters inserted, removed, changed or swapped with the next, over the first 64 characters.
 pub fn edit_distance(a: &str, b: &str) -> usize {
     let head = |text: &str| text.chars().take(MAX_CHARS).collect::<String>();
     strsim::osa_distance(&head(a), &head(b))

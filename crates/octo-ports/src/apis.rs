@@ -1,27 +1,28 @@
-//! Documents of APIs that callers have loaded, kept for their next calls and beyond a restart.
+//! API documents loaded by callers, stored for later calls and across restarts.
 
 use crate::{Limit, StoreError, StoreResult};
 use octo_model::{BoxFuture, Caller, Secret};
 use std::sync::Arc;
 
-/// APIs of one caller.
+/// Maximum APIs per caller.
 pub const MAX_APIS: usize = 64;
 
-/// What is kept of an API beside its document.
+/// Metadata of a stored API, without its document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredApi {
     pub name: String,
-    /// Another one each time that the API is loaded.
+    /// Changes each time the API is loaded.
     pub revision: String,
-    /// JSON that only whoever wrote it understands.
+    /// JSON that is opaque to the store.
     pub settings: String,
-    /// The credential. On a disk it is sealed, bound to its owner, name and revision.
+    /// The credential. On disk it is sealed and bound to its owner, name and revision.
     pub secret: Option<Secret>,
 }
 
-/// What keeps them: the hub's store. An API belongs to the caller who has loaded it, and no other can see it.
+/// Store of APIs. An API belongs to the caller who loaded it; no other can see it.
 pub trait ApiStore: Send + Sync {
-    /// Keeps an API in place of one of the same name, and no more than [`MAX_APIS`] of a caller. Acknowledged means durable.
+    /// Stores an API, replacing one of the same name; at most [`MAX_APIS`] per caller. Durable once
+    /// acknowledged.
     fn put<'a>(&'a self, caller: &'a Caller, api: StoredApi, text: String) -> BoxFuture<'a, StoreResult<()>>;
     fn find<'a>(&'a self, caller: &'a Caller, name: &'a str)
     -> BoxFuture<'a, StoreResult<Option<StoredApi>>>;
@@ -32,16 +33,16 @@ pub trait ApiStore: Send + Sync {
         name: &'a str,
         revision: &'a str,
     ) -> BoxFuture<'a, StoreResult<Option<String>>>;
-    /// All of a caller's, by name, without secrets.
+    /// All APIs of a caller, by name, without secrets.
     fn list<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, StoreResult<Vec<StoredApi>>>;
-    /// Forgets an API; `false` when there was none.
+    /// Removes an API; `false` if there was none.
     fn remove<'a>(&'a self, caller: &'a Caller, name: &'a str) -> BoxFuture<'a, StoreResult<bool>>;
 }
 
-/// The APIs of whoever calls.
+/// Handle to the store of APIs.
 pub type Apis = Arc<dyn ApiStore>;
 
-/// Whether an API may be added to those that its caller has.
+/// Checks whether a caller with `known` APIs may add another.
 pub fn check_count(known: usize) -> StoreResult<()> {
     if known < MAX_APIS { Ok(()) } else { Err(StoreError::Full(Limit::Apis)) }
 }

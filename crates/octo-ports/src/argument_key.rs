@@ -1,13 +1,13 @@
-//! What stands for the arguments of a call in the audit.
+//! Fingerprints of arguments in the audit log.
 
 use aws_lc_rs::{hmac, rand};
 use octo_model::hex;
 use std::sync::OnceLock;
 
-/// What the key is for, so that it is no other key of the same origin.
+/// Domain separation from other keys derived from the same secret.
 const KEY_DOMAIN: &[u8] = b"octoprox audit arguments 1";
 
-/// The key that arguments are recorded with. Records of hubs with different keys cannot be compared.
+/// The key for argument fingerprints. Records of hubs with different keys cannot be compared.
 pub struct ArgumentKey(hmac::Key);
 
 impl ArgumentKey {
@@ -17,12 +17,12 @@ impl ArgumentKey {
         Self(hmac::Key::new(hmac::HMAC_SHA256, hmac::sign(&outer, KEY_DOMAIN).as_ref()))
     }
 
-    /// One that ends with this process.
+    /// A key for the lifetime of this process.
     pub fn process_key() -> &'static Self {
         static KEY: OnceLock<ArgumentKey> = OnceLock::new();
         KEY.get_or_init(|| {
             let mut secret = [0; 32];
-            // Without random bytes nothing else of the hub works either; the record is then as good as none.
+            // Without random bytes nothing else in the hub works either; the record is then worthless.
             let _ = rand::fill(&mut secret);
             Self::derive(&secret)
         })

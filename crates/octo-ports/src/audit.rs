@@ -11,25 +11,25 @@ pub struct CallStarted {
     pub face: Frontend,
     pub profile: String,
     pub method: Method,
-    /// The name as it was asked for.
+    /// The requested name.
     pub name: String,
-    /// HMAC-SHA-256 of the arguments with the ledger's own key, in hexadecimal: whoever has the key can prove them, and nobody
-    /// can guess short ones.
+    /// HMAC-SHA-256 of the arguments with the log's own key, in hexadecimal: a holder of the key can verify
+    /// them, and no one else can guess short ones.
     pub arguments: String,
-    /// The arguments without secrets, where the settings ask for them.
+    /// The arguments without secrets, if enabled in the settings.
     pub shown: Option<String>,
     pub trace: Option<String>,
 }
 
-/// How a call ended.
+/// Outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Ok,
-    /// The target answered that it failed.
+    /// The source returned a failure.
     Failed,
-    /// The hub or the target ended it with an error of this kind.
+    /// The hub or the source ended it with an error of this kind.
     Error(Kind),
-    /// The caller was asked for more.
+    /// Further input was requested from the caller.
     InputRequired,
     /// The record was dropped before the call ended.
     Dropped,
@@ -51,36 +51,36 @@ impl Outcome {
 #[derive(Debug, Clone)]
 pub struct CallEnded {
     pub id: CallId,
-    /// Source and the source's own name of the item, once found: `time/time_now`.
+    /// Source and the source's own name of the item, once resolved: `time/time_now`.
     pub target: Option<String>,
-    /// The policy rule that decided, once it did.
+    /// The policy rule that decided, if any.
     pub rule: Option<String>,
     pub outcome: Outcome,
     pub micros: u64,
     pub bytes: u64,
     pub spill: Option<String>,
-    /// What stands for the arguments that ran, when the hub has coerced those that came.
+    /// Fingerprint of the arguments that ran, if the hub coerced them.
     pub arguments: Option<String>,
 }
 
-/// The audit. Records are chained; `open` returns when the record survives the end of this process.
+/// The audit log. Records are chained; `open` returns once the record would survive the end of this process.
 pub trait AuditLog: Send + Sync {
     fn open(&self, opening: CallStarted) -> BoxFuture<'_, StoreResult<()>>;
 
-    /// Never waits: it is called on drop.
+    /// Never blocks: it is called on drop.
     fn close(&self, closing: CallEnded);
 
-    /// Returns when everything that was queued before is written.
+    /// Returns once everything queued before is written.
     fn flush(&self) -> BoxFuture<'_, StoreResult<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// Whether calls can be recorded, and if not, why.
+    /// Checks whether calls can be recorded; fails with the reason.
     fn check(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    /// What stands for arguments in the record. A ledger that does not outlive the process needs no key that does.
+    /// Fingerprint of arguments. A log that does not outlive the process needs no persistent key.
     fn fingerprint(&self, arguments: &[u8]) -> String {
         ArgumentKey::process_key().fingerprint(arguments)
     }

@@ -1,4 +1,4 @@
-//! Places in the chain of records, in which each hash covers the record before.
+//! Positions in the hash chain, in which each hash covers the previous record.
 
 use octo_model::hex;
 use serde::{Serialize, Serializer};
@@ -11,13 +11,13 @@ const HASH_LEN: usize = 32;
 pub struct Hash(pub [u8; HASH_LEN]);
 
 impl Hash {
-    /// `None` for bytes that are no hash at all.
+    /// `None` if it is not the length of a hash.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
     }
 }
 
-/// A place in the chain. Noted elsewhere, it proves later that everything up to it is still there.
+/// A position in the chain. Stored elsewhere, it proves later that everything up to it is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Anchor {
     pub seq: u64,
@@ -69,7 +69,7 @@ impl FromStr for Anchor {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const ANCHOR_FORMAT: &str = "an anchor is the number of a record, a colon and its hash";
+        const ANCHOR_FORMAT: &str = "an anchor is a record number, a colon and a hash";
         let (seq, hash) = text.split_once(':').ok_or(ANCHOR_FORMAT)?;
         Ok(Self { seq: seq.parse().map_err(|_| ANCHOR_FORMAT)?, hash: hash.parse()? })
     }

@@ -1,4 +1,4 @@
-//! Reading, checking and pruning the audit log.
+//! Reading, verifying and pruning the audit log.
 
 use crate::{Anchor, AuditRecord, StoreResult};
 use jiff::Timestamp;
@@ -6,23 +6,24 @@ use octo_model::BoxFuture;
 use serde::Serialize;
 use std::time::Duration;
 
-/// The whole chain holds.
+/// Result of a successful verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Verified {
     pub records: u64,
-    /// Where it ends: noted elsewhere and given as the anchor next time, it shows that nothing before it is gone.
+    /// The end of the chain: stored elsewhere and passed as the anchor next time, it proves that nothing
+    /// before it was removed.
     pub head: Anchor,
-    /// The last record that was taken out, when some were.
+    /// The last record that was pruned, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pruned: Option<Anchor>,
 }
 
-/// What is kept of the audit.
+/// Retention of the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
-    /// The newest so many records.
+    /// Maximum number of records; the newest are kept.
     pub max_records: Option<u64>,
-    /// Records that are no older.
+    /// Maximum age of records.
     pub max_age: Option<Duration>,
 }
 
@@ -32,24 +33,25 @@ impl Retention {
     }
 }
 
-/// The audit log as others than the hub use it.
+/// Access to the audit log for readers other than the hub.
 pub trait AuditReader: Send + Sync {
     /// The last records, oldest first; at most ten thousand.
     fn tail(&self, count: usize) -> BoxFuture<'_, StoreResult<Vec<AuditRecord>>>;
 
-    /// The records after `seq`, oldest first; at most ten thousand, so ask again until there are none.
+    /// The records after `seq`, oldest first; at most ten thousand, so repeat until there are none.
     fn after(&self, seq: u64) -> BoxFuture<'_, StoreResult<Vec<AuditRecord>>>;
 
-    /// Where the chain ends now: to be noted elsewhere.
+    /// The current end of the chain, to be stored elsewhere.
     fn head(&self) -> BoxFuture<'_, StoreResult<Anchor>>;
 
-    /// Walks the chain in order and names the first record that is changed, missing, moved or slipped in. Records cut off
-    /// at the end are found with an `anchor`, a head that was noted before.
+    /// Verifies the chain in order and reports the first record that is changed, missing, moved or inserted.
+    /// Truncation at the end is detected with an `anchor`, an earlier head.
     fn verify(&self, anchor: Option<Anchor>) -> BoxFuture<'_, StoreResult<Verified>>;
 
-    /// Takes out what need not be kept, and gives how many records that were.
+    /// Removes records beyond the retention and returns their number.
     fn prune(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>>;
 
-    /// The same for a hub that asks again and again: it waits until a good part can go at once, since each pruning adds a record.
+    /// Like `prune`, for periodic calls: waits until many records can be removed at once, since each pruning
+    /// adds a record.
     fn prune_when_due(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>>;
 }

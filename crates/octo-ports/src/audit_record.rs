@@ -1,10 +1,10 @@
-//! A record of the audit log as it is read.
+//! Audit records as they are read.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 /// A record as `octoprox audit` shows it. A call has an `open` record, written before anything ran, and a
-/// `close` record once it ended; a call that still runs, or whose process died, has only the first.
+/// `close` record once it ended. A call that is still running, or whose process died, has only the first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct AuditRecord {
     pub seq: u64,
@@ -21,14 +21,14 @@ pub struct AuditRecord {
     pub profile: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// The name as it was asked for.
+    /// The requested name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// HMAC-SHA-256 of the arguments with the key of this hub, in hexadecimal; records of different hubs cannot be compared. A
-    /// `close` record has one when the hub ran the call with arguments that it had coerced.
+    /// HMAC-SHA-256 of the arguments with the key of this hub, in hexadecimal; records of different hubs
+    /// cannot be compared. A `close` record has one if the hub coerced the arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
-    /// The arguments without secrets, where `audit.arguments` is set.
+    /// The arguments without secrets, if `audit.arguments` is set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shown: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub struct AuditRecord {
     pub bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spill: Option<String>,
-    /// The chain up to here, in hexadecimal.
+    /// Hash of the chain up to here, in hexadecimal.
     pub hash: String,
 }
 
@@ -55,6 +55,6 @@ pub enum RecordKind {
     #[default]
     Open,
     Close,
-    /// Older records were taken out; `target` is the last of them.
+    /// Older records were removed; `target` is the last of them.
     Prune,
 }

@@ -1,5 +1,5 @@
-//! Rules that every backend obeys, for its tests to run. A rule is given a way to open a store that is empty at first; each
-//! opening is like another process on the same data.
+//! Rules that every backend must satisfy, for its tests to run. A rule gets a function that opens a store,
+//! initially empty; each opening acts like another process on the same data.
 
 pub mod apis;
 pub mod audit;
@@ -16,8 +16,8 @@ use octo_model::{Caller, Principal};
 
 pub type Open = dyn Fn() -> Stores + Send + Sync;
 
-/// One test for each rule, in a module for each port. `$new_backend` is a function that returns a `Box<Open>` over an empty
-/// backend.
+/// One test per rule, in a module per port. `$new_backend` is a function that returns a `Box<Open>` over an
+/// empty backend.
 #[macro_export]
 macro_rules! conformance_tests {
     ($new_backend:ident) => {
@@ -49,7 +49,7 @@ fn ada() -> Caller {
     Caller::named("ada")
 }
 
-/// Everybody who is not Ada, even by name.
+/// Callers other than Ada, including one with her name in another tenant.
 fn others() -> [Caller; 2] {
     [Caller::named("bob"), Caller::from(Principal::new("other", "ada"))]
 }

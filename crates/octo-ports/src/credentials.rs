@@ -1,26 +1,26 @@
-//! Credentials with which the hub logs in to the servers behind it, and logins that wait for a person.
+//! Credentials of upstream servers, and pending logins.
 
 use crate::{Limit, StoreError, StoreResult};
 use octo_model::{BoxFuture, Caller, Principal, Secret};
 use std::sync::Arc;
 
-/// More than any answer of an authorization server needs.
+/// More than any response of an authorization server needs.
 pub const MAX_SECRET_BYTES: usize = 256 << 10;
-/// Credentials of one owner.
+/// Maximum credentials per owner.
 pub const MAX_CREDENTIALS_PER_OWNER: usize = 1024;
-/// Logins that wait at the same time, of all owners.
+/// Maximum pending logins, of all owners.
 const MAX_PENDING_LOGINS: usize = 4096;
 
-/// Whose a credential is.
+/// Owner of a credential.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// Everybody's who may use the server.
+    /// Shared by everyone who may use the server.
     Shared,
     Person(Principal),
 }
 
 impl Owner {
-    /// Three texts that no two owners have in common.
+    /// Three strings that are unique to the owner.
     pub fn parts(&self) -> [&str; 3] {
         match self {
             Self::Shared => ["shared", "", ""],
@@ -35,8 +35,8 @@ impl From<&Caller> for Owner {
     }
 }
 
-/// The one place where a credential is kept. The issuer is part of it, so that what one authorization server gave is never
-/// shown to another.
+/// The location of a credential. It includes the issuer, so that a credential of one authorization server is
+/// never sent to another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Slot {
     pub owner: Owner,
@@ -50,19 +50,19 @@ impl Slot {
     }
 }
 
-/// A credential as it was found.
+/// A stored credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredCredential {
     pub slot: Slot,
-    /// Grows with every change of any credential, and never comes back.
+    /// Increases with every change of any credential, and is never reused.
     pub revision: u64,
     pub secret: Secret,
 }
 
-/// A login that has begun.
+/// A login in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingLogin {
-    /// Nobody can guess it; not the `state` itself.
+    /// Unguessable; not the `state` itself.
     pub id: String,
     pub owner: Owner,
     pub server: String,
@@ -71,31 +71,32 @@ pub struct PendingLogin {
     pub secret: Secret,
 }
 
-/// What keeps them: the hub's store. Acknowledged means durable, also over a loss of power.
+/// Store of credentials and pending logins. Durable once acknowledged, also across a power failure.
 pub trait CredentialStore: Send + Sync {
-    /// What an owner has for a server, the newest first.
+    /// The credentials of an owner for a server, newest first.
     fn all<'a>(
         &'a self,
         owner: &'a Owner,
         server: &'a str,
     ) -> BoxFuture<'a, StoreResult<Vec<StoredCredential>>>;
     fn find<'a>(&'a self, slot: &'a Slot) -> BoxFuture<'a, StoreResult<Option<StoredCredential>>>;
-    /// Where there are credentials, of all owners.
+    /// The slots of all credentials, of all owners.
     fn slots(&self) -> BoxFuture<'_, StoreResult<Vec<Slot>>>;
-    /// Keeps a secret and says its revision. With `over`, only in place of exactly that revision; else it is a conflict.
+    /// Stores a secret and returns its revision. With `over`, only if that is the current revision; otherwise
+    /// it is a conflict.
     fn put<'a>(
         &'a self,
         slot: &'a Slot,
         secret: Secret,
         over: Option<u64>,
     ) -> BoxFuture<'a, StoreResult<u64>>;
-    /// Forgets a credential; `false` when there was none.
+    /// Removes a credential; `false` if there was none.
     fn remove<'a>(&'a self, slot: &'a Slot) -> BoxFuture<'a, StoreResult<bool>>;
-    /// Keeps a login in place of an earlier one of the same owner for the same server.
+    /// Stores a login, replacing an earlier one of the same owner for the same server.
     fn put_pending<'a>(&'a self, waiting: PendingLogin, now: i64) -> BoxFuture<'a, StoreResult<()>>;
-    /// Takes a login away: the second one to ask finds nothing.
+    /// Removes and returns a login: a second caller finds nothing.
     fn take_pending<'a>(&'a self, id: &'a str, now: i64) -> BoxFuture<'a, StoreResult<Option<PendingLogin>>>;
-    /// The login of an owner for a server, which goes on waiting.
+    /// The login of an owner for a server, which stays pending.
     fn find_pending<'a>(
         &'a self,
         owner: &'a Owner,
@@ -104,7 +105,7 @@ pub trait CredentialStore: Send + Sync {
     ) -> BoxFuture<'a, StoreResult<Option<PendingLogin>>>;
 }
 
-/// Where credentials are kept.
+/// Handle to the credential store.
 pub type Credentials = Arc<dyn CredentialStore>;
 
 /// Every backend refuses a secret that is too long.
@@ -112,12 +113,12 @@ pub fn check_secret(secret: &Secret) -> StoreResult<()> {
     if secret.bytes().len() <= MAX_SECRET_BYTES { Ok(()) } else { Err(StoreError::Full(Limit::SecretBytes)) }
 }
 
-/// Whether an owner may have another credential.
+/// Checks whether an owner may have another credential.
 pub fn check_credential_count(owned: usize) -> StoreResult<()> {
     if owned < MAX_CREDENTIALS_PER_OWNER { Ok(()) } else { Err(StoreError::Full(Limit::Credentials)) }
 }
 
-/// Whether another login may wait.
+/// Checks whether another login may be pending.
 pub fn check_pending_count(waiting: usize) -> StoreResult<()> {
     if waiting < MAX_PENDING_LOGINS { Ok(()) } else { Err(StoreError::Full(Limit::PendingLogins)) }
 }

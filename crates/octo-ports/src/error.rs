@@ -1,4 +1,4 @@
-//! Why a store did not do what it was asked, and the one place that says it in words.
+//! Errors of stores, and their only conversion to messages.
 
 use crate::apis::MAX_APIS;
 use crate::memory::MAX_FACTS;
@@ -6,10 +6,10 @@ use octo_model::{Kind, ToolError};
 use std::fmt;
 use std::time::Duration;
 
-/// What a store answers.
+/// Result of a store operation.
 pub type StoreResult<T> = Result<T, StoreError>;
 
-/// What a store keeps.
+/// The stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Port {
     Audit,
@@ -24,16 +24,16 @@ pub enum Port {
     Leases,
 }
 
-/// What there is no more room for.
+/// Limits that can be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Limit {
     Apis,
     Credentials,
     PendingLogins,
     SecretBytes,
-    /// More than all results together may take.
+    /// Exceeds the total size of all results.
     ResultBytes,
-    /// More than is left beside the results of others.
+    /// Exceeds the share that is left beside the results of other callers.
     ResultShare,
     MemoryBytes(i64),
     /// Observations of the entity with this name.
@@ -42,18 +42,18 @@ pub enum Limit {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreError {
-    /// There is no such record, or it is somebody else's.
+    /// The record does not exist, or belongs to another caller.
     NotFound(Port),
-    /// Somebody else was first.
+    /// A concurrent change came first.
     Conflict(Port),
     Full(Limit),
-    /// Too many changes wait to be written.
+    /// Too many changes are waiting to be written.
     Busy(Port),
     Unavailable {
         port: Port,
         why: String,
     },
-    /// A record is not what was written.
+    /// A record differs from what was written.
     Corrupt {
         port: Port,
         why: String,
@@ -100,23 +100,26 @@ impl From<StoreError> for ToolError {
             }
             StoreError::Unavailable { port, why } => unavailable(port).detail(why),
             StoreError::Corrupt { port: Port::AuditReader, why } => {
-                Self::new(Kind::Internal, format!("The audit log cannot be believed: {why}."))
-                    .hint("Keep a copy of the file as it is, and compare it with a backup.")
+                Self::new(Kind::Internal, format!("The audit log is corrupt: {why}."))
+                    .hint("Keep an unmodified copy of the file, and compare it with a backup.")
             }
-            StoreError::Corrupt { port: Port::Credentials, why } => {
-                Self::unavailable("The credential is not the one that the hub has kept: its file was changed.")
-                    .hint("Log in to the server again; whoever runs the hub should find out who writes to its data directory.")
-                    .detail(why)
-            }
+            StoreError::Corrupt { port: Port::Credentials, why } => Self::unavailable(
+                "The credential differs from the one that the hub stored: its file was modified.",
+            )
+            .hint(
+                "Log in to the server again; the operator should find out who writes to the data directory.",
+            )
+            .detail(why),
             StoreError::SealMismatch { port: Port::Apis, name } => {
-                Self::unavailable(format!("The credential of `{name}` cannot be opened."))
-                    .hint("The hub's key has changed: load the API again, with its credential.")
+                Self::unavailable(format!("The credential of `{name}` cannot be decrypted."))
+                    .hint("The hub's key has changed: load the API again with its credential.")
             }
-            StoreError::SealMismatch { .. } => {
-                Self::unavailable("The credentials of servers are sealed with another key.").hint(
-                    "Whoever runs the hub must give the secret that was used before, or remove credentials.db and log in again.",
-                )
-            }
+            StoreError::SealMismatch { .. } => Self::unavailable(
+                "The stored credentials are encrypted with another key.",
+            )
+            .hint(
+                "The operator must restore the previous secret, or remove credentials.db and log in again.",
+            ),
             StoreError::Corrupt { why, .. } | StoreError::Internal(why) => Self::internal(why),
         }
     }
@@ -124,56 +127,54 @@ impl From<StoreError> for ToolError {
 
 fn not_found(port: Port) -> ToolError {
     match port {
-        Port::Runs => ToolError::not_found("There is no such run, or no longer.")
-            .hint("Begin a new one with the path of its workflow and without run_id."),
-        Port::Results => ToolError::not_found("There is no result under this handle, or no longer.")
-            .hint("Run the tool again; its answer has a new handle."),
-        Port::AuditReader => ToolError::not_found("There is no audit log.")
-            .hint("It is made with the first call; check that this is the hub's data directory."),
-        _ => ToolError::not_found("There is no such record, or no longer."),
+        Port::Runs => ToolError::not_found("Run not found; it may have been removed.")
+            .hint("Start a new one with the path of its workflow and without run_id."),
+        Port::Results => ToolError::not_found("Result not found; it may have been removed.")
+            .hint("Run the tool again; its reply has a new handle."),
+        Port::AuditReader => ToolError::not_found("Audit log not found.")
+            .hint("It is created by the first call; check that this is the hub's data directory."),
+        _ => ToolError::not_found("Record not found; it may have been removed."),
     }
 }
 
 fn conflict(port: Port) -> ToolError {
     let error = |message: &'static str| ToolError::new(Kind::Conflict, message);
     match port {
-        Port::Runs => error("Another process works on this run at this moment.")
-            .hint("Ask for it again without redo, skip and resume to see how it is doing."),
-        Port::Credentials => {
-            error("The credential was changed by somebody else in the meantime.").hint("Try again.")
-        }
-        _ => error("Somebody else has changed it in the meantime.").hint("Try again."),
+        Port::Runs => error("Another process is working on this run.")
+            .hint("Call again without redo, skip and resume to see its state."),
+        Port::Credentials => error("The credential was changed concurrently.").hint("Try again."),
+        _ => error("It was changed concurrently.").hint("Try again."),
     }
 }
 
 fn full(limit: &Limit) -> ToolError {
     let (message, hint) = match limit {
         Limit::Apis => (
-            format!("{MAX_APIS} APIs are loaded already."),
+            format!("The limit of {MAX_APIS} loaded APIs is reached."),
             "Unload one that is no longer needed with openapi_unload.",
         ),
         Limit::Credentials | Limit::PendingLogins => (
-            "Too many credentials are kept, or too many logins wait.".to_owned(),
-            "Log out of servers that are no longer used, or wait until logins that nobody has finished have expired.",
+            "Too many stored credentials or pending logins.".to_owned(),
+            "Log out of servers that are no longer used, or wait until unfinished logins expire.",
         ),
         Limit::SecretBytes => {
-            return ToolError::new(Kind::TooLarge, "The credential is too long to be kept.");
+            return ToolError::new(Kind::TooLarge, "The credential is too long to be stored.");
         }
         Limit::ResultBytes => (
-            "The result is larger than all that may be kept.".to_owned(),
-            "Ask for less at a time, or raise the quota of spills.",
+            "The result exceeds the size of the result store.".to_owned(),
+            "Ask for less at a time, or raise the quota of stored results.",
         ),
         Limit::ResultShare => (
-            "The result is larger than what is left for it beside the results of others.".to_owned(),
+            "The result exceeds the room beside the results of other callers.".to_owned(),
             "Ask for less at a time.",
         ),
         Limit::MemoryBytes(quota) => (
-            format!("The memory is full: it may hold {quota} bytes."),
+            format!("The memory is full: its limit is {quota} bytes."),
             "Delete what is no longer needed, with erase, and try again.",
         ),
         Limit::Facts(name) => (
-            format!("`{name}` has {MAX_FACTS} observations, which is all that one entity may have."),
-            "Put further ones on entities of their own and relate them, or forget some.",
+            format!("`{name}` has {MAX_FACTS} observations, which is the limit for one entity."),
+            "Add further ones to new entities and relate them, or forget some.",
         ),
     };
     ToolError::new(Kind::TooLarge, message).hint(hint)
@@ -181,9 +182,9 @@ fn full(limit: &Limit) -> ToolError {
 
 fn busy(port: Port) -> ToolError {
     let message = match port {
-        Port::Audit => "Too many calls wait to be recorded.",
-        Port::Memory => "Too many changes of memories wait to be written.",
-        _ => "Too many changes wait to be written.",
+        Port::Audit => "Too many calls are waiting to be recorded.",
+        Port::Memory => "Too many memory changes are waiting to be written.",
+        _ => "Too many changes are waiting to be written.",
     };
     ToolError::unavailable(message)
         .hint("Try again in a moment, with fewer calls at once.")
@@ -193,21 +194,21 @@ fn busy(port: Port) -> ToolError {
 fn unavailable(port: Port) -> ToolError {
     let message = match port {
         Port::Audit | Port::AuditReader => "The call could not be recorded, so it was not made.",
-        Port::Results => "The whole result could not be kept.",
-        Port::Pins => "What servers have listed before cannot be read or written.",
-        Port::Runs => "The runs of workflows cannot be read or written.",
-        Port::Credentials => "The credentials of servers cannot be read or written.",
-        Port::Listings => "The lists of the servers cannot be read or written.",
-        Port::Apis => "The loaded APIs cannot be read or written.",
+        Port::Results => "The whole result could not be stored.",
+        Port::Pins => "The pins of server definitions cannot be read or written.",
+        Port::Runs => "Workflow runs cannot be read or written.",
+        Port::Credentials => "Credentials cannot be read or written.",
+        Port::Listings => "Server listings cannot be read or written.",
+        Port::Apis => "Loaded APIs cannot be read or written.",
         Port::Memory => "The memory cannot be read or written.",
         Port::Leases => "Leases cannot be read or written.",
     };
     let hint = match port {
         Port::Results => "Ask for less at a time; the hub's disk may be full.",
         Port::Memory => {
-            "Try again; whoever runs the hub must look at its data directory if it goes on: the disk may be full."
+            "Try again; if it persists, the operator must check the data directory: the disk may be full."
         }
-        _ => "Whoever runs the hub must look at its data directory: the disk may be full.",
+        _ => "The operator must check the data directory: the disk may be full.",
     };
     ToolError::unavailable(message).hint(hint)
 }

@@ -1,4 +1,4 @@
-//! The ports in memory, until the process ends.
+//! In-memory backend, for the lifetime of the process.
 #![expect(clippy::disallowed_methods, reason = "a backend dates its own records")]
 
 mod apis;

@@ -1,5 +1,5 @@
-//! Ports: what the hub, its sources and its tools need of a store, with the records that are stored. A backend implements the
-//! traits, and `in_memory` is the one that needs nothing.
+//! Ports: the store interfaces of the hub, its sources and its tools, with the stored records. A backend
+//! implements the traits; `in_memory` is the one without dependencies.
 
 pub mod apis;
 mod argument_key;

@@ -1,30 +1,30 @@
-//! What callers want remembered: entities, what is known of them, and how they are tied to each other.
+//! Memory of callers: entities, their observations and their relations.
 //!
-//! A memory belongs to one subject within its tenant. Nobody else can read, search or guess it; whoever uses the
-//! machine itself is the subject `local`. Which engine keeps it is not known here.
+//! A memory belongs to one subject within its tenant. No other caller can read or search it; the user of the
+//! machine itself is the subject `local`. The backend is not known here.
 
 use crate::StoreResult;
 use jiff::Timestamp;
 use octo_model::{BoxFuture, CallId, Caller, Principal};
 use std::sync::Arc;
 
-/// Longest name of an entity, in bytes.
+/// Maximum bytes of an entity's name.
 pub const MAX_NAME_BYTES: usize = 512;
-/// Longest type and longest relation, in bytes.
+/// Maximum bytes of a type and of a relation.
 pub const MAX_KIND_BYTES: usize = 128;
-/// Longest observation, in bytes.
+/// Maximum bytes of an observation.
 pub const MAX_FACT_BYTES: usize = 16 << 10;
-/// Longest word about where something comes from, in bytes.
+/// Maximum bytes of a source.
 pub const MAX_SOURCE_BYTES: usize = 2_048;
-/// Most entities or relations of one call.
+/// Maximum entities or relations per call.
 pub const MAX_ITEMS: usize = 1_000;
-/// Most observations that are true of one entity at a time.
+/// Maximum current observations per entity.
 pub const MAX_FACTS: usize = 2_000;
 
-/// The type of an entity that nobody has given one.
+/// Type of an entity without a given one.
 pub const DEFAULT_KIND: &str = "entity";
 
-/// Whose memory it is, and by which call it is used.
+/// The owner of the memory, and the call that uses it.
 #[derive(Debug, Clone)]
 pub struct MemoryCaller {
     pub principal: Principal,
@@ -37,12 +37,12 @@ impl MemoryCaller {
     }
 }
 
-/// How far an observation can be trusted: what the caller says is its own, the rest came from elsewhere.
+/// Trustworthiness of an observation: stated by the caller, or from elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FactOrigin {
-    /// The caller said so and named no source.
+    /// The caller stated it without a source.
     Stated,
-    /// The caller named where it has it from.
+    /// The caller named a source.
     Sourced,
     /// Read from a file.
     Imported,
@@ -58,7 +58,7 @@ impl FactOrigin {
     }
 }
 
-/// An observation to remember.
+/// An observation to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
     pub text: String,
@@ -66,33 +66,33 @@ pub struct Fact {
     pub source: Option<String>,
 }
 
-/// An entity to create or to add to.
+/// An entity to create or to extend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewEntity {
     pub name: String,
-    /// Without one a known entity keeps its type.
+    /// Without one an existing entity keeps its type.
     pub kind: Option<String>,
     pub facts: Vec<Fact>,
 }
 
-/// Which known entity a name means.
+/// How names are matched with existing entities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameMatch {
-    /// Letter by letter.
+    /// Exact match.
     Exact,
-    /// Letter by letter, or else the only one that differs in capitals and spaces alone.
+    /// Exact match, or else the only entity that differs just in case and whitespace.
     Alike,
 }
 
-/// What became of an entity.
+/// Result of an upsert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpsertResult {
-    /// The name it is known under.
+    /// The stored name.
     pub name: String,
     pub created: bool,
-    /// Observations that were new.
+    /// Number of new observations.
     pub added: u64,
-    /// The type it had before, where that has changed.
+    /// The previous type, if it changed.
     pub kind_was: Option<String>,
 }
 
@@ -104,31 +104,31 @@ pub struct Link {
     pub target: String,
 }
 
-/// What became of relations.
+/// Result of adding relations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkResult {
     pub added: u64,
-    /// Known already.
+    /// Already existed.
     pub skipped: u64,
-    /// Entities that did not exist and were made.
+    /// Entities that did not exist and were created.
     pub created: Vec<String>,
 }
 
-/// What is asked of a memory. Everything given must be true of an answer.
+/// A query. All given conditions must match.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryQuery {
-    /// Words to find, best matches first.
+    /// Words to search for, best matches first.
     pub text: Option<String>,
     pub name: Option<String>,
     pub kind: Option<String>,
-    /// With the relations of each entity.
+    /// Include the relations of each entity.
     pub links: bool,
-    /// What was believed then, instead of now.
+    /// State at that time instead of now.
     pub at: Option<Timestamp>,
-    /// Without observations that came from elsewhere.
+    /// Without observations from other sources.
     pub stated_only: bool,
     pub limit: usize,
-    /// Most observations of each entity.
+    /// Maximum observations per entity.
     pub facts: usize,
 }
 
@@ -136,33 +136,33 @@ pub struct MemoryQuery {
 pub struct QueryResult {
     pub entities: Vec<KnownEntity>,
     pub total: u64,
-    /// False when `total` counts only what was looked at.
+    /// False if `total` counts only what was examined.
     pub exact: bool,
-    /// Names to try when nothing has the name that was asked for.
+    /// Similar names, if the requested name does not exist.
     pub nearest: Vec<String>,
 }
 
-/// Nothing is known, and that is certain.
+/// An empty, exact result.
 impl Default for QueryResult {
     fn default() -> Self {
         Self { entities: Vec::new(), total: 0, exact: true, nearest: Vec::new() }
     }
 }
 
-/// An entity and what is known of it.
+/// An entity with its observations and relations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KnownEntity {
     pub name: String,
     pub kind: String,
     /// Oldest first.
     pub facts: Vec<KnownFact>,
-    /// How many there are, of which some may be left out.
+    /// Total number, of which some may be omitted.
     pub fact_count: u64,
     pub links: Vec<EntityRelation>,
     pub links_left_out: bool,
     pub created: Timestamp,
     pub updated: Timestamp,
-    /// How well it fits the words, where words were asked for.
+    /// Relevance for the words of the query.
     pub score: Option<f64>,
 }
 
@@ -172,11 +172,11 @@ pub struct KnownFact {
     pub origin: FactOrigin,
     pub source: Option<String>,
     pub since: Timestamp,
-    /// The call that brought it.
+    /// The call that added it.
     pub call: String,
 }
 
-/// A relation as one of its ends sees it.
+/// A relation as seen from one of its ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityRelation {
     pub relation: String,
@@ -184,7 +184,7 @@ pub struct EntityRelation {
     pub outward: bool,
 }
 
-/// A part of the list of all entities, by name.
+/// A page of the list of all entities, by name.
 #[derive(Debug, Clone, Default)]
 pub struct PageRequest {
     pub kind: Option<String>,
@@ -196,7 +196,7 @@ pub struct PageRequest {
 pub struct EntityPage {
     pub entities: Vec<EntitySummary>,
     pub total: u64,
-    /// Types and how many entities have each, the most frequent first.
+    /// Types with the number of their entities, most frequent first.
     pub kinds: Vec<(String, u64)>,
 }
 
@@ -208,16 +208,16 @@ pub struct EntitySummary {
     pub updated: Timestamp,
 }
 
-/// What happens to what is taken away.
+/// How something is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
-    /// It is no longer so, but was: a question about the past still finds it.
+    /// It is no longer true but was: queries about the past still find it.
     Ended,
-    /// No trace stays, neither in the past nor in the index.
+    /// No trace is left, neither in the past nor in the index.
     Erased,
 }
 
-/// One thing to take away.
+/// What to remove.
 #[derive(Debug, Clone)]
 pub enum ForgetTarget {
     Fact { entity: String, text: String },
@@ -227,13 +227,13 @@ pub enum ForgetTarget {
 /// A part of everything, in the order of creation.
 #[derive(Debug, Clone, Default)]
 pub struct Dump {
-    /// With all observations, and the relations that begin here.
+    /// With all observations, and the relations that start here.
     pub entities: Vec<KnownEntity>,
-    /// Where to go on.
+    /// Where to continue.
     pub next: Option<i64>,
 }
 
-/// What keeps memories. A change is answered when it is durable and can be found.
+/// Store of memories. A change is acknowledged once it is durable and can be found.
 pub trait MemoryStore: Send + Sync {
     fn upsert(
         &self,
@@ -241,7 +241,7 @@ pub trait MemoryStore: Send + Sync {
         entities: Vec<NewEntity>,
         names: NameMatch,
     ) -> BoxFuture<'_, StoreResult<Vec<UpsertResult>>>;
-    /// Entities that do not exist are made.
+    /// Creates entities that do not exist.
     fn link(
         &self,
         asker: MemoryCaller,
@@ -250,14 +250,14 @@ pub trait MemoryStore: Send + Sync {
     ) -> BoxFuture<'_, StoreResult<LinkResult>>;
     fn query(&self, asker: MemoryCaller, question: MemoryQuery) -> BoxFuture<'_, StoreResult<QueryResult>>;
     fn list(&self, asker: MemoryCaller, page: PageRequest) -> BoxFuture<'_, StoreResult<EntityPage>>;
-    /// Takes entities away with their observations and relations, and gives the names of those that were there.
+    /// Removes entities with their observations and relations; returns the names of those that existed.
     fn delete(
         &self,
         asker: MemoryCaller,
         names: Vec<String>,
         removal: Removal,
     ) -> BoxFuture<'_, StoreResult<Vec<String>>>;
-    /// How many were taken away: none when there is no such thing.
+    /// Returns the number of removed items; zero if nothing matches.
     fn forget(
         &self,
         asker: MemoryCaller,
@@ -267,5 +267,5 @@ pub trait MemoryStore: Send + Sync {
     fn dump(&self, asker: MemoryCaller, after: i64, limit: usize) -> BoxFuture<'_, StoreResult<Dump>>;
 }
 
-/// The caller's memory.
+/// Handle to the memory.
 pub type Memory = Arc<dyn MemoryStore>;

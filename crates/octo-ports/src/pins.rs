@@ -1,10 +1,10 @@
-//! What is known of the definitions of the servers behind the hub.
+//! Pins: known definitions of upstream servers.
 
 use crate::StoreResult;
 use octo_model::{BoxFuture, Json};
 use std::collections::HashSet;
 
-/// What a server can list.
+/// Kinds of items that a server lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ItemKind {
     Tool,
@@ -39,43 +39,43 @@ pub struct Pin {
     pub kind: ItemKind,
     /// Name, URI or URI template; empty for instructions.
     pub key: String,
-    /// The whole definition, for showing it and for telling what has changed.
+    /// The whole definition, for display and comparison.
     pub text: Json,
     /// SHA-256 of its canonical form, in hexadecimal.
     pub hash: String,
 }
 
-/// Whose definitions they are.
+/// Identity of a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerIdentity {
     /// The name in the settings.
     pub server: String,
-    /// A digest of what is behind the name, so that pins follow a server that is renamed.
+    /// A digest of what is behind the name, so that pins follow a renamed server.
     pub identity: String,
-    /// The names of all other servers in the settings.
+    /// Names of all other configured servers.
     pub others: Vec<String>,
 }
 
-/// What is known of a server.
+/// What is stored about a server.
 #[derive(Debug, Clone, Default)]
 pub struct PinSet {
     pub pins: Vec<Pin>,
-    /// URIs and templates that other servers of the settings had first.
+    /// URIs and templates that other configured servers listed first.
     pub uris_of_others: HashSet<String>,
-    /// Rises with every decision of a person.
+    /// Increases with every decision of a person.
     pub revision: u64,
 }
 
-/// What a new listing changes about what is known.
+/// Changes to the pins after a new listing.
 #[derive(Debug, Clone, Default)]
 pub struct PinDelta {
-    /// Seen for the first time and taken on.
+    /// Seen for the first time and pinned.
     pub new_pins: Vec<Pin>,
-    /// Taken on in place of the pin with this hash.
+    /// Replaces the pin with this hash.
     pub replaced: Vec<(Pin, String)>,
-    /// Held back; everything else of the server is not held any more.
+    /// Held; anything else of the server is no longer held.
     pub held: Vec<Pin>,
-    /// Taken on, and worth a word.
+    /// Pinned and reported.
     pub reported: Vec<Pin>,
 }
 
@@ -88,12 +88,12 @@ impl PinDelta {
     }
 }
 
-/// What became of the news.
+/// Result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PinWrite {
-    /// Kept; these of the held and told were never seen before.
+    /// Written; these of the held and reported definitions were never seen before.
     Written(Vec<Pin>),
-    /// Another process has pinned something else meanwhile, and nothing was kept: judge again.
+    /// Another process has pinned something else meanwhile, and nothing was written: review again.
     Conflict,
 }
 
@@ -101,26 +101,27 @@ pub enum PinWrite {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingPin {
     pub new: Pin,
-    /// What is shown meanwhile, if anything.
+    /// The definition in use meanwhile, if any.
     pub pinned: Option<Pin>,
     /// When it was first seen, in seconds since 1970.
     pub since: i64,
 }
 
-/// Definitions of servers, as they were taken on and as they wait for a decision. Several processes may share them.
+/// Definitions of servers: pinned ones and those that wait for a decision. May be shared by several
+/// processes.
 pub trait Pins: Send + Sync {
-    /// What is known. A name without pins takes over those of the same identity.
+    /// Loads the pins. A name without pins takes over those of the same identity.
     fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, StoreResult<PinSet>>;
 
-    /// Keeps all of the news, or none.
+    /// Writes all changes, or none.
     fn write<'a>(&'a self, whose: &'a ServerIdentity, news: PinDelta)
     -> BoxFuture<'a, StoreResult<PinWrite>>;
 
     fn revision<'a>(&'a self, server: &'a str) -> BoxFuture<'a, StoreResult<u64>>;
 
-    /// What waits for a decision, in a stable order.
+    /// Definitions that wait for a decision, in a stable order.
     fn pending<'a>(&'a self, server: &'a str) -> BoxFuture<'a, StoreResult<Vec<PendingPin>>>;
 
-    /// Takes on these definitions, exactly as they were seen; says how many of them still waited.
+    /// Accepts exactly these definitions; returns how many of them were still waiting.
     fn accept<'a>(&'a self, server: &'a str, chosen: Vec<Pin>) -> BoxFuture<'a, StoreResult<usize>>;
 }

@@ -1,11 +1,11 @@
-//! A kept reply as text for people. It is written once, when the reply is kept, and then read in parts: no read needs more
-//! memory than the part that it gives.
+//! Stored replies as text. The text is written once, when the reply is stored, and then read in parts: a read
+//! needs no more memory than the part it returns.
 
 use crate::{StoreError, StoreResult};
 use octo_model::{Json, JsonObject};
 use std::io::{self, Cursor, Read, Seek, Write};
 
-/// Indented text may be so much longer than the structure; deeper ones are written without indentation.
+/// Maximum growth by indentation; deeper structures are written without it.
 const MAX_INDENT_GROWTH: u64 = 4;
 const MIN_INDENT_LIMIT_BYTES: u64 = 1 << 20;
 
@@ -13,7 +13,7 @@ pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// The text of a kept reply.
+/// The text of a stored reply.
 pub struct StoredText {
     pub reader: Box<dyn ReadSeek>,
     pub size: TextSize,
@@ -26,7 +26,7 @@ pub struct TextSize {
 }
 
 impl StoredText {
-    /// The text of a reply that is in memory as a whole.
+    /// The text of a reply that is entirely in memory.
     pub fn render(whole: &Json) -> StoreResult<Self> {
         let mut text = Vec::new();
         let size = write_text(whole, &mut text).map_err(StoreError::internal)?;
@@ -34,12 +34,12 @@ impl StoredText {
     }
 }
 
-/// Writes a reply as text: its blocks of text, or its structure, indented. Of a structure that is little more than one text,
-/// such as the content of a file, that text is written.
+/// Writes a reply as text: its text blocks, or its indented structure. If most of a structure is a single
+/// text, such as the content of a file, only that text is written.
 pub fn write_text(whole: &Json, to: &mut dyn Write) -> io::Result<TextSize> {
     let mut to = CountingWriter { to, size: TextSize::default(), last: b'\n' };
     let result = whole.members().unwrap_or_default();
-    // A resource or a prompt is read as the structure that it is.
+    // A resource or a prompt is shown as its structure.
     match result.get("structuredContent").or_else(|| result.get("content").is_none().then_some(whole)) {
         Some(structure) => match main_text(structure) {
             Some(text) => write_string(string_body(&text), &mut to, |c, to| write!(to, "{c}"))?,
@@ -61,7 +61,7 @@ fn main_text(structure: &Json) -> Option<Json> {
     (longest.bytes().len() * 2 > structure.bytes().len()).then(|| longest.clone())
 }
 
-/// A text without its quotes.
+/// A string without its quotes.
 fn string_body(text: &Json) -> &str {
     text.as_str().strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or_default()
 }
@@ -101,7 +101,7 @@ fn write_blocks(result: &JsonObject, to: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The structure with two spaces for each level, or without where that would be too long.
+/// The structure indented by two spaces per level, or not at all if that would be too long.
 fn write_structure(text: &str, to: &mut impl Write) -> io::Result<()> {
     let indented = indented_size(text);
     let bound = MIN_INDENT_LIMIT_BYTES.max(MAX_INDENT_GROWTH * text.len() as u64);
@@ -170,7 +170,7 @@ fn write_indented(text: &str, indent: bool, to: &mut impl Write) -> io::Result<(
 
 const JSON_WHITESPACE: [char; 4] = [' ', '\t', '\n', '\r'];
 
-/// Where a string ends whose opening quote is before the text.
+/// The end of a string whose opening quote precedes the text.
 fn string_end(text: &str) -> usize {
     let mut escaped = false;
     let end = text.bytes().position(|byte| {
@@ -181,7 +181,7 @@ fn string_end(text: &str) -> usize {
     end.unwrap_or(text.len())
 }
 
-/// Writes the inside of a string, with what is escaped handed over as a character.
+/// Writes the contents of a string; escaped characters are passed to `escaped`.
 fn write_string<W: Write>(
     text: &str,
     to: &mut W,
@@ -198,7 +198,7 @@ fn write_string<W: Write>(
     to.write_all(rest.as_bytes())
 }
 
-/// The character of an escape that the text begins with, and its length.
+/// Decodes the escape at the start of the text; returns the character and its length.
 fn decode_escape(text: &str) -> (char, usize) {
     let unit = |at: usize| text.get(at..at + 4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
     match text.as_bytes().get(1) {

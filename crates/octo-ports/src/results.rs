@@ -1,4 +1,4 @@
-//! Results that are too large for a reply, stored whole for whoever caused them.
+//! Results that are too large for a reply, stored for the caller.
 
 use crate::{StoreResult, StoredText};
 use octo_model::{BoxFuture, CallId, Caller, Json, JsonObject};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Where large results are stored, for `result_read`.
 pub trait ResultStore: Send + Sync {
-    /// Stores a result and gives its handle.
+    /// Stores a result and returns its handle.
     fn store<'a>(
         &'a self,
         caller: &'a Caller,
@@ -14,10 +14,10 @@ pub trait ResultStore: Send + Sync {
         whole: Json,
     ) -> BoxFuture<'a, StoreResult<String>>;
 
-    /// The whole result again. Someone else's handle is answered like one that does not exist.
+    /// Loads the whole result. Another caller's handle is treated as nonexistent.
     fn load<'a>(&'a self, caller: &'a Caller, handle: &'a str) -> BoxFuture<'a, StoreResult<Json>>;
 
-    /// The result as text, to be read in parts. A store that keeps results elsewhere than in memory does not load them for it.
+    /// Opens the result as text, to be read in parts. A store on disk does not load it into memory for that.
     fn open_text<'a>(
         &'a self,
         caller: &'a Caller,
@@ -27,7 +27,7 @@ pub trait ResultStore: Send + Sync {
     }
 }
 
-/// The right to store text, and to read nothing.
+/// The right to store text, without reading.
 #[derive(Clone)]
 pub struct ResultWriter(Arc<dyn ResultStore>);
 
@@ -36,7 +36,7 @@ impl ResultWriter {
         Self(results)
     }
 
-    /// Stores text as if it were the answer of a tool, which is what `result_read` reads, and gives its handle.
+    /// Stores text as if it were the reply of a tool, readable by `result_read`, and returns its handle.
     pub async fn write(&self, caller: &Caller, call: CallId, text: &str) -> StoreResult<String> {
         let block = JsonObject::new().with("type", "text").with("text", text);
         let whole = JsonObject::new().with("content", Json::array([&block.to_json()]));

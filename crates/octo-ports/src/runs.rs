@@ -1,15 +1,15 @@
-//! Runs of workflows.
+//! Workflow runs.
 
 use crate::StoreResult;
 use octo_model::{BoxFuture, Caller, Json};
 
-/// How a run of a workflow is doing.
+/// Status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RunStatus {
     Running,
     Done,
     Failed,
-    /// A step was cut off, and nobody knows whether its effect is there.
+    /// A step was interrupted, and it is unknown whether its effect happened.
     Interrupted,
     Cancelled,
 }
@@ -29,21 +29,21 @@ impl RunStatus {
     }
 }
 
-/// What a run begins with.
+/// The initial state of a run.
 #[derive(Debug, Clone)]
 pub struct NewRun {
-    /// The file that the workflow was read from, as the caller named it.
+    /// The file of the workflow, as the caller named it.
     pub path: String,
     pub name: String,
-    /// The whole workflow: a run goes on with what it began with.
+    /// The whole workflow: a run resumes with the version it started with.
     pub text: String,
     pub params: Json,
 }
 
-/// One step of a run as it is now.
+/// A step of a run in its current state.
 #[derive(Debug, Clone)]
 pub struct StoredStep {
-    /// The step's id, and its place in each loop around it: `fetch[3]`.
+    /// The step's id with its index in each surrounding loop: `fetch[3]`.
     pub key: String,
     pub status: String,
     pub output: Option<Json>,
@@ -52,7 +52,7 @@ pub struct StoredStep {
     pub attempts: Json,
 }
 
-/// A run as it is now.
+/// A run in its current state.
 #[derive(Debug, Clone)]
 pub struct StoredRun {
     pub id: String,
@@ -68,33 +68,33 @@ pub struct StoredRun {
     /// Microseconds since 1970.
     pub begun: i64,
     pub changed: i64,
-    /// Whether some process works on it at this moment.
+    /// Whether a process is working on it.
     pub is_leased: bool,
-    /// In the order in which they were begun.
+    /// In the order in which they were started.
     pub steps: Vec<StoredStep>,
 }
 
 /// A run, and the right to write it.
 pub type LeasedRun = (StoredRun, Box<dyn RunLease>);
 
-/// Runs of workflows. What is noted survives the end of this process before the note returns. Someone else's run is
-/// answered like one that does not exist.
+/// Store of runs. A write survives the end of this process once it has returned. Another caller's run is
+/// treated as nonexistent.
 pub trait Runs: Send + Sync {
-    /// Begins a run, and gives the right to write it.
+    /// Starts a run and returns the right to write it.
     fn begin<'a>(&'a self, caller: &'a Caller, run: NewRun) -> BoxFuture<'a, StoreResult<Box<dyn RunLease>>>;
 
-    /// Takes a run that nobody works on, with the outputs of its steps; a conflict when somebody does.
+    /// Leases a run that no process works on, with the outputs of its steps; a conflict if one does.
     fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<LeasedRun>>;
 
     /// A run without the outputs of its steps.
     fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<StoredRun>>;
 
-    /// The newest runs first, without their text and their steps.
+    /// The newest runs first, without text and steps.
     fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, StoreResult<Vec<StoredRun>>>;
 }
 
-/// The right to write one run, kept up until this is dropped. A holder that lost it, because it slept for longer than a lease
-/// lasts, writes nothing any more: a conflict.
+/// The right to write one run, renewed until this is dropped. A holder that lost it, because it slept for
+/// longer than the lease, gets a conflict.
 pub trait RunLease: Send + Sync {
     fn id(&self) -> &str;
 

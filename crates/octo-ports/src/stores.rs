@@ -1,4 +1,4 @@
-//! All ports together: what a backend gives, and what the hub and the command line are given.
+//! All ports together: what a backend provides to the hub and the command line.
 
 use crate::{
     Apis, AuditLog, AuditReader, Credentials, Leases, Listings, Memory, Pins, ResultStore, Runs, in_memory,
@@ -20,7 +20,7 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// Stores that end with the process.
+    /// In-memory stores, for the lifetime of the process.
     pub fn in_memory() -> Self {
         let audit = in_memory::audit();
         Self {

@@ -1,16 +1,17 @@
-//! BM25: how well a text fits the words of a query.
+//! BM25: relevance of a text for the words of a query.
 
-/// How soon further occurrences of a word count less.
+/// Term frequency saturation.
 const K1: f64 = 1.2;
-/// How much a long text is held against it.
+/// Length normalization.
 const B: f64 = 0.5;
 
-/// How telling a word is that `having` of `all` texts contain: the rarer, the more.
+/// Inverse document frequency of a word in `having` of `all` texts.
 pub fn idf(all: f64, having: f64) -> f64 {
     ((all - having).max(0.0) + 0.5).mul_add(1.0 / (having + 0.5), 1.0).ln()
 }
 
-/// What `count` occurrences of a word weigh in a text of `length` words, where texts have `typical_length` words.
+/// Weight of `count` occurrences of a word in a text of `length` words, where texts have `typical_length`
+/// words.
 pub fn term_weight(count: f64, length: f64, typical_length: f64) -> f64 {
     let norm = K1 * B.mul_add(length / typical_length, 1.0 - B);
     if count == 0.0 { 0.0 } else { count * (K1 + 1.0) / (count + norm) }

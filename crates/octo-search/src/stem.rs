@@ -1,8 +1,7 @@
-//! English words without their endings, so that a question in other forms of a word finds it: Porter's algorithm of 1980,
-//! with his later rule for a last `y`.
-//! The stemmers among published crates have had no release for years.
+//! English stemming, so that a query finds other forms of a word: Porter's algorithm of 1980, with his later
+//! rule for a final `y`. Published stemmer crates have had no release for years.
 
-/// The stem of a word in small letters. Words that are not plain English letters, and short ones, are their own stem.
+/// The stem of a lower-case word. Short words and words with other characters are their own stem.
 pub fn stem(word: &str) -> String {
     if word.len() < 3 || !word.bytes().all(|letter| letter.is_ascii_lowercase()) {
         return word.to_owned();
@@ -18,7 +17,7 @@ pub fn stem(word: &str) -> String {
     String::from_utf8(word.0).unwrap_or_default()
 }
 
-/// Each ending and what stands for it; a longer ending comes before one that it ends in.
+/// Endings and their replacements; a longer ending comes before its own suffixes.
 type Endings = &'static [(&'static str, &'static str)];
 
 const DOUBLE_SUFFIXES: Endings = &[
@@ -67,7 +66,7 @@ impl Word {
         self.0.ends_with(ending.as_bytes())
     }
 
-    /// What stands before an ending of this length.
+    /// The part before an ending of this length.
     fn before(&self, ending: usize) -> &[u8] {
         self.0.get(..self.0.len().saturating_sub(ending)).unwrap_or_default()
     }
@@ -151,7 +150,7 @@ fn consonant(word: &[u8], at: usize) -> bool {
     }
 }
 
-/// How often a consonant follows a vowel.
+/// Number of vowel-consonant sequences.
 fn measure(word: &[u8]) -> usize {
     (1..word.len()).filter(|at| consonant(word, *at) && !consonant(word, at - 1)).count()
 }
@@ -165,7 +164,7 @@ fn doubled(word: &[u8]) -> bool {
     last > 0 && word.get(last) == word.get(last - 1) && consonant(word, last)
 }
 
-/// Consonant, vowel, consonant at the end, as in `hop`.
+/// Ends with consonant, vowel, consonant, as in `hop`.
 fn short(word: &[u8]) -> bool {
     let last = word.len().saturating_sub(1);
     last > 1

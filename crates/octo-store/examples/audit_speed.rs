@@ -1,4 +1,5 @@
-//! How much processor time the audit takes per call: `cargo run --profile bench -p octo-store --example audit_speed`.
+//! Measures the CPU time of the audit log per call: `cargo run --profile bench -p octo-store --example
+//! audit_speed`.
 //! Arguments: tasks (16), seconds (5), microseconds of other work in each call (0).
 
 #![expect(clippy::disallowed_methods, reason = "reads its own arguments and /proc/self")]
@@ -40,7 +41,7 @@ fn closing(id: CallId) -> CallEnded {
     }
 }
 
-/// What a call does besides: so much of it takes so long on a quiet machine.
+/// Other work of a call: number of rounds for a given time on an idle machine.
 #[derive(Clone, Copy)]
 struct Work {
     rounds: u64,
@@ -62,7 +63,7 @@ impl Work {
     }
 }
 
-/// Processor time, in microseconds, of the threads whose names begin so.
+/// CPU time in microseconds of the threads whose names have this prefix.
 fn processor(threads: &str) -> Result<f64, Box<dyn Error>> {
     let mut nanos = 0;
     for thread in std::fs::read_dir("/proc/self/task")? {
@@ -105,7 +106,7 @@ async fn run(tasks: usize, seconds: u64, work: Work) -> Result<(), Box<dyn Error
     let at = |share: f64| waits.get((pairs as f64 * share) as usize).copied().unwrap_or_default();
     println!("{tasks} tasks: {pairs} calls in {wall:.2?}, {:.0}/s", pairs as f64 / wall.as_secs_f64());
     println!(
-        "{:.2} µs of processor time per open+close, {:.2} of them in threads of the store ({alone:.2} more are not its)",
+        "{:.2} µs of CPU time per open+close, {:.2} of them in threads of the store ({alone:.2} more elsewhere)",
         cpu / pairs as f64 - alone,
         threads / pairs as f64
     );
@@ -124,7 +125,7 @@ async fn run(tasks: usize, seconds: u64, work: Work) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// What the same loop takes per call when nothing is recorded.
+/// CPU time per call of the same loop without recording.
 async fn baseline(tasks: usize, work: Work) -> Result<f64, Box<dyn Error>> {
     const CALLS: usize = 1 << 17;
     let before = processor("")?;

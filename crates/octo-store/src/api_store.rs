@@ -1,4 +1,4 @@
-//! APIs that callers have loaded, in a database of their own.
+//! APIs that callers have loaded, in a separate database.
 
 use crate::Durability;
 use crate::database::DatabaseSpec;

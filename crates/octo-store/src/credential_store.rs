@@ -1,5 +1,5 @@
-//! Credentials for the servers behind the hub, in a database of their own: sealed, each bound to its row and its revision,
-//! and all revisions in one sealed list, so that a row that was moved, changed or put back is noticed.
+//! Credentials of upstream servers, in a separate database: sealed, each bound to its row and revision, and
+//! all revisions in one sealed list, so that a row that was moved, changed or restored is detected.
 
 mod credential_rows;
 mod pending_logins;
@@ -56,7 +56,7 @@ const DATABASE: DatabaseSpec = DatabaseSpec {
 "],
 };
 
-/// What is acknowledged is on the disk, since a refresh token that was replaced cannot be had a second time.
+/// Acknowledged writes are on disk, since a rotated refresh token cannot be obtained again.
 pub(crate) struct SqliteCredentialStore(LazyDatabase<OpenCredentials>);
 
 struct CredentialFiles {
@@ -75,9 +75,9 @@ fn wrong_key() -> WorkError {
     StoreError::SealMismatch { port: Port::Credentials, name: DATABASE.file.to_owned() }.into()
 }
 
-/// Somebody else than a hub has written here.
+/// A program other than a hub has written to the file.
 fn tampered() -> WorkError {
-    tracing::error!("credentials.db was changed by something else than a hub");
+    tracing::error!("credentials.db was modified by another program");
     StoreError::corrupt(Port::Credentials, "credentials.db was changed").into()
 }
 
@@ -93,7 +93,7 @@ impl CredentialFiles {
         private_files::create_private_dir(&self.dir)?;
         let seal = Seal::open(&self.dir, self.keys.secret.as_ref().map(Secret::expose))?;
         let mut conn = DATABASE.open(&self.dir, Durability::Fsync)?;
-        // What is forgotten is overwritten, too.
+        // Deleted data is overwritten, too.
         conn.pragma_update(None, "secure_delete", true)?;
         let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let seen = match RevisionList::load(&change, &seal)? {
@@ -104,21 +104,21 @@ impl CredentialFiles {
         Ok(OpenCredentials { conn, seal, last_revision: seen })
     }
 
-    /// All or nothing: each secret can be opened with exactly one key, whenever this ends.
+    /// All or nothing: each secret can be opened with exactly one key, even after a crash.
     fn rotate_key(&self, change: &Transaction<'_>, seal: &Seal) -> WorkResult<u64> {
         for older in self.previous_seals()? {
             if let Some(ledger) = RevisionList::load(change, &older)? {
                 credential_rows::reseal(change, &ledger, &older, seal)?;
                 pending_logins::reseal(change, &older, seal)?;
                 ledger.save(change, seal)?;
-                tracing::info!("the credentials of servers were sealed with the new key");
+                tracing::info!("credentials were re-encrypted with the new key");
                 return Ok(ledger.revision);
             }
         }
         Err(wrong_key())
     }
 
-    /// The keys of before; the directory's own is one of them when the operator has come to give a secret.
+    /// Earlier keys, including the directory's own if the operator has since configured a secret.
     fn previous_seals(&self) -> WorkResult<Vec<Seal>> {
         let mut seals = Vec::new();
         for secret in &self.keys.previous {
@@ -132,7 +132,7 @@ impl CredentialFiles {
 }
 
 impl OpenCredentials {
-    /// All of the work sees one state of the file, and that is not older than what was seen before.
+    /// All work sees one state of the file, which is no older than what was seen before.
     fn read<T>(
         &mut self,
         work: impl FnOnce(&Transaction<'_>, &Seal, &RevisionList) -> WorkResult<T>,

@@ -1,4 +1,4 @@
-//! The database file: how it is opened, and which tables it has.
+//! Opening and migrating the database files.
 
 use crate::{Durability, SqliteError, private_files};
 use rusqlite::config::DbConfig;
@@ -6,17 +6,17 @@ use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long to wait for another process that writes.
+/// Timeout for another process that writes.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A database file, and how its tables came to be.
+/// A database file with its migrations.
 pub(crate) struct DatabaseSpec {
     pub(crate) file: &'static str,
-    /// Step `n` leads from version `n` to `n + 1`.
+    /// Step `n` migrates from version `n` to `n + 1`.
     pub(crate) migrations: &'static [&'static str],
 }
 
-/// The audit and the index of spills.
+/// The audit log and the index of stored results.
 const AUDIT_DATABASE: DatabaseSpec = DatabaseSpec {
     file: "octoprox.db",
     migrations: &[
@@ -50,17 +50,17 @@ const AUDIT_DATABASE: DatabaseSpec = DatabaseSpec {
     ],
 };
 
-/// Opens the audit of `dir` for writing; makes or upgrades it first.
+/// Opens the audit log of `dir` for writing; creates or migrates it first.
 pub(crate) fn open_audit(dir: &Path, durability: Durability) -> Result<Connection, SqliteError> {
     AUDIT_DATABASE.open(dir, durability)
 }
 
-/// Opens the audit of `dir` for reading, beside whoever writes.
+/// Opens the audit log of `dir` for reading, concurrently with a writer.
 pub(crate) fn read_audit(dir: &Path) -> Result<Connection, SqliteError> {
     AUDIT_DATABASE.read(dir)
 }
 
-/// The file that the audit of `dir` is in.
+/// The file of the audit log of `dir`.
 pub(crate) fn audit_file(dir: &Path) -> PathBuf {
     dir.join(AUDIT_DATABASE.file)
 }
@@ -91,7 +91,7 @@ impl DatabaseSpec {
         Ok(conn)
     }
 
-    /// Absolute, so that no name can look like one of SQLite's `file:` addresses.
+    /// Absolute, so that no name can be parsed as a SQLite `file:` URI.
     fn path(&self, dir: &Path) -> Result<PathBuf, SqliteError> {
         let dir = std::path::absolute(dir).map_err(SqliteError::file(dir))?;
         Ok(dir.join(self.file))
@@ -114,7 +114,7 @@ impl DatabaseSpec {
             return Ok(());
         }
         let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        // Asked again: another process may have been here first.
+        // Checked again: another process may have migrated first.
         let from = self.version(&change, path)?;
         for step in self.migrations.iter().skip(usize::try_from(from).unwrap_or_default()) {
             change.execute_batch(step)?;
@@ -128,7 +128,7 @@ impl DatabaseSpec {
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, SqliteError> {
     let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(BUSY_TIMEOUT)?;
-    // Without it every new value of a range or a limit makes SQLite plan the statement again.
+    // Without it SQLite replans the statement for every new value of a range or a limit.
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(conn)
 }

@@ -1,4 +1,4 @@
-//! Why a store cannot be opened, read or believed.
+//! Errors of opening, reading and verifying a store.
 
 use std::path::PathBuf;
 
@@ -6,19 +6,19 @@ use std::path::PathBuf;
 pub enum SqliteError {
     #[error("{path}: {source}", path = path.display())]
     File { path: PathBuf, source: std::io::Error },
-    #[error("others on this machine can enter {path} (mode {mode:o}), and that could not be changed", path = path.display())]
+    #[error("{path} is accessible to other users (mode {mode:o}), and its mode could not be changed", path = path.display())]
     Exposed { path: PathBuf, mode: u32 },
     #[error("{path} belongs to another user (uid {owner})", path = path.display())]
     Foreign { path: PathBuf, owner: u32 },
-    #[error("there is no {path}", path = path.display())]
+    #[error("{path} not found", path = path.display())]
     Missing { path: PathBuf },
-    #[error("{path} was written by a newer octoprox: its version is {found}, this one knows {known}", path = path.display())]
+    #[error("{path} was written by a newer octoprox: its version is {found}, this one supports {known}", path = path.display())]
     Newer { path: PathBuf, found: i64, known: i64 },
-    #[error("{path} cannot be kept in WAL mode, only in {mode}", path = path.display())]
+    #[error("{path} does not support WAL mode, only {mode}", path = path.display())]
     NoWal { path: PathBuf, mode: String },
-    #[error("there is little room left at {path}: {} bytes", free, path = path.display())]
+    #[error("too little free space at {path}: {} bytes", free, path = path.display())]
     Full { path: PathBuf, free: u64 },
-    #[error("{path} is no longer the file that records are written to", path = path.display())]
+    #[error("{path} was replaced while records are written to it", path = path.display())]
     Moved { path: PathBuf },
     #[error("{path} is damaged: {why}", path = path.display())]
     Damaged { path: PathBuf, why: String },
@@ -28,9 +28,9 @@ pub enum SqliteError {
     Broken(#[from] BrokenChain),
 }
 
-/// The first record of the audit that is not what was written.
+/// The first record of the audit log that differs from what was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the audit is broken at record {seq}: {why}")]
+#[error("broken at record {seq}: {why}")]
 pub struct BrokenChain {
     pub seq: u64,
     pub why: String,
@@ -44,23 +44,23 @@ impl SqliteError {
     /// What to do about it.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::File { .. } => "Check that the directory exists and belongs to whoever runs the hub.",
+            Self::File { .. } => "Check that the directory exists and belongs to the user of the hub.",
             Self::Exposed { .. } => {
-                "Run `chmod 700` on it as its owner, or choose a directory that belongs to whoever runs the hub."
+                "Run `chmod 700` on it as its owner, or choose a directory that belongs to the user of the hub."
             }
             Self::Foreign { .. } => {
-                "Choose a directory that belongs to whoever runs the hub, such as a new subfolder of a shared volume."
+                "Choose a directory that belongs to the user of the hub, such as a new subdirectory of a shared volume."
             }
             Self::Missing { .. } => {
-                "It is made with the first call; check that this is the hub's data directory."
+                "It is created by the first call; check that this is the hub's data directory."
             }
             Self::Newer { .. } => "Use that newer octoprox, or another data directory.",
             Self::NoWal { .. } => "Keep the data directory on a local disk, not on a network share.",
-            Self::Full { .. } => "Make room on that disk.",
+            Self::Full { .. } => "Free some space on that disk.",
             Self::Moved { .. } => "Restart the hub.",
             Self::Damaged { .. } => "Keep a copy of the file, and restore it from a backup.",
             Self::Database(_) => "Check free space and permissions of the data directory.",
-            Self::Broken(_) => "Keep a copy of the file as it is, and compare it with a backup.",
+            Self::Broken(_) => "Keep an unmodified copy of the file, and compare it with a backup.",
         }
     }
 }

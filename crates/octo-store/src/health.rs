@@ -1,18 +1,18 @@
-//! Whether calls can be recorded: room on the disk, a directory that can be written, a database that can be read.
+//! Health checks for recording calls: free disk space, a writable directory, a readable database.
 
 use crate::{SqliteError, Store, database, private_files};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bytes that have to be free: a log of the database may grow to more at once.
+/// Minimum free bytes: the write-ahead log may grow by more at once.
 const MIN_FREE_BYTES: u64 = 8 << 20;
-/// What is written to find out whether that is possible.
+/// Data of the test write.
 const PROBE_BYTES: [u8; 4_096] = [0; 4_096];
-/// Instructions of SQLite between two looks at the clock.
+/// SQLite instructions between two checks of the clock.
 const PROGRESS_STEPS: std::ffi::c_int = 100_000;
 
-/// Writes to the directory and takes it back; the bytes that are free there.
+/// Writes a test file to the directory and removes it; returns the free bytes.
 pub fn check_disk(dir: &Path) -> Result<u64, SqliteError> {
     let about = rustix::fs::statvfs(dir).map_err(|error| SqliteError::file(dir)(error.into()))?;
     let free = about.f_bavail.saturating_mul(about.f_frsize);
@@ -28,7 +28,7 @@ pub fn check_disk(dir: &Path) -> Result<u64, SqliteError> {
     Ok(free)
 }
 
-/// Looks through the database for damage. A large one may take longer than `limit`; then nothing was found so far.
+/// Checks the database for damage. If that takes longer than `limit`, what was checked so far counts.
 pub fn check_database(dir: &Path, limit: Duration) -> Result<(), SqliteError> {
     let mut conn = database::read_audit(dir)?;
     let deadline = Instant::now() + limit;
@@ -44,7 +44,7 @@ pub fn check_database(dir: &Path, limit: Duration) -> Result<(), SqliteError> {
 }
 
 impl Store {
-    /// Whether records go where the next start finds them, and whether there is room for more.
+    /// Checks that records go to the file that the next start opens, and that there is free space.
     pub fn check(&self) -> Result<u64, SqliteError> {
         let path = database::audit_file(&self.dir);
         if file_identity(&path) != self.identity {
@@ -55,7 +55,7 @@ impl Store {
     }
 }
 
-/// What tells a file from another that has taken its name.
+/// Identity of a file, to detect its replacement.
 pub(crate) fn file_identity(path: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(path).map(|about| (about.dev(), about.ino())).ok()
 }

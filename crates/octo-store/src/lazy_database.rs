@@ -1,4 +1,4 @@
-//! A database that is opened when it is first used. Several processes may have the same one open.
+//! A database that is opened on first use. Several processes may have the same one open.
 
 use crate::database::DatabaseSpec;
 use crate::{Durability, SqliteError, private_files};
@@ -7,7 +7,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Why work on a database was not done: refused, or impossible.
+/// Why work on a database failed: refused, or impossible.
 #[derive(Debug)]
 pub(crate) enum WorkError {
     Refused(StoreError),
@@ -43,7 +43,7 @@ impl WorkError {
     }
 }
 
-/// What was opened is a connection, or a connection with what belongs to it.
+/// `T` is a connection, or a connection with its state.
 pub(crate) struct LazyDatabase<T = Connection>(Arc<Handle<T>>);
 
 struct Handle<T> {
@@ -73,7 +73,7 @@ impl<T: Send + 'static> LazyDatabase<T> {
         done.map_err(|error| error.of_port(self.0.port))
     }
 
-    /// Works beside the runtime's own threads.
+    /// Runs on a blocking thread.
     pub(crate) async fn run<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut T) -> WorkResult<R> + Send + 'static,
@@ -93,7 +93,7 @@ impl LazyDatabase {
         })
     }
 
-    /// All of the work is written, or none.
+    /// Commits all of the work, or nothing.
     pub(crate) async fn write<R: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> WorkResult<R> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The audit and the results, opened when they are first used.
+//! The audit log and the results, opened on first use.
 
 use crate::{Options, SqliteError, Store};
 use octo_model::{BoxFuture, CallId, Caller, Json};

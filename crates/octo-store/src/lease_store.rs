@@ -1,4 +1,4 @@
-//! Leases of processes, in a database of their own.
+//! Leases of processes, in a separate database.
 
 mod process_id;
 
@@ -57,7 +57,7 @@ fn until(ttl: Duration) -> i64 {
     now_micros().saturating_add(ttl)
 }
 
-/// Whose a lease is. A clock that was wrong holds nothing up for longer than any lease lasts.
+/// The holder of a lease. A wrong clock delays others by no more than the maximum lease duration.
 fn holder(conn: &Connection, name: &str) -> WorkResult<Option<String>> {
     let mut find = conn.prepare_cached("SELECT holder, until FROM leases WHERE name = ?1")?;
     let held: Option<(String, i64)> =
@@ -130,7 +130,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let leases = SqliteLeaseStore::new(temp.path());
         for change in [
-            // A process of this machine that is gone, and one that has its number by now.
+            // A dead process of this machine, and one that has reused its pid.
             format!("UPDATE leases SET holder = '{}'", process_id::of(u32::MAX, 1)),
             format!("UPDATE leases SET holder = '{}'", process_id::of(std::process::id(), 1)),
             format!("UPDATE leases SET until = {}", i64::MAX),
@@ -140,7 +140,7 @@ mod tests {
             set(temp.path(), &change);
         }
         assert!(leases.acquire_now("a", MINUTE).unwrap().is_some());
-        // Of another machine nothing is known, so that its time decides.
+        // Nothing is known about other machines, so only the expiry counts.
         set(temp.path(), "UPDATE leases SET holder = 'elsewhere 1 1'");
         assert!(leases.acquire_now("a", MINUTE).unwrap().is_none());
     }

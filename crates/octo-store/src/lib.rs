@@ -1,4 +1,4 @@
-//! The ports on SQLite: one directory, no service.
+//! The ports on SQLite: one directory, no server.
 
 #![expect(
     clippy::disallowed_methods,

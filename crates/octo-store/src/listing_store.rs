@@ -1,5 +1,5 @@
-//! What each server behind the hub listed last, in a database of its own. Nothing here is secret, and nothing is lost
-//! with it: a server that is not found is started once to be listed.
+//! The last listing of each upstream, in a separate database. It contains no secrets, and losing it is
+//! harmless: a server without a listing is started once to be listed.
 
 use crate::Durability;
 use crate::database::DatabaseSpec;

@@ -1,4 +1,4 @@
-//! Memories on SQLite: a file of their own, one thread that writes, and as many readers as ask at once.
+//! Memories on SQLite: a separate file, one writer thread, and any number of concurrent readers.
 
 mod entity_search;
 mod memory_query;
@@ -28,15 +28,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
-/// Pages that the writer keeps in memory, in KiB: the index rewrites its newest parts again and again.
+/// Page cache of the writer in KiB: the index rewrites its newest segments frequently.
 const WRITER_CACHE_SIZE: i64 = -65_536;
 const READER_CACHE_SIZE: i64 = -8_192;
 const MAX_CACHED_STATEMENTS: usize = 64;
-/// Idle readers that are kept.
+/// Maximum idle readers.
 const MAX_IDLE_READERS: usize = 8;
 
-/// The memories of all callers in one directory. Several processes may have the same one open; nothing is touched before
-/// the first of them is asked for. Dropping it writes what is still queued and waits for that.
+/// The memories of all callers in one directory. Several processes may have the same one open; no file is
+/// touched before the first use. Dropping it writes what is queued and waits for that.
 pub(crate) struct SqliteMemoryStore {
     writer: OnceCell<MemoryWriter>,
     readers: Arc<ReaderPool>,
@@ -45,7 +45,7 @@ pub(crate) struct SqliteMemoryStore {
 }
 
 impl SqliteMemoryStore {
-    /// The memories in `dir`, which is made when it is not there and closed to others when it is.
+    /// The memories in `dir`, which is created or made private.
     pub(crate) fn new(dir: &Path, durability: Durability, quota_bytes: u64) -> Self {
         let readers = Arc::new(ReaderPool { dir: dir.to_owned(), idle: Mutex::default() });
         Self { writer: OnceCell::new(), readers, durability, quota_bytes }
@@ -60,7 +60,7 @@ impl SqliteMemoryStore {
         self.writer.get_or_try_init(open).await
     }
 
-    /// Looks at one memory; one that nobody has written to is as good as empty.
+    /// Reads one memory; one that was never written to counts as empty.
     fn read<T: Default + Send + 'static>(
         &self,
         asker: MemoryCaller,
@@ -105,7 +105,7 @@ fn open(dir: &Path, durability: Durability) -> Result<MemoryWriter, SqliteError>
     let beside = memory_schema::DATABASE.open(dir, durability)?;
     conn.pragma_update(None, "cache_size", WRITER_CACHE_SIZE)?;
     conn.set_prepared_statement_cache_capacity(MAX_CACHED_STATEMENTS);
-    // What is erased is overwritten, too.
+    // Erased data is overwritten, too.
     conn.pragma_update(None, "secure_delete", true)?;
     MemoryWriter::start(conn, beside)
 }
@@ -160,14 +160,14 @@ impl MemoryStore for SqliteMemoryStore {
     }
 }
 
-/// Connections that can only read, made when they are needed.
+/// Read-only connections, created on demand.
 struct ReaderPool {
     dir: PathBuf,
     idle: Mutex<Vec<Connection>>,
 }
 
 impl ReaderPool {
-    /// All of the work sees one state of the file.
+    /// All work sees one state of the file.
     fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> StoreResult<T> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut conn = match idle {

@@ -1,4 +1,4 @@
-//! How a store keeps what it is given.
+//! Options of a store.
 
 use octo_model::Secret;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use std::time::Duration;
 /// What an acknowledged record survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// The end of the process, however it comes: the data is with the operating system.
+    /// A crash of the process: the data is in the operating system's cache.
     #[default]
     Flush,
-    /// The loss of power as well: the data is on the disk. Costs one `fsync` per group of records.
+    /// A power failure as well: the data is on disk. Costs one `fsync` per group of records.
     Fsync,
 }
 
 impl Durability {
-    /// Under `NORMAL` in WAL mode a commit is a write without `fsync`; a checkpoint still syncs, so a loss of
-    /// power takes the newest records and never damages the file. `OFF` would be no faster per record.
+    /// With `NORMAL` in WAL mode a commit is a write without `fsync`; a checkpoint still syncs, so a power
+    /// failure loses the newest records but never damages the file. `OFF` would be no faster per record.
     pub(crate) const fn synchronous(self) -> &'static str {
         match self {
             Self::Flush => "NORMAL",
@@ -25,30 +25,30 @@ impl Durability {
     }
 }
 
-/// What credentials are sealed with.
+/// Keys that credentials are sealed with.
 #[derive(Debug, Clone, Default)]
 pub struct SealKeys {
-    /// The operator's; without it the directory has a key of its own.
+    /// The operator's secret; without it the directory has its own key.
     pub secret: Option<Secret>,
-    /// Those that were used before. What they have sealed is sealed anew with the present one when the store is opened.
+    /// Secrets used before. Data sealed with them is resealed with the current one when the store is opened.
     pub previous: Vec<Secret>,
 }
 
 #[derive(Debug, Clone)]
 pub struct Options {
     pub durability: Durability,
-    /// Whether the audit is opened at once, so that a hub that cannot record calls does not start.
+    /// Whether the audit log is opened immediately, so that a hub that cannot record calls does not start.
     pub open_audit: bool,
     pub seal_keys: SealKeys,
-    /// What the credentials of loaded APIs are sealed with.
+    /// Secret that the credentials of loaded APIs are sealed with.
     pub api_secret: Option<Secret>,
-    /// Where credentials are, if not with everything else.
+    /// Directory of the credentials, if separate.
     pub credential_dir: Option<PathBuf>,
-    /// How much the memory of one subject may hold, texts and what they take beside.
+    /// Maximum bytes of one subject's memory, including overhead.
     pub memory_quota_bytes: u64,
-    /// How long a spill can be read.
+    /// How long a stored result can be read.
     pub spill_ttl: Duration,
-    /// How much all spills may take together; the oldest of the caller whose spills take up most go first.
+    /// Maximum bytes of all stored results; the oldest of the caller with the most bytes are removed first.
     pub spill_quota_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What servers list, as it was taken on and as it waits for a decision, in a database of its own.
+//! Pinned and held definitions of servers, in a separate database.
 
 mod pin_rows;
 #[cfg(test)]

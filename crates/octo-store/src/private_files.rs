@@ -1,4 +1,4 @@
-//! Directories and files that only their owner can look into.
+//! Directories and files that only their owner can access.
 
 use crate::SqliteError;
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
@@ -8,10 +8,10 @@ use std::path::Path;
 
 const DIRECTORY_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-/// Everything that the group and others may do.
+/// All permissions of group and others.
 const OTHERS_MASK: u32 = 0o077;
 
-/// Makes the directory, or closes it to others. One that belongs to somebody else, or that cannot be closed, is refused.
+/// Creates the directory or makes it private. Fails if it belongs to another user or cannot be made private.
 pub(crate) fn create_private_dir(path: &Path) -> Result<(), SqliteError> {
     let fail = || SqliteError::file(path);
     DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(path).map_err(fail())?;
@@ -27,7 +27,7 @@ pub(crate) fn create_private_dir(path: &Path) -> Result<(), SqliteError> {
         .map_err(|_| SqliteError::Exposed { path: path.to_owned(), mode: mode & 0o7777 })
 }
 
-/// Makes the file if it is not there, and closes it to others if it is. SQLite gives its companions the same mode.
+/// Creates the file or makes it private. SQLite gives its auxiliary files the same mode.
 pub(crate) fn create_private_file(path: &Path) -> Result<(), SqliteError> {
     match create_new(path) {
         Ok(_) => Ok(()),
@@ -43,7 +43,7 @@ pub(crate) fn create_private_file(path: &Path) -> Result<(), SqliteError> {
     }
 }
 
-/// A file that was not there before.
+/// Creates a file that must not exist.
 pub(crate) fn create_new(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path)
 }
@@ -91,14 +91,14 @@ mod tests {
             std::fs::set_permissions(&dir, Permissions::from_mode(mode)).unwrap();
             let error = create_private_dir(&dir).unwrap_err();
             assert!(matches!(error, SqliteError::Foreign { owner: 65_534, .. }), "{error}");
-            assert!(error.hint().contains("subfolder"), "{}", error.hint());
+            assert!(error.hint().contains("subdirectory"), "{}", error.hint());
         }
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn a_door_that_stays_open_is_refused() {
-        // The kernel lets nobody change the mode of this one, not even root.
+        // The kernel does not allow changing the mode of this one, not even for root.
         let error = create_private_dir(Path::new("/proc/sys")).unwrap_err();
         assert!(matches!(error, SqliteError::Exposed { mode: 0o555, .. }), "{error}");
         assert!(error.hint().contains("chmod 700"));

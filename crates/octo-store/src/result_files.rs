@@ -1,8 +1,8 @@
-//! Large results: each one a file, and a second one with its text for reading in parts, found through an index that knows
-//! whose it is.
+//! Stored results: each is a file, with a second one for its text to be read in parts, and an index of their
+//! owners.
 //!
-//! The row comes before the file and goes after it, so that no crash leaves a file that nothing knows of. A row without
-//! its file is answered like no row at all.
+//! The row is written before the file and deleted after it, so that a crash never leaves an unknown file. A
+//! row without its file counts as missing.
 
 use crate::audit::audit_writer::WriteLock;
 use crate::{Options, SqliteError, private_files, result_handle};
@@ -17,7 +17,7 @@ use std::time::SystemTime;
 
 const SPILL_DIRECTORY: &str = "spills";
 
-/// All of it blocks; `Store` calls it from threads that may.
+/// All methods block; `Store` calls them on blocking threads.
 pub(crate) struct ResultFiles {
     dir: PathBuf,
     index: Mutex<Connection>,
@@ -57,38 +57,39 @@ impl ResultFiles {
             .and_then(|text| self.update_size(&handle, size + text).map_err(store_error));
         if let Err(error) = noted {
             self.remove(std::slice::from_ref(&handle))
-                .unwrap_or_else(|error| tracing::warn!(%error, "a spill was left behind"));
+                .unwrap_or_else(|error| tracing::warn!(%error, "a stored result was left behind"));
             return Err(error);
         }
         match self.evict() {
             Ok(gone) if gone.contains(&handle) => Err(StoreError::Full(Limit::ResultShare)),
             Ok(_) => Ok(handle),
             Err(error) => {
-                tracing::warn!(%error, "old spills could not be removed");
+                tracing::warn!(%error, "old stored results could not be removed");
                 Ok(handle)
             }
         }
     }
 
-    /// The text of a result, which is read where it lies.
+    /// Opens the text of a result, which is read from disk.
     pub(crate) fn open_text(&self, owner: &Principal, handle: &str) -> StoreResult<StoredText> {
         if !result_handle::is_handle(handle) || !self.is_known(owner, handle).map_err(StoreError::internal)? {
             return Err(unknown_handle());
         }
         let file = match std::fs::File::open(self.text_path(handle)) {
             Ok(file) => file,
-            // Kept by a version that wrote no text.
+            // Stored by a version that wrote no text.
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return StoredText::render(&self.load(owner, handle)?);
             }
             Err(error) => return Err(StoreError::internal(error)),
         };
-        let damaged = |_| StoreError::corrupt(Port::Results, format!("the text of the spill {handle}"));
+        let damaged =
+            |_| StoreError::corrupt(Port::Results, format!("the text of the stored result {handle}"));
         TextFile::open(file).map_err(damaged)
     }
 
     pub(crate) fn load(&self, owner: &Principal, handle: &str) -> StoreResult<Json> {
-        // The three are one answer, so that nobody learns which handles exist.
+        // All three have the same answer, so that callers cannot find out which handles exist.
         if !result_handle::is_handle(handle) || !self.is_known(owner, handle).map_err(StoreError::internal)? {
             return Err(unknown_handle());
         }
@@ -96,8 +97,9 @@ impl ResultFiles {
             ErrorKind::NotFound => unknown_handle(),
             _ => StoreError::internal(error),
         })?;
-        Json::parse(text)
-            .map_err(|fault| StoreError::corrupt(Port::Results, format!("the spill {handle}: {fault}")))
+        Json::parse(text).map_err(|fault| {
+            StoreError::corrupt(Port::Results, format!("the stored result {handle}: {fault}"))
+        })
     }
 
     fn index(&self) -> MutexGuard<'_, Connection> {
@@ -123,13 +125,13 @@ impl ResultFiles {
             .exists((handle, &owner.subject, &owner.tenant, self.expiry_cutoff()))
     }
 
-    /// What was created then or earlier is over.
+    /// Results created at this time or earlier have expired.
     fn expiry_cutoff(&self) -> i64 {
         let ttl = i64::try_from(self.options.spill_ttl.as_micros()).unwrap_or(i64::MAX);
         now_micros().saturating_sub(ttl)
     }
 
-    /// Whoever sees the file under its name sees all of it.
+    /// The file appears under its name only when complete.
     fn write(&self, handle: &str, whole: &Json) -> std::io::Result<()> {
         let part = self.part_path(handle);
         let mut file = private_files::create_new(&part)?;
@@ -142,7 +144,7 @@ impl ResultFiles {
         if power { std::fs::File::open(&self.dir)?.sync_all() } else { Ok(()) }
     }
 
-    /// Writes the text beside the result, and tells how large the file is.
+    /// Writes the text beside the result and returns the size of the file.
     fn write_text(&self, handle: &str, whole: &Json) -> std::io::Result<u64> {
         let part = self.part_path(handle);
         let mut file = BufWriter::with_capacity(1 << 16, private_files::create_new(&part)?);
@@ -172,7 +174,7 @@ impl ResultFiles {
         self.dir.join(format!("{handle}.part"))
     }
 
-    /// Removes what is over, and what is too much; gives their handles.
+    /// Removes expired and surplus results; returns their handles.
     fn evict(&self) -> rusqlite::Result<Vec<String>> {
         let gone = self.find_surplus()?;
         if !gone.is_empty() {
@@ -207,7 +209,7 @@ impl ResultFiles {
             for file in [self.dir.join(handle), self.text_path(handle), self.part_path(handle)] {
                 match std::fs::remove_file(&file) {
                     Err(error) if error.kind() != ErrorKind::NotFound => {
-                        tracing::warn!(%error, file = %file.display(), "a spill could not be removed");
+                        tracing::warn!(%error, file = %file.display(), "a stored result could not be removed");
                     }
                     _ => {}
                 }
@@ -226,8 +228,8 @@ impl ResultFiles {
 /// The results of each caller, oldest first.
 type Owners = HashMap<Principal, VecDeque<(String, u64)>>;
 
-/// What must go so that the rest fits. The caller who takes up most loses their oldest first, so nobody whose results take no
-/// more than an equal share loses any to somebody else.
+/// Chooses what to evict so that the rest fits. The caller with the most bytes loses their oldest results
+/// first, so a caller within an equal share never loses any to another.
 fn choose_evicted(mut owners: Owners, quota: u64) -> Vec<String> {
     let sum = |kept: &VecDeque<(String, u64)>| kept.iter().map(|(_, size)| size).sum::<u64>();
     let mut sums: HashMap<Principal, u64> =
@@ -244,14 +246,14 @@ fn choose_evicted(mut owners: Owners, quota: u64) -> Vec<String> {
     gone
 }
 
-/// Before the text: how many lines and bytes it has.
+/// Header before the text: its number of lines and bytes.
 const HEADER_LEN: usize = 40;
 
 fn format_header(size: TextSize) -> String {
     format!("{:>19} {:>19}\n", size.lines, size.bytes)
 }
 
-/// A file from behind its head.
+/// A file after its header.
 struct TextFile(std::fs::File);
 
 impl TextFile {

@@ -1,11 +1,11 @@
-//! Names of spills: nobody can guess one, and none is ever a path.
+//! Handles of stored results: unguessable, and never a path.
 
 use aws_lc_rs::rand;
 use octo_ports::{StoreError, StoreResult};
 
 const HANDLE_ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 pub(crate) const HANDLE_PREFIX: &str = "r_";
-/// 128 bits, five to a letter.
+/// 128 bits, five per letter.
 const HANDLE_LEN: usize = 26;
 
 pub(crate) fn new_handle() -> StoreResult<String> {
@@ -21,7 +21,7 @@ pub(crate) fn new_handle() -> StoreResult<String> {
     Ok(handle)
 }
 
-/// Whether a text from outside could be one of ours.
+/// Returns whether an untrusted text is a well-formed handle.
 pub(crate) fn is_handle(text: &str) -> bool {
     text.strip_prefix(HANDLE_PREFIX).is_some_and(|letters| {
         letters.len() == HANDLE_LEN && letters.bytes().all(|letter| HANDLE_ALPHABET.contains(&letter))

@@ -1,5 +1,5 @@
-//! Runs of workflows, in a database of their own. Who works on a run has a lease of it, and what is written carries the
-//! token of that lease.
+//! Workflow runs, in a separate database. The process that works on a run has a lease of it, and every write
+//! carries the token of that lease.
 
 mod run_lease;
 #[cfg(test)]
@@ -59,15 +59,15 @@ const DATABASE: DatabaseSpec = DatabaseSpec {
 };
 
 const RUN_ID_PREFIX: &str = "w_";
-/// How long a run is nobody else's after its holder has been heard of last.
+/// How long a run stays leased after its holder's last renewal.
 const LEASE_DURATION: Duration = Duration::from_secs(30);
-/// A run that ended is kept this long after its last change, in microseconds: thirty days.
+/// Retention of ended runs after their last change, in microseconds: thirty days.
 const RETENTION_MICROS: i64 = 30 * 24 * 60 * 60 * 1_000_000;
 
 #[derive(Clone)]
 pub(crate) struct SqliteRunStore(Arc<RunDatabase>);
 
-/// All of it blocks.
+/// All methods block.
 struct RunDatabase {
     database: LazyDatabase,
     leases: SqliteLeaseStore,
@@ -89,7 +89,7 @@ impl SqliteRunStore {
         Self(Arc::new(RunDatabase { database, leases, lease_duration }))
     }
 
-    /// Does blocking work beside the runtime's own threads.
+    /// Runs blocking work off the runtime's threads.
     async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&RunDatabase) -> StoreResult<T> + Send + 'static,
@@ -110,7 +110,7 @@ impl RunDatabase {
         lease.ok_or(StoreError::Conflict(Port::Runs))
     }
 
-    /// Refuses what is written with an older lease from now on.
+    /// Refuses writes with an older lease from now on.
     fn fence(&self, lease: &Lease, id: &str) -> StoreResult<()> {
         self.with(|conn| {
             conn.prepare_cached("UPDATE runs SET fence = ?2 WHERE id = ?1 AND fence < ?2")?
@@ -119,7 +119,7 @@ impl RunDatabase {
         })
     }
 
-    /// Writes to a run, unless somebody has a newer lease of it.
+    /// Writes to a run, unless there is a newer lease of it.
     fn write(
         &self,
         lease: &Lease,
@@ -187,7 +187,7 @@ impl RunDatabase {
         found.ok_or_else(unknown_run)
     }
 
-    /// Whether some process works on the run.
+    /// Returns whether a process is working on the run.
     fn is_leased(&self, id: &str) -> StoreResult<bool> {
         Ok(self.leases.holder_now(&lease_name(id))?.is_some())
     }
@@ -238,7 +238,7 @@ fn step_from_row(row: &Row<'_>) -> rusqlite::Result<StoredStep> {
     })
 }
 
-/// What was written is JSON; what somebody else has put there instead is nothing.
+/// Stored text is JSON; anything else was put there by another program and becomes null.
 fn parse_json(text: String) -> Json {
     Json::parse(text).unwrap_or_else(|_| Json::null())
 }
@@ -247,7 +247,7 @@ fn unknown_run() -> StoreError {
     StoreError::NotFound(Port::Runs)
 }
 
-/// Whether a text from outside could be one of ours.
+/// Returns whether an untrusted text is a well-formed run id.
 fn is_run_id(id: &str) -> bool {
     id.strip_prefix(RUN_ID_PREFIX)
         .is_some_and(|rest| result_handle::is_handle(&format!("{}{rest}", result_handle::HANDLE_PREFIX)))
@@ -270,7 +270,7 @@ impl Runs for SqliteRunStore {
             }
             let (run, lease) = self
                 .run_blocking(move |runs| {
-                    // Asked twice: whose it is, and what it is once nobody else can change it.
+                    // Read twice: to check the owner, and again when no one else can change it.
                     runs.find(&owner, &id, false)?;
                     let lease = runs.acquire(&id)?;
                     runs.fence(&lease, &id)?;
@@ -289,7 +289,7 @@ impl Runs for SqliteRunStore {
                 return Err(unknown_run());
             }
             self.run_blocking(move |runs| {
-                // The lease first: who let it go has written everything before.
+                // The lease first: a holder that released it has written everything before.
                 let is_leased = runs.find(&owner, &id, false).and_then(|_| runs.is_leased(&id))?;
                 Ok(StoredRun { is_leased, ..runs.find(&owner, &id, false)? })
             })

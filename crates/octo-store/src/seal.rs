@@ -1,4 +1,4 @@
-//! Secrets on the disk: sealed with a key that is not in the database, each bound to the row that it belongs to.
+//! Encryption of secrets on disk, with a key outside the database, each bound to its row.
 
 use crate::{SqliteError, private_files, result_handle};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
@@ -13,15 +13,15 @@ use tokio::sync::OnceCell;
 
 const KEY_FILE: &str = "seal.key";
 const KEY_LEN: usize = 32;
-/// Shorter ones can be guessed.
+/// Shorter secrets can be guessed.
 const MIN_SECRET_LEN: usize = 16;
-/// The first byte of what is sealed, so that another way can follow.
+/// The first byte of sealed data, for future formats.
 const SEAL_VERSION: u8 = 1;
 
 pub(crate) struct Seal(RandomizedNonceKey);
 
 impl Seal {
-    /// With the operator's secret, or with a key of the directory's own that is made when it is not there.
+    /// With the operator's secret, or with the directory's own key, which is created if necessary.
     pub(crate) fn open(dir: &Path, secret: Option<&str>) -> Result<Self, SqliteError> {
         let path = dir.join(KEY_FILE);
         let key = match secret {
@@ -34,7 +34,7 @@ impl Seal {
         made.map(Self).map_err(SqliteError::file(&path))
     }
 
-    /// Whether the directory has a key of its own.
+    /// Returns whether the directory has its own key.
     pub(crate) fn has_key(dir: &Path) -> bool {
         dir.join(KEY_FILE).is_file()
     }
@@ -45,7 +45,7 @@ impl Seal {
         Some([&[SEAL_VERSION], nonce.as_ref().as_slice(), &text].concat())
     }
 
-    /// Nothing for what was changed, moved to another row, or sealed with another key.
+    /// `None` if it was changed, moved to another row, or sealed with another key.
     pub(crate) fn unseal(&self, sealed: &[u8], bound: &[&str]) -> Option<String> {
         let (nonce, text) = sealed.strip_prefix(&[SEAL_VERSION])?.split_at_checked(NONCE_LEN)?;
         let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
@@ -55,7 +55,7 @@ impl Seal {
     }
 }
 
-/// A seal whose key is read or made when it is first needed.
+/// A seal whose key is read or created on first use.
 pub(crate) struct LazySeal {
     dir: PathBuf,
     secret: Option<Secret>,
@@ -81,12 +81,12 @@ impl LazySeal {
     }
 }
 
-/// A key of the directory's own, made when it is not there.
+/// The directory's own key, created if it does not exist.
 pub(crate) fn directory_key(path: &Path) -> Result<[u8; KEY_LEN], SqliteError> {
     read_or_create_key(path).map_err(SqliteError::file(path))
 }
 
-/// The parts in one digest; each with its length, so that no two rows look the same.
+/// Digest of length-prefixed parts, so that no two rows have the same.
 fn binding_digest(parts: &[&str]) -> Vec<u8> {
     let mut whole = Vec::new();
     for part in parts {
@@ -96,7 +96,7 @@ fn binding_digest(parts: &[&str]) -> Vec<u8> {
     digest(&SHA256, &whole).as_ref().to_vec()
 }
 
-/// What stands for these parts where they are only compared.
+/// Digest of parts, for comparison.
 pub(crate) fn fingerprint(parts: &[&str]) -> String {
     hex(&binding_digest(parts))
 }
@@ -112,8 +112,8 @@ fn derive_key(secret: &str) -> Result<[u8; KEY_LEN], Error> {
     filled.map(|()| key).map_err(|_| Error::other("the key cannot be derived"))
 }
 
-/// The file's key. It is linked to its name when it is whole, so that two processes that make one at the same time end
-/// up with the same.
+/// Reads or creates the key file. It is linked to its name when complete, so that concurrent processes end up
+/// with the same key.
 fn read_or_create_key(path: &Path) -> Result<[u8; KEY_LEN], Error> {
     if !path.exists() {
         let mut key = [0; KEY_LEN];
@@ -132,7 +132,7 @@ fn read_or_create_key(path: &Path) -> Result<[u8; KEY_LEN], Error> {
         }
     }
     let key = std::fs::read(path)?;
-    key.try_into().map_err(|_| Error::new(ErrorKind::InvalidData, "the key has not 32 bytes"))
+    key.try_into().map_err(|_| Error::new(ErrorKind::InvalidData, "the key does not have 32 bytes"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Seals the credentials of loaded APIs, whatever stores them.
+//! Seals the credentials of loaded APIs, for any store.
 
 use crate::seal::LazySeal;
 use octo_model::Secret;
@@ -17,7 +17,7 @@ impl SealedApiStore {
     }
 }
 
-/// What a secret is bound to.
+/// The data that a secret is bound to.
 fn bound<'a>(caller: &'a Caller, api: &'a StoredApi) -> [&'a str; 4] {
     [&caller.principal.tenant, &caller.principal.subject, &api.name, &api.revision]
 }

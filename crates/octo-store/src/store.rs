@@ -1,4 +1,4 @@
-//! The store: what the hub is handed.
+//! The store of the audit log and results.
 
 use crate::audit::audit_reader::AuditConnection;
 use crate::audit::audit_writer::{AuditWriter, WriteLock};
@@ -13,14 +13,14 @@ use octo_ports::{
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The secret that arguments are recorded with.
+/// The secret for argument fingerprints.
 const ARGUMENT_KEY_FILE: &str = "audit.key";
 
-/// One directory with the audit and the spills. Several processes may have the same one open.
-/// Dropping it writes what is still queued and waits for that.
+/// A directory with the audit log and the stored results. Several processes may have the same one open.
+/// Dropping it writes what is queued and waits for that.
 pub struct Store {
     pub(crate) dir: PathBuf,
-    /// Of the database file, as it was opened.
+    /// Identity of the database file when it was opened.
     pub(crate) identity: Option<(u64, u64)>,
     audit: AuditWriter,
     results: Arc<ResultFiles>,
@@ -28,7 +28,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in `dir`, which is made when it is not there and closed to others when it is.
+    /// Opens the store in `dir`, which is created or made private.
     pub fn open(dir: &Path, options: Options) -> Result<Self, SqliteError> {
         private_files::create_private_dir(dir)?;
         let (turn, connect) = (WriteLock::default(), || database::open_audit(dir, options.durability));
@@ -39,18 +39,18 @@ impl Store {
         Ok(Self { dir: dir.to_owned(), identity, audit, results: shelf, arguments })
     }
 
-    /// Returns when everything that was queued before is written.
+    /// Returns once everything queued before is written.
     pub async fn flush(&self) -> StoreResult<()> {
         let group = self.audit.queue.flush().map_err(refused)?;
         group.wait().await.map_err(audit_write_error)
     }
 
-    /// A connection for looking at the audit.
+    /// A connection for reading the audit log.
     pub fn reader(&self) -> Result<AuditConnection, SqliteError> {
         AuditConnection::open(&self.dir)
     }
 
-    /// How many groups of records were written: few, when many calls shared them.
+    /// Number of groups written: few, if many calls shared them.
     pub fn commits(&self) -> u64 {
         self.audit.commits()
     }

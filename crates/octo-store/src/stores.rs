@@ -16,8 +16,8 @@ use octo_ports::Stores;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The stores of a directory. Several processes may have the same one; a database is opened, and the directory made, when the
-/// store is first used.
+/// The stores of a directory. Several processes may use the same one; directory and databases are created on
+/// first use.
 pub fn sqlite(dir: &Path, options: Options) -> Result<Stores, SqliteError> {
     let durability = options.durability;
     let credential_dir = options.credential_dir.as_deref().unwrap_or(dir);
@@ -25,7 +25,7 @@ pub fn sqlite(dir: &Path, options: Options) -> Result<Stores, SqliteError> {
     let apis = SealedApiStore::new(Arc::new(SqliteApiStore::new(dir, durability)), seal);
     let credentials = SqliteCredentialStore::new(credential_dir, options.seal_keys.clone());
     let memory = SqliteMemoryStore::new(dir, durability, options.memory_quota_bytes);
-    // Leases are shared by whoever shares what they are about.
+    // Leases are stored with the data that they protect, so that the same processes share both.
     let run_leases = SqliteLeaseStore::new(dir);
     let leases =
         if credential_dir == dir { run_leases.clone() } else { SqliteLeaseStore::new(credential_dir) };

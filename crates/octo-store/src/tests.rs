@@ -42,7 +42,7 @@ fn store(dir: &Path) -> Store {
     Store::open(dir, Options::default()).unwrap()
 }
 
-/// Records whole calls one after the other.
+/// Records complete calls in sequence.
 async fn calls(store: &Store, count: usize) {
     for at in 0..count {
         let opening = opening(&format!("tool_{at}"));

@@ -1,4 +1,4 @@
-//! How long to wait before trying again.
+//! Exponential backoff.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 const FIRST_DELAY: Duration = Duration::from_millis(100);
 const MAX_DELAY: Duration = Duration::from_secs(30);
 
-/// At once, then 0.1 s, doubled up to 30 s.
+/// No delay first, then 0.1 s, doubled up to 30 s.
 #[derive(Default)]
 pub struct Backoff {
     failures: u32,
@@ -22,15 +22,16 @@ impl Backoff {
         wait
     }
 
-    /// The next wait, shortened by chance to no less than a half: what failed together shall not come back together.
+    /// The next delay, randomly shortened by up to a half, so that what failed together does not retry
+    /// together.
     pub fn next_delay_with_jitter(&mut self) -> Duration {
         let wait = self.next_delay();
-        // A state of its own for each map is all the chance that is needed here.
+        // A fresh `RandomState` per call is random enough here.
         let chance = RandomState::new().hash_one(self.failures) as u32;
         wait.mul_f64(1.0 - 0.5 * f64::from(chance) / f64::from(u32::MAX))
     }
 
-    /// Nothing will change soon: waits the longest from here on.
+    /// Uses the maximum delay from here on, since nothing will change soon.
     pub fn jump_to_max(&mut self) {
         self.failures = self.failures.max(16);
     }

@@ -1,4 +1,4 @@
-//! What a jq expression selects from the JSON body of an answer.
+//! Selection from a JSON response body with a jq expression.
 
 use crate::{CallContext, Json, ToolError};
 use http::Method;
@@ -6,18 +6,18 @@ use octo_grants::JqRunner;
 use octo_grants::jq::{MAX_INPUT_BYTES, Selection, too_large};
 use octo_grants::net::NetResponse;
 
-/// What a tool that was given an expression replies with.
+/// Reply of a tool that was given an expression.
 #[derive(Debug)]
 pub enum BodySelection {
-    /// This instead of the body.
+    /// The selection instead of the body.
     Part(Selection),
-    /// The body as it is, and why.
+    /// The whole body, and why.
     Whole(String),
 }
 
-/// Applies an expression to the body of an answer, which was asked for with [`MAX_INPUT_BYTES`]. An error status is an answer of
-/// another form, so its body stays whole. A request that may have changed something is never answered with an error or with
-/// nothing: it would be sent again.
+/// Applies an expression to the body of a response, which was requested with [`MAX_INPUT_BYTES`]. An error
+/// response has another shape, so its body stays whole. A request that may have changed something is never
+/// answered with an error or with nothing: it would be sent again.
 pub async fn select(
     jq: &JqRunner,
     program: &str,

@@ -1,4 +1,4 @@
-//! What a running call knows of itself.
+//! Context of a running call.
 
 use crate::{JsonObject, Peer, ReplyBudget};
 use octo_model::{CallId, Caller, Frontend, Json, ToolError};
@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Where a call came in, for tools that make calls of their own: those are made as if the same client had made them.
+/// Origin of a call, for tools that make nested calls: those are made on behalf of the same client.
 #[derive(Clone)]
 pub struct CallOrigin {
     pub frontend: Frontend,
-    /// The name of the profile; empty for everything.
+    /// Name of the profile; empty for everything.
     pub profile: String,
     pub peer: Arc<dyn Peer>,
-    /// The `traceparent` of inner calls, which leads to this one.
+    /// The `traceparent` of nested calls, which links to this one.
     pub trace: String,
 }
 
-/// Call id, caller, deadline, cancellation, the size of the reply, a progress sink and where it came in. Nothing else.
+/// Call id, caller, deadline, cancellation, reply budget, progress sink and origin. Nothing else.
 #[derive(Clone)]
 pub struct CallContext {
     pub id: CallId,
@@ -26,7 +26,7 @@ pub struct CallContext {
     pub deadline: Instant,
     pub cancel: CancellationToken,
     pub reply: ReplyBudget,
-    /// Nothing for a tool that runs without a hub.
+    /// `None` for a tool that runs without a hub.
     pub origin: Option<Arc<CallOrigin>>,
     progress: Option<Arc<Sink>>,
 }
@@ -43,14 +43,14 @@ impl CallContext {
         Self { id: CallId::fresh(), caller, deadline, cancel, reply, origin: None, progress: None }
     }
 
-    /// Sends progress to the client that gave this token.
+    /// Sends progress to the client with this token.
     #[must_use]
     pub fn with_progress(mut self, token: Json, peer: Arc<dyn Peer>) -> Self {
         self.progress = Some(Arc::new(Sink { token, peer, last: AtomicU64::new(0) }));
         self
     }
 
-    /// Tells how far the work is; steps that do not rise are left out, as the protocol asks.
+    /// Reports progress. Values that do not increase are skipped, as the protocol requires.
     pub fn progress(&self, done: u64, total: Option<u64>, message: &str) {
         let Some(sink) = &self.progress else { return };
         if sink.last.fetch_max(done, Ordering::AcqRel) >= done {
@@ -71,7 +71,7 @@ impl CallContext {
         self.deadline.saturating_duration_since(Instant::now())
     }
 
-    /// Waits for a future, or for the end of the call if that comes first: then the future is dropped.
+    /// Waits for a future or the end of the call, whichever comes first; in the latter case drops the future.
     pub async fn run<T>(&self, future: impl Future<Output = T>) -> Result<T, ToolError> {
         tokio::select! {
             biased;
@@ -80,7 +80,7 @@ impl CallContext {
         }
     }
 
-    /// An error when the call was cancelled, for loops that have no other place to notice.
+    /// Fails if the call was cancelled, for loops without another check.
     pub fn check(&self) -> Result<(), ToolError> {
         if self.cancel.is_cancelled() {
             return Err(ToolError::cancelled());

@@ -1,13 +1,13 @@
-//! Examples: documentation, test and search text in one.
+//! Examples: documentation, tests and search text in one.
 
 use octo_model::Json;
 
-/// A call that works, and what it is for.
+/// A working call and its purpose.
 #[derive(Debug, Clone)]
 pub struct Example {
     pub purpose: &'static str,
     pub input: Json,
-    /// The answer, when it is always the same.
+    /// The output, if it is always the same.
     pub output: Option<Json>,
 }
 

@@ -1,8 +1,8 @@
-//! Text that a person would not see is taken out, so that what is read is what is there.
+//! Removes text that is invisible to people, so that models read what people see.
 
 use std::borrow::Cow;
 
-/// The text without what is hidden in it, and how many characters that were.
+/// The text without hidden characters, and how many were removed.
 pub struct StrippedText<'a> {
     pub text: Cow<'a, str>,
     pub removed: usize,
@@ -43,7 +43,7 @@ pub fn strip_hidden(text: &str) -> StrippedText<'_> {
     StrippedText { text: Cow::Owned(kept), removed }
 }
 
-/// The cleaned text of something that is owned already, counted into `removed`.
+/// Removes hidden characters from an owned string and adds their number to `removed`.
 pub fn strip_hidden_owned(text: String, removed: &mut usize) -> String {
     let clean = strip_hidden(&text);
     *removed += clean.removed;
@@ -53,7 +53,7 @@ pub fn strip_hidden_owned(text: String, removed: &mut usize) -> String {
     }
 }
 
-/// The black flag, which tags make the flag of a region.
+/// The black flag, which tag characters turn into the flag of a region.
 const BLACK_FLAG: char = '\u{1f3f4}';
 
 enum CharAction {
@@ -61,7 +61,7 @@ enum CharAction {
     Drop(usize),
 }
 
-/// Whether a character may be hidden text; some are right beside certain others.
+/// Returns whether a character may be hidden text; some are legitimate beside certain others.
 fn may_be_hidden(c: char) -> bool {
     match c {
         ' '..='~' | '\t' | '\n' | '\r' => false,
@@ -82,7 +82,7 @@ fn may_be_hidden(c: char) -> bool {
     }
 }
 
-/// A suspect is kept where writing needs it.
+/// Keeps a suspect character where a script needs it.
 fn decide(c: char, before: &str, rest: &str) -> CharAction {
     let previous = before.chars().next_back();
     let next = rest.chars().nth(1);
@@ -100,7 +100,7 @@ fn is_variation_selector(c: char) -> bool {
     matches!(c, '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Whether a joiner stands between two parts of one picture.
+/// Returns whether a joiner connects two parts of one emoji.
 fn joins_emoji(previous: Option<char>, next: Option<char>) -> bool {
     let picture = |c: char| matches!(c, '\u{1f000}'..='\u{1faff}' | '\u{2190}'..='\u{2bff}' | '\u{fe0f}' | '\u{20e3}' | '\u{3030}' | '\u{303d}');
     previous.is_some_and(picture) && next.is_some_and(picture)
@@ -114,7 +114,7 @@ fn is_arabic(c: char) -> bool {
     matches!(c, '\u{600}'..='\u{6ff}' | '\u{700}'..='\u{77f}' | '\u{8a0}'..='\u{8ff}' | '\u{fb50}'..='\u{fdcf}' | '\u{fe70}'..='\u{fefe}')
 }
 
-/// A black flag with the tags of a region after it, as far as they are well formed.
+/// Length of a black flag with well-formed region tags.
 fn flag_length(rest: &str) -> usize {
     let flag = BLACK_FLAG.len_utf8();
     let tags = rest
@@ -126,7 +126,7 @@ fn flag_length(rest: &str) -> usize {
     if ended && (3..=6).contains(&count) { flag + 4 * (count + 1) } else { flag }
 }
 
-/// A terminal's escape sequence, from the escape character on.
+/// Length of a terminal escape sequence, including the escape character.
 fn escape_length(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let end = match bytes.get(1) {
@@ -139,7 +139,7 @@ fn escape_length(rest: &str) -> usize {
     end.filter(|end| rest.is_char_boundary(*end)).unwrap_or(1)
 }
 
-/// Where a string of the terminal's ends: at BEL, or at ESC and a backslash.
+/// End of a terminal control string: at BEL, or at ESC and a backslash.
 fn control_string_end(rest: &str) -> Option<usize> {
     let bytes = rest.as_bytes();
     let near = bytes.get(..bytes.len().min(4_096)).unwrap_or_default();

@@ -1,13 +1,13 @@
-//! What stands in front of a source: it changes how calls run or what is listed, and leaves the rest as it is.
+//! Layers around a source: they change how calls run or what is listed, and delegate the rest.
 
 use crate::{BoxFuture, CallContext, Event, JsonObject, ListingState, Peer, Source};
 use octo_model::{Operation, ToolError};
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 
-/// A source around another one. Every layer is a [`Source`], so that layers stack.
+/// A source that wraps another one. Every layer is a [`Source`], so that layers stack.
 pub trait Layer: Send + Sync {
-    /// The source behind it.
+    /// The wrapped source.
     fn inner(&self) -> &Arc<dyn Source>;
 
     fn run<'a>(

@@ -1,4 +1,4 @@
-//! All that a tool's author imports, and the one trait that everything callable implements.
+//! Everything that a tool's author imports, and the trait that all sources implement.
 
 mod backoff;
 mod body_selection;

@@ -1,4 +1,4 @@
-//! A PDF as text, page by page: what the process that takes it apart has told.
+//! Text of a PDF by page, as extracted by a worker process.
 
 mod worker_message;
 
@@ -10,28 +10,28 @@ use octo_grants::pdf::WorkerEnd;
 use octo_model::{Kind, ToolError};
 use std::time::Duration;
 
-/// Bytes of a file that is read; a part of one has lost its table of contents.
+/// Maximum bytes of a file; a partial file lacks its cross-reference table.
 pub const MAX_PDF_BYTES: usize = 20 << 20;
-/// Longest that a file may take.
+/// Maximum time per file.
 const EXTRACT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Left of a call's time for answering.
+/// Part of a call's time that is reserved for the reply.
 const REPLY_MARGIN: Duration = Duration::from_millis(300);
 
-/// A PDF that was read.
+/// Extracted text of a PDF.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct PdfText {
     pub title: Option<String>,
     pub author: Option<String>,
-    /// All that the file says it has.
+    /// Number of pages according to the file.
     pub page_count: usize,
-    /// The text of each page that was read.
+    /// Text of each page that was read.
     pub pages: Vec<String>,
     pub notices: Vec<String>,
-    /// Whether it goes on beyond the pages that were read.
+    /// Whether there are pages that were not read.
     pub is_truncated: bool,
 }
 
-/// Reads a file in a process of its own. A file that has no text, is locked or is broken is an error that says so.
+/// Extracts the text in a separate process. Fails if a file has no text, is encrypted or is damaged.
 pub async fn read(pdf: &Pdf, file: Bytes, whole: bool, left: Duration) -> Result<PdfText, ToolError> {
     let within = left.saturating_sub(REPLY_MARGIN).min(EXTRACT_TIMEOUT);
     let heard = pdf.extract(file, within).await?;
@@ -71,28 +71,30 @@ fn parse_messages(lines: &[u8], end: WorkerEnd, whole: bool) -> Result<PdfText, 
         paper.is_truncated = true;
         paper.notices.push(format!(
             "{read} of {count} pages were read: {}.",
-            if !whole { "the file is longer than what was fetched" } else { "the rest is too much work" }
+            if !whole {
+                "the file is larger than the part that was fetched"
+            } else {
+                "the rest would take too long"
+            }
         ));
     }
     if lost > 0 {
-        paper.notices.push(format!("Pages that could not be read and are empty here: {lost}."));
+        paper.notices.push(format!("Pages that could not be read and are left empty: {lost}."));
     }
     if unknown * 20 > letters {
-        paper
-            .notices
-            .push(format!("Characters whose meaning the file does not tell are missing: {unknown}."));
+        paper.notices.push(format!("Characters without a Unicode mapping in the file, left out: {unknown}."));
     }
     Ok(paper)
 }
 
 fn fault_error(fault: PdfFault, whole: bool) -> ToolError {
     match fault {
-        PdfFault::Locked => ToolError::invalid("The PDF is encrypted and opens only with a password.")
-            .hint("Ask for a copy without one, or look for another source."),
+        PdfFault::Locked => ToolError::invalid("The PDF is encrypted and requires a password.")
+            .hint("Get a copy without a password, or use another source."),
         PdfFault::Broken if !whole => ToolError::new(Kind::TooLarge, "The PDF is larger than 20 MB.")
-            .hint("Look for a smaller version, or read it with another program."),
+            .hint("Use a smaller version, or read it with another program."),
         PdfFault::Broken => {
-            ToolError::invalid("The PDF is broken and cannot be read.").hint("Get another copy of it.")
+            ToolError::invalid("The PDF is damaged and cannot be read.").hint("Get another copy of it.")
         }
     }
 }
@@ -102,24 +104,24 @@ fn no_text_error(pages: usize, unknown: usize) -> ToolError {
         return fault_error(PdfFault::Broken, true);
     }
     let why = if unknown > 0 {
-        "the file does not tell which letters its glyphs are"
+        "the file does not map its glyphs to characters"
     } else {
-        "its pages are probably scanned pictures"
+        "its pages are probably scanned images"
     };
     ToolError::invalid(format!("The PDF has no text on its pages ({pages}): {why}."))
-        .hint("Look for a version with text, or use a program that recognises letters.")
+        .hint("Use a version with text, or run OCR.")
 }
 
 fn worker_error(end: WorkerEnd) -> ToolError {
     match end {
         WorkerEnd::TimedOut => ToolError::new(Kind::Timeout, "The PDF took too long to read."),
-        _ => ToolError::new(Kind::TooLarge, "The PDF needs more memory or time to be read than it may have."),
+        _ => ToolError::new(Kind::TooLarge, "Reading the PDF exceeds the memory or time limit."),
     }
-    .hint("Look for another version of it.")
+    .hint("Use another version of it.")
 }
 
 impl PdfText {
-    /// The pages one after the other, each under its number.
+    /// The text of all pages, each under its page number.
     pub fn text(&self, markdown: bool) -> String {
         let mut out = String::new();
         for (at, page) in self.pages.iter().enumerate() {
@@ -129,7 +131,7 @@ impl PdfText {
             out.push_str(if markdown { "## " } else { "" });
             out.push_str(&format!("Page {}\n\n", at + 1));
             for line in page.lines() {
-                // Only the pages are headings.
+                // Only page titles are headings.
                 out.push_str(if markdown && line.starts_with('#') { "\\" } else { "" });
                 out.push_str(line);
                 out.push('\n');

@@ -1,38 +1,39 @@
-//! The client at the other end of a call, as far as a target may speak to it.
+//! The client's end of a call, as far as a source may use it.
 
 use crate::{BoxFuture, JsonObject};
 use octo_model::RpcError;
 use std::sync::OnceLock;
 
-/// Why a question could not be answered.
+/// Why a request to the client failed.
 #[derive(Debug, Clone)]
 pub enum AskError {
-    /// The client has declared no such ability, or there is nobody to ask.
+    /// The client has not declared the capability, or there is no client.
     Unable,
-    /// The client answered with an error.
+    /// The client returned an error.
     Refused(RpcError),
-    /// The client went away before it answered.
+    /// The client disconnected before it answered.
     Gone,
 }
 
-/// One call's way back to its client: notices and questions.
+/// The way from a call to its client: notifications and requests.
 pub trait Peer: Send + Sync {
-    /// The client's capabilities as it declared them.
+    /// The capabilities that the client declared.
     fn capabilities(&self) -> &JsonObject;
 
-    /// Sends a notification that belongs to this call. It may be dropped when the client is gone.
+    /// Sends a notification that belongs to this call. It may be dropped if the client has disconnected.
     fn notify(&self, method: &str, params: JsonObject);
 
-    /// Asks the client (`elicitation/create`, `sampling/createMessage`, `roots/list`) and waits for its answer.
+    /// Sends a request to the client (`elicitation/create`, `sampling/createMessage`, `roots/list`) and waits
+    /// for the answer.
     fn ask<'a>(&'a self, method: &'a str, params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>>;
 
-    /// Two calls with the same key go to the same client.
+    /// Two calls with the same key belong to the same client.
     fn key(&self) -> u64 {
         0
     }
 }
 
-/// Nobody to talk to: REST, the command line, the hub's own calls.
+/// No client: REST, the command line, the hub's own calls.
 pub struct NoPeer;
 
 impl Peer for NoPeer {

@@ -1,38 +1,38 @@
-//! How large the answer of a tool may be. A tool that shortens its answer itself ends at a line, a row or an item, and can
-//! say where the rest begins.
+//! Reply budgets. A tool that truncates its reply by itself does so at a line, row or item, and can tell
+//! where the rest starts.
 
 use octo_model::{Json, ToolError, json_len};
 use serde::Serialize;
 
-/// An answer has this much room for its content, even where its other members use up the budget.
+/// Minimum room for content, even if other members exceed the budget.
 const MIN_CONTENT_BYTES: usize = 256;
 
-/// Bytes of JSON that the typed answer of one call may have.
+/// Maximum bytes of JSON in the structured reply of one call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyBudget(usize);
 
 impl ReplyBudget {
-    /// Of calls that no hub makes.
+    /// For calls without a hub.
     pub const UNLIMITED: Self = Self(usize::MAX / 4);
 
     pub const fn new(bytes: usize) -> Self {
         Self(bytes)
     }
 
-    /// What is left beside members that take `bytes`.
+    /// Room that is left beside members of `bytes` bytes.
     pub fn remaining_after(self, bytes: usize) -> usize {
         self.0.saturating_sub(bytes).max(MIN_CONTENT_BYTES)
     }
 
-    /// What is left for the content beside an answer that lacks nothing else.
+    /// Room for the content beside an otherwise complete reply.
     pub fn remaining_beside(self, answer: &impl Serialize) -> Result<usize, ToolError> {
         let rest = Json::try_of(answer).map_err(ToolError::internal)?;
         Ok(self.remaining_after(rest.bytes().len()))
     }
 }
 
-/// The longest beginning of a text that takes at most `room` bytes inside a JSON string. It ends with a line, unless the
-/// first line alone is too long.
+/// The longest prefix of a text that takes at most `room` bytes in a JSON string. It ends at a line end,
+/// unless the first line alone is too long.
 pub fn prefix_within(text: &str, room: usize) -> &str {
     let mut used = 0;
     let mut end = 0;
@@ -48,8 +48,8 @@ pub fn prefix_within(text: &str, room: usize) -> &str {
     text
 }
 
-/// The longest end of a text that takes at most `room` bytes inside a JSON string. It begins with a line, unless the last
-/// line alone is too long.
+/// The longest suffix of a text that takes at most `room` bytes in a JSON string. It starts at a line start,
+/// unless the last line alone is too long.
 pub fn suffix_within(text: &str, room: usize) -> &str {
     let mut used = 0;
     let mut start = text.len();
@@ -66,7 +66,7 @@ pub fn suffix_within(text: &str, room: usize) -> &str {
     text
 }
 
-/// How many of the first items fit into an array of `room` bytes.
+/// Number of leading items that fit into an array of `room` bytes.
 pub fn count_fitting<T: Serialize>(items: &[T], room: usize) -> Result<usize, ToolError> {
     let mut used = 2;
     for (at, item) in items.iter().enumerate() {

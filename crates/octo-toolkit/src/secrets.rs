@@ -1,11 +1,11 @@
-//! Secrets that are known by their shape.
+//! Detection of secrets by their format.
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 use std::borrow::Cow;
 use std::sync::{LazyLock, OnceLock};
 
-/// A shape: words of which one must be in the line, the expression, and what is put in its place.
+/// A format: words of which one must be in the line, the expression, and its replacement.
 struct Pattern {
     words: &'static [&'static str],
     regex: &'static str,
@@ -17,7 +17,7 @@ const fn pattern(words: &'static [&'static str], shape: &'static str, instead: &
     Pattern { words, regex: shape, replacement: instead, compiled: OnceLock::new() }
 }
 
-/// An expression is compiled when a line first holds one of its words, so that a quiet start costs nothing.
+/// An expression is compiled when a line first contains one of its words, to keep startup cheap.
 static PATTERNS: [Pattern; 10] = [
     pattern(
         &["-----begin"],
@@ -42,13 +42,13 @@ static PATTERNS: [Pattern; 10] = [
     pattern(&["://"], r#"(://[^\s/:@"'\\]*):[^\s/@"'\\]+@"#, "$1:***@"),
     pattern(
         &["pass", "pwd", "secret", "token", "key", "credential", "authorization", "cookie"],
-        // What stands after a name that says it is secret, as a parameter, a header or a member of JSON.
+        // The value after a name that indicates a secret: as a parameter, a header or a JSON member.
         r#"(?i-u:((?:[a-z0-9_-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)|authorization|set-cookie|cookie)\\{0,3}["']?\s*(?:=|:|%3d)\s*\\{0,3}["']?(?:bearer |basic )?))[^\s"'&,;}\\]+"#,
         "$1***",
     ),
 ];
 
-/// All words of all patterns, searched in one pass, and the pattern that each belongs to.
+/// All words of all patterns, searched in one pass, with the pattern of each.
 struct WordIndex {
     search: Option<AhoCorasick>,
     patterns: Vec<usize>,
@@ -65,10 +65,10 @@ static WORDS: LazyLock<WordIndex> = LazyLock::new(|| {
 });
 
 impl WordIndex {
-    /// One bit for each pattern that has a word in the line; all of them if the search cannot be built.
+    /// A bit mask of patterns with a word in the line; all of them if the search cannot be built.
     fn patterns_in(&self, line: &str) -> u32 {
         let Some(search) = &self.search else { return u32::MAX };
-        // Most lines have no such word, and that is found out sooner.
+        // Most lines have no such word, and this check is cheaper.
         if !search.is_match(line) {
             return 0;
         }
@@ -77,7 +77,7 @@ impl WordIndex {
     }
 }
 
-/// The line with every known shape masked.
+/// Masks all known secret formats in a line.
 pub fn mask(line: &str) -> Cow<'_, str> {
     let candidates = WORDS.patterns_in(line);
     PATTERNS.iter().enumerate().fold(Cow::Borrowed(line), |line, (at, pattern)| {

@@ -1,28 +1,28 @@
-//! The one trait behind the catalogue: native toolboxes, upstreams, later workers and declared tools.
+//! The trait behind the catalogue: toolboxes, declared tools, upstreams.
 
 use crate::{BoxFuture, CallContext, JsonObject, Peer};
 use octo_model::{Caller, Effect, Operation, Principal, ToolError};
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 
-/// How a source is doing.
+/// State of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceState {
-    /// The first listing is still under way.
+    /// The first listing is in progress.
     Starting,
     Ready,
-    /// What is listed, if anything, is from before; the text says what is wrong.
+    /// The listing, if any, is outdated; the text is the reason.
     Down(String),
-    /// Listed only on request (`octoprox tools --all`); the text says what the operator can do.
+    /// Listed only on request (`octoprox tools --all`); the text tells what the operator can do.
     Off(String),
 }
 
-/// One tool, prompt, resource or template as its source defines it.
+/// A tool, prompt, resource or template as its source defines it.
 #[derive(Debug, Clone)]
 pub struct Definition {
     /// Name, URI or URI template.
     pub key: String,
-    /// The whole definition, unknown members included.
+    /// The whole definition, including unknown members.
     pub members: JsonObject,
     pub effect: Effect,
     /// Whether the effect is a fact (native) or only assumed.
@@ -37,9 +37,9 @@ pub struct Listing {
     pub resources: Vec<Definition>,
     pub templates: Vec<Definition>,
     pub instructions: Option<String>,
-    /// How long the lists may be kept, when the source says so.
+    /// How long the lists may be cached, if the source specifies it.
     pub ttl_ms: Option<u64>,
-    /// Whether it answers `completion/complete` and `resources/subscribe`.
+    /// Whether it supports `completion/complete` and `resources/subscribe`.
     pub supports_completion: bool,
     pub supports_subscribe: bool,
 }
@@ -48,24 +48,24 @@ pub struct Listing {
 pub struct ListingState {
     pub state: SourceState,
     pub listing: Arc<Listing>,
-    /// Rises with every change of the above.
+    /// Increases with every change of the above.
     pub version: u64,
 }
 
-/// What a source tells without being asked.
+/// An event of a source.
 #[derive(Debug, Clone)]
 pub enum Event {
     ResourceUpdated {
         uri: String,
     },
-    /// Something that people should know.
+    /// A warning for people.
     Warning {
         audience: Audience,
         text: String,
     },
 }
 
-/// Who is told.
+/// Recipients of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Audience {
     Everybody,
@@ -81,18 +81,18 @@ impl Audience {
     }
 }
 
-/// Something that lists items and runs operations on them.
+/// Lists items and runs operations on them.
 pub trait Source: Send + Sync {
-    /// The name in settings; the prefix of listed names for upstreams.
+    /// The name in the settings; for upstreams the prefix of listed names.
     fn name(&self) -> &str;
 
     /// Native tools are listed under their own names.
     fn is_native(&self) -> bool;
 
-    /// The present listing and its changes.
+    /// The current listing and its changes.
     fn listing(&self) -> watch::Receiver<ListingState>;
 
-    /// Runs `op`, whose `name` is the source's own name of the item. The answer is the whole result object.
+    /// Runs `op`, whose `name` is the source's own name of the item. Returns the whole result object.
     fn run<'a>(
         &'a self,
         op: Operation,
@@ -104,10 +104,11 @@ pub trait Source: Send + Sync {
         None
     }
 
-    /// Starts (`true`) or ends watching a resource.
+    /// Starts (`true`) or stops watching a resource.
     fn watch<'a>(&'a self, _uri: &'a str, _on: bool) -> BoxFuture<'a, Result<(), ToolError>> {
         Box::pin(async {
-            Err(ToolError::invalid("This resource cannot be watched.").hint("Read it again instead."))
+            Err(ToolError::invalid("This resource does not support subscriptions.")
+                .hint("Read it again instead."))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! One tool, one file: this trait is what the file implements.
+//! A tool. Each is one file that implements this trait.
 
 use crate::{CallContext, Example, Image};
 use octo_grants::Grant;
@@ -12,19 +12,20 @@ pub trait Tool: Send + Sync + 'static {
     const NAME: &'static str;
     const TITLE: &'static str;
     const EFFECT: Effect;
-    /// False for a tool whose answer is a picture: it has no output schema, since several clients drop images that stand
+    /// False for a tool that returns an image: it has no output schema, since several clients drop images
     /// beside structured content.
     const HAS_OUTPUT_SCHEMA: bool = true;
-    /// True for a tool whose calls may take minutes: a client that knows tasks gets one soon instead of waiting.
+    /// True for a tool whose calls may take minutes: a client that supports tasks gets one early instead of
+    /// waiting.
     const LONG_RUNNING: bool = false;
     type Input: DeserializeOwned + JsonSchema + Send;
     type Output: Serialize + JsonSchema + Send;
-    /// All that it may touch.
+    /// The capabilities that it needs.
     type Grants: Grant;
 
     fn examples() -> Vec<Example>;
 
-    /// The pictures that go with an answer.
+    /// The images of a reply.
     fn images(_output: &Self::Output) -> Vec<Image> {
         Vec::new()
     }

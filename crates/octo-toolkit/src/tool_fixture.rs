@@ -1,4 +1,4 @@
-//! The test bench for one tool: run it, see what it gives.
+//! Test fixture for a tool.
 
 use crate::{BoxFuture, CallContext, ErasedTool, Toolbox};
 use octo_grants::jq::Jq;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Stands in for jq on a bench: an expression is a JSON pointer.
+/// A stub for jq: an expression is a JSON pointer.
 pub struct PointerJq;
 
 impl Jq for PointerJq {
@@ -21,7 +21,7 @@ impl Jq for PointerJq {
     }
 }
 
-/// Holds a toolbox and its grants and calls tools by name.
+/// A toolbox with its capabilities, to call tools by name.
 pub struct ToolFixture {
     toolbox: Toolbox,
     doors: Capabilities,
@@ -32,7 +32,7 @@ impl ToolFixture {
         Self { toolbox, doors }
     }
 
-    /// A bench whose clock stands still.
+    /// A fixture with a fixed clock.
     pub fn with_fixed_clock(toolbox: Toolbox, now: &str) -> Self {
         let now = now.parse().unwrap_or(jiff::Timestamp::UNIX_EPOCH);
         Self::new(toolbox, Capabilities::default().with(Clock::fixed(now)))

@@ -1,4 +1,4 @@
-//! Pictures beside or instead of a typed answer.
+//! Images beside or instead of a structured reply.
 
 use octo_model::{Json, JsonObject};
 
@@ -6,12 +6,12 @@ use octo_model::{Json, JsonObject};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Image {
     pub mime: &'static str,
-    /// The image's bytes in base64.
+    /// The image data in base64.
     pub base64: String,
 }
 
 impl Image {
-    /// The picture as a block of a result's content.
+    /// The image as a content block of a result.
     pub fn to_content_block(&self) -> Json {
         JsonObject::new()
             .with("type", "image")

@@ -1,11 +1,11 @@
-//! The dialect of JSON Schema that every client accepts.
+//! The subset of JSON Schema that every client accepts.
 
 use octo_grants::WorkPath;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// The schema of a type: an object at the root, nothing referenced, no nullable unions, no numeric formats.
+/// The schema of a type: an object at the root, no references, no nullable unions, no numeric formats.
 pub fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -20,13 +20,13 @@ pub fn schema_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Takes the mark of paths out of the properties of a schema and gives the names that had it.
+/// Removes the path marker from the properties of a schema and returns the names that had it.
 pub fn take_path_params(schema: &mut Value) -> Vec<String> {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
     properties.filter_map(|(name, property)| take_path_mark(property).then(|| name.clone())).collect()
 }
 
-/// A path may stand in an array, too.
+/// A path may also be in an array.
 fn take_path_mark(schema: &mut Value) -> bool {
     let Some(object) = schema.as_object_mut() else { return false };
     let here = object.get("format").and_then(Value::as_str) == Some(WorkPath::FORMAT);
@@ -61,7 +61,7 @@ fn is_numeric_format(format: &str) -> bool {
     format.starts_with("uint") || format.starts_with("int") || matches!(format, "float" | "double")
 }
 
-/// `["string", "null"]` becomes `"string"`; an absent member says the same and no client stumbles over it.
+/// `["string", "null"]` becomes `"string"`: an absent member means the same, and every client supports it.
 fn drop_null(object: &mut Map<String, Value>) -> bool {
     if let Some(Value::Array(kinds)) = object.get_mut("type") {
         kinds.retain(|kind| kind != "null");

@@ -1,4 +1,4 @@
-//! The tools of one domain, and a tool behind `dyn` with everything that follows from its file.
+//! Toolboxes, and type-erased tools with everything that is derived from their files.
 
 use crate::tool_schema::take_path_params;
 use crate::{
@@ -15,22 +15,22 @@ type Run = dyn Fn(Json, &Capabilities, &CallContext) -> BoxFuture<'static, Resul
     + Send
     + Sync;
 
-/// What a tool gave: its typed answer, and the pictures that go with it.
+/// Output of a tool: the structured reply and its images.
 pub struct ToolOutput {
     pub typed: Json,
     pub images: Vec<Image>,
 }
 
-/// A native tool without its types.
+/// A native tool with its types erased.
 #[derive(Clone)]
 pub struct ErasedTool {
     pub name: &'static str,
     pub effect: Effect,
     pub definition: JsonObject,
     pub examples: Vec<Example>,
-    /// The parameters that name files of the workspace.
+    /// Parameters that are workspace paths.
     pub path_params: Vec<String>,
-    /// Whether the answer has an output schema.
+    /// Whether the reply has an output schema.
     pub typed: bool,
     run: Arc<Run>,
 }
@@ -60,7 +60,7 @@ impl ErasedTool {
         }
     }
 
-    /// Runs the tool and gives its typed answer.
+    /// Runs the tool and returns its structured reply.
     pub fn run(
         &self,
         input: Json,
@@ -71,7 +71,7 @@ impl ErasedTool {
         Box::pin(async move { Ok(answer.await?.typed) })
     }
 
-    /// Runs the tool and gives its pictures, too.
+    /// Runs the tool and returns its images, too.
     pub fn run_with_images(
         &self,
         input: Json,
@@ -83,7 +83,7 @@ impl ErasedTool {
 }
 
 impl ToolOutput {
-    /// The same facts as text and as structure; of a picture only the text, behind it.
+    /// The same content as text and as structure; for an image only the text, after it.
     fn into_result(self, typed: bool) -> JsonObject {
         let text =
             JsonObject::new().with("type", "text").with("text", Json::text(self.typed.as_str())).to_json();
@@ -98,8 +98,7 @@ impl ToolOutput {
 }
 
 fn invalid_arguments(error: serde_json::Error) -> ToolError {
-    ToolError::invalid(format!("The arguments do not fit: {error}."))
-        .hint("Compare them with the tool's schema.")
+    ToolError::invalid(format!("Invalid arguments: {error}.")).hint("Compare them with the tool's schema.")
 }
 
 fn build_definition<T: Tool>() -> (JsonObject, Vec<String>) {
@@ -130,7 +129,7 @@ fn build_definition<T: Tool>() -> (JsonObject, Vec<String>) {
     (members, paths)
 }
 
-/// Any answer may be cut, so every output schema has room for saying so.
+/// Any reply may be truncated, so every output schema has members for that.
 fn with_truncation_fields(mut schema: Value) -> Value {
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.entry("truncated").or_insert_with(|| {
@@ -161,7 +160,7 @@ impl Toolbox {
         self
     }
 
-    /// The toolbox as a source of the catalogue.
+    /// The toolbox as a source for the catalogue.
     pub fn into_source(self, doors: Capabilities, state: SourceState) -> Arc<dyn Source> {
         let tools = self.tools.iter().map(|tool| Definition {
             key: tool.name.to_owned(),
@@ -202,8 +201,8 @@ impl Source for ToolboxSource {
     ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let tool = self.toolbox.tools.iter().find(|tool| tool.name == op.name).ok_or_else(|| {
-                ToolError::not_found(format!("There is no tool {}.", op.name))
-                    .hint("List the tools to see what there is.")
+                ToolError::not_found(format!("Tool not found: `{}`.", op.name))
+                    .hint("List the available tools.")
             })?;
             let input = op.params.get("arguments").cloned().unwrap_or_else(Json::empty_object);
             let answer = tool.run_with_images(input, &self.doors, cx).await?;

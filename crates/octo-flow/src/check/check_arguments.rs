@@ -1,4 +1,4 @@
-//! The arguments of a step held against the schema of its tool.
+//! Checks the arguments of a step against the schema of its tool.
 
 use super::value_type::{ValueType, is_assignable, json_type_of, schema_types};
 use super::{Checker, Scope, ToolUse};
@@ -8,7 +8,7 @@ use octo_model::nearest;
 use serde_json::Value;
 
 impl Checker<'_> {
-    /// Checks the call of a tool; gives the form of what it answers.
+    /// Checks a tool call; returns the type of its output.
     pub(super) fn check_tool(
         &mut self,
         step: &Step,
@@ -61,7 +61,7 @@ impl Checker<'_> {
                 let pointer = format!("{}/tool", step.pointer);
                 self.error(
                     &pointer,
-                    format!("{name} needs `{need}`."),
+                    format!("{name} requires `{need}`."),
                     Some(format!("Add it to `with:`{}", type_hint(properties.get(need)))),
                 );
             }
@@ -79,7 +79,7 @@ impl Checker<'_> {
         let names = || known.keys().map(String::as_str);
         let hint = match nearest(argument, names()) {
             Some(close) => format!("Did you mean `{close}`?"),
-            None => format!("It takes: {}.", names().collect::<Vec<_>>().join(", ")),
+            None => format!("Parameters: {}.", names().collect::<Vec<_>>().join(", ")),
         };
         self.error(pointer, format!("{tool} has no parameter `{argument}`."), Some(hint));
     }
@@ -96,7 +96,7 @@ impl Checker<'_> {
         self.check_template(template, scope, pointer);
         let given = match template {
             Template::Literal(value) => return self.check_literal(name, value, schema, root, pointer),
-            // What is wrong with the expression itself has been said.
+            // Problems of the expression itself have been reported already.
             Template::Expr(expr) => {
                 match self.infer_silently(expr, scope).as_ref().and_then(ValueType::json_types) {
                     Some(given) => given,
@@ -110,7 +110,7 @@ impl Checker<'_> {
         let Some(wanted) = schema_types(schema) else { return };
         if !is_assignable(&given, &wanted) {
             let message = format!(
-                "`{name}` takes {}, and this is {}.",
+                "`{name}` must be {}, but this is {}.",
                 describe_types(&wanted),
                 describe_types(&given)
             );
@@ -118,7 +118,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What is known of an expression, without telling what is wrong with it a second time.
+    /// Infers a type without reporting problems a second time.
     fn infer_silently(&mut self, expr: &crate::expr::Expr, scope: &Scope) -> Option<ValueType> {
         let before = self.report.errors.len();
         let form = self.infer_type(expr, scope, "");
@@ -131,17 +131,21 @@ impl Checker<'_> {
         if let (Value::Object(members), Some(parts)) = (&mut schema, root.get("$defs")) {
             members.insert("$defs".to_owned(), parts.clone());
         }
-        // A schema of somebody else's that cannot be used checks nothing; the tool checks for itself.
+        // An invalid schema of an upstream tool is skipped; the tool validates its arguments itself.
         let Ok(validator) = jsonschema::options().build(&schema) else { return };
         let Some(error) = validator.iter_errors(value).next() else { return };
         let wanted = schema_types(&schema);
         let given = vec![json_type_of(value).to_owned()];
         let message = match wanted.filter(|wanted| !is_assignable(&given, wanted)) {
             Some(wanted) => {
-                format!("`{name}` takes {}, and this is {}.", describe_types(&wanted), describe_types(&given))
+                format!(
+                    "`{name}` must be {}, but this is {}.",
+                    describe_types(&wanted),
+                    describe_types(&given)
+                )
             }
             None => {
-                format!("`{name}` does not fit: {}.", error.to_string().chars().take(200).collect::<String>())
+                format!("`{name}` is invalid: {}.", error.to_string().chars().take(200).collect::<String>())
             }
         };
         self.error(pointer, message, None);

@@ -1,4 +1,4 @@
-//! Where the paths of expressions lead, and what the expressions give.
+//! Type inference for expressions, and resolution of their paths.
 
 use super::value_type::{Lookup, ValueType, json_type_of};
 use super::{Checker, Scope};
@@ -6,7 +6,7 @@ use crate::expr::{Expr, ExprPath, PathPart};
 use octo_model::nearest;
 use serde_json::{Value, json};
 
-/// Whether a path that leads to nothing is an answer, too.
+/// Whether a path may be absent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IfMissing {
     Error,
@@ -14,7 +14,7 @@ enum IfMissing {
 }
 
 impl Checker<'_> {
-    /// Checks an expression and tells what is known of its value.
+    /// Checks an expression and infers the type of its value.
     pub(super) fn infer_type(&mut self, expr: &Expr, scope: &Scope, pointer: &str) -> Option<ValueType> {
         let typed = |kind: &str| Some(ValueType::from_schema(json!({"type": kind}), true));
         match expr {
@@ -82,7 +82,7 @@ impl Checker<'_> {
             other => self.infer_type(other, scope, pointer),
         };
         let other = self.infer_type(other, scope, pointer);
-        // Either may be what it gives; only their types are known then.
+        // Either may be the value; only the types are known then.
         let mut kinds = value.as_ref().and_then(ValueType::json_types)?;
         kinds.extend(other.as_ref().and_then(ValueType::json_types)?);
         match (value, kinds.as_slice()) {
@@ -91,7 +91,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Follows a path as far as anything is known.
+    /// Follows a path as far as types are known.
     fn resolve_path(
         &mut self,
         path: &ExprPath,
@@ -124,7 +124,7 @@ impl Checker<'_> {
         Some(form)
     }
 
-    /// What stands behind `[*]`, of one item.
+    /// Resolves the part after `[*]` for one item.
     fn resolve_item_path(
         &mut self,
         form: ValueType,
@@ -153,7 +153,7 @@ impl Checker<'_> {
         Some(form)
     }
 
-    /// The value that a path begins at, and how many parts that took.
+    /// Resolves the root of a path, and returns how many parts that used.
     fn resolve_root(
         &mut self,
         path: &ExprPath,
@@ -177,7 +177,7 @@ impl Checker<'_> {
                 } else {
                     suggestion(root, &known)
                 };
-                self.error(pointer, format!("`{root}` is not known here."), hint);
+                self.error(pointer, format!("Unknown name `{root}`."), hint);
                 None
             }
         }
@@ -200,14 +200,14 @@ impl Checker<'_> {
         };
         let Some((_, param)) = self.plan.params.iter().find(|(known, _)| known == name) else {
             let known: Vec<String> = self.plan.params.iter().map(|(name, _)| name.clone()).collect();
-            self.error(pointer, format!("There is no parameter `{name}`."), suggestion(name, &known));
+            self.error(pointer, format!("Unknown parameter `{name}`."), suggestion(name, &known));
             return None;
         };
         let form = ValueType::from_schema(param.schema(), false);
         let there = param.required || param.default.is_some() || scope.is_present(path);
         self.used_params.insert(name.to_owned());
         if absence == IfMissing::Error && !there {
-            self.may_be_absent(path, "a run need not be given it", pointer);
+            self.may_be_absent(path, "it is optional", pointer);
         }
         Some((form, 1))
     }
@@ -220,23 +220,23 @@ impl Checker<'_> {
         absence: IfMissing,
     ) -> Option<(ValueType, usize)> {
         let Some(id) = path.first() else {
-            self.error(pointer, "`steps` alone is no value.", Some("Write `steps.ID.output`.".to_owned()));
+            self.error(pointer, "`steps` alone is not a value.", Some("Write `steps.ID.output`.".to_owned()));
             return None;
         };
         let Some(seen) = scope.steps.get(id) else {
             if self.plan.loop_depth.contains_key(id) {
-                let hint = "Only steps that have run before can be used; of a loop only its whole output.";
+                let hint = "Only steps that have run before can be used; for a loop only its whole output.";
                 self.error(pointer, format!("The step `{id}` has not run here yet."), Some(hint.to_owned()));
             } else {
                 let known: Vec<String> = self.plan.loop_depth.keys().cloned().collect();
-                self.error(pointer, format!("There is no step `{id}`."), suggestion(id, &known));
+                self.error(pointer, format!("Unknown step `{id}`."), suggestion(id, &known));
             }
             return None;
         };
         let seen = seen.clone();
         let Some(PathPart::Name(what)) = path.parts.get(1) else {
             let hint = format!("Write `steps.{id}.output`, `.status` or `.error`.");
-            self.error(pointer, format!("`{path}` alone is no value."), Some(hint));
+            self.error(pointer, format!("`{path}` alone is not a value."), Some(hint));
             return None;
         };
         let sure = absence == IfMissing::Allowed || scope.is_present(path);
@@ -263,8 +263,8 @@ impl Checker<'_> {
     }
 
     fn may_be_absent(&mut self, path: &ExprPath, why: &str, pointer: &str) {
-        let hint = format!("Ask exists({path}) in an `if`, or write default({path}, …).");
-        self.error(pointer, format!("`{path}` may not be there: {why}."), Some(hint));
+        let hint = format!("Check exists({path}) in an `if`, or write default({path}, …).");
+        self.error(pointer, format!("`{path}` may be absent: {why}."), Some(hint));
     }
 }
 
@@ -278,7 +278,7 @@ fn suggestion(name: &str, known: &[String]) -> Option<String> {
         Some(close) => Some(format!("Did you mean `{close}`?")),
         None if known.is_empty() => None,
         None => {
-            Some(format!("There are: {}.", known.iter().take(20).cloned().collect::<Vec<_>>().join(", ")))
+            Some(format!("Available: {}.", known.iter().take(20).cloned().collect::<Vec<_>>().join(", ")))
         }
     }
 }

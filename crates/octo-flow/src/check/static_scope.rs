@@ -1,4 +1,4 @@
-//! What an expression can see at its place.
+//! Names that are visible to an expression.
 
 use super::value_type::ValueType;
 use crate::compiled_workflow::Step;
@@ -7,18 +7,18 @@ use std::collections::HashMap;
 
 #[derive(Clone, Default)]
 pub struct Scope {
-    /// The steps that have run before, whatever happened.
+    /// Steps that have run before, whatever their outcome.
     pub steps: HashMap<String, StepBinding>,
-    /// The items of the loops around.
+    /// Items of the surrounding loops.
     pub vars: Vec<(String, Option<ValueType>)>,
-    /// Paths that are known to lead to something.
+    /// Paths that are known to be present.
     pub present: Vec<ExprPath>,
 }
 
 #[derive(Clone)]
 pub struct StepBinding {
     pub value_type: Option<ValueType>,
-    /// Why its output may not be there.
+    /// Why its output may be absent.
     pub absent_reason: Option<&'static str>,
 }
 
@@ -27,7 +27,7 @@ impl Scope {
         self.steps.insert(id.to_owned(), seen);
     }
 
-    /// Takes over the steps of an inner scope; where the inner steps may not have run, neither has any of them.
+    /// Adds the steps of an inner scope; `lacks` is why they may not have run.
     pub fn merge(&mut self, inner: &Scope, lacks: Option<&'static str>) {
         for (id, seen) in &inner.steps {
             let mut seen = seen.clone();
@@ -36,7 +36,7 @@ impl Scope {
         }
     }
 
-    /// What a condition that holds says of paths.
+    /// Presence of paths implied by a true condition.
     pub fn assume_true(&mut self, condition: &Expr) {
         match condition {
             Expr::Exists(path) => self.present.push(path.clone()),
@@ -49,7 +49,7 @@ impl Scope {
         }
     }
 
-    /// What a condition that does not hold says of paths.
+    /// Presence of paths implied by a false condition.
     pub fn assume_false(&mut self, condition: &Expr) {
         match condition {
             Expr::Not(inner) => self.assume_true(inner),
@@ -65,7 +65,7 @@ impl Scope {
         self.present.iter().any(|known| known.root == path.root && path.parts.starts_with(&known.parts))
     }
 
-    /// The outputs of some steps as one object.
+    /// The outputs of some steps as an object.
     pub fn outputs_of<'s>(&self, steps: impl IntoIterator<Item = &'s Step>) -> ValueType {
         let member = |step: &Step| {
             (step.id.clone(), self.steps.get(&step.id).and_then(|seen| seen.value_type.clone()))

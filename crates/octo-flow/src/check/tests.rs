@@ -31,7 +31,7 @@ impl ToolLookup for FakeTools {
             "post" => facts(json!({"type": "object", "properties": {"body": text}}), None, Effect::writes()),
             other => {
                 return Err(
-                    ToolError::not_found(format!("There is no tool `{other}`.")).hint("Did you mean `read`?")
+                    ToolError::not_found(format!("Tool not found: `{other}`.")).hint("Did you mean `read`?")
                 );
             }
         })
@@ -75,49 +75,46 @@ fn good_workflows_have_no_problems() {
     }
 }
 
-/// Texts, and what is said about each.
+/// Texts, and the expected problem of each.
 const MISTAKES: &[(&str, &str)] = &[
     // Form
     ("steps: []\n", "3: "),
-    ("stepz:\n- {id: a, tool: post}\n", "3: There is no `stepz` here."),
+    ("stepz:\n- {id: a, tool: post}\n", "3: Unknown key `stepz`."),
     ("steps:\n- {id: a, tool: post}\n- tool: post\n", "5: `id` is missing."),
-    ("steps:\n- {id: 'a b', tool: post}\n", "4: \"a b\" is no name."),
-    ("steps:\n- id: a\n", "4: A step has exactly one of"),
-    ("steps:\n- {id: a, tool: post, llm: {prompt: x}}\n", "4: A step has exactly one of"),
-    ("steps:\n- id: a\n  tool: post\n  retires: 3\n", "6: There is no `retires` here."),
-    ("steps:\n- id: a\n  tool: post\n  retry: {times: many}\n", "6: \"many\" is no integer."),
+    ("steps:\n- {id: 'a b', tool: post}\n", "4: \"a b\" is not a valid name."),
+    ("steps:\n- id: a\n", "4: A step must have exactly one of"),
+    ("steps:\n- {id: a, tool: post, llm: {prompt: x}}\n", "4: A step must have exactly one of"),
+    ("steps:\n- id: a\n  tool: post\n  retires: 3\n", "6: Unknown key `retires`."),
+    ("steps:\n- id: a\n  tool: post\n  retry: {times: many}\n", "6: \"many\" is not of type integer."),
     ("steps:\n- id: a\n  tool: post\n  on_error: ignore\n", "6: \"ignore\" is not one of"),
     (
         "steps:\n- id: a\n  tool: post\n  on_error:\n    steps:\n    - {id: b, tol: post}\n",
-        "8: There is no `tol` here.",
+        "8: Unknown key `tol`.",
     ),
-    ("steps:\n- {id: a, tool: post}\n- {id: a, tool: post}\n", "5: Another step is called `a` already."),
+    ("steps:\n- {id: a, tool: post}\n- {id: a, tool: post}\n", "5: Duplicate step id `a`."),
     (
         "steps:\n- id: g\n  timeout_seconds: 3\n  steps: [{id: a, tool: post}]\n",
-        "5: `timeout_seconds` belongs to",
+        "5: `timeout_seconds` only applies to",
     ),
     ("params:\n  n: {type: integer, default: x}\nsteps:\n- {id: a, tool: post}\n", "4: The default \"x\""),
-    ("steps:\n- id: l\n  for_each: [1]\n  as: steps\n  tool: post\n", "6: `steps` has a meaning already."),
+    ("steps:\n- id: l\n  for_each: [1]\n  as: steps\n  tool: post\n", "6: `steps` is reserved."),
     // Expressions
-    (
-        "steps:\n- id: a\n  tool: post\n  with:\n    body: '{{ params. }}'\n",
-        "7: The expression cannot be read",
-    ),
-    ("steps:\n- id: a\n  if: 1 = 2\n  tool: post\n", "5: The expression cannot be read"),
-    ("steps:\n- {id: a, tool: post, with: {body: '{{ params.x }}'}}\n", "4: There is no parameter `x`."),
+    ("steps:\n- id: a\n  tool: post\n  with:\n    body: '{{ params. }}'\n", "7: Invalid expression"),
+    ("steps:\n- id: a\n  if: 1 = 2\n  tool: post\n", "5: Invalid expression"),
+    ("steps:\n- {id: a, tool: post, with: {body: '{{ params.x }}'}}\n", "4: Unknown parameter `x`."),
     (
         "params: {x: {}}\nsteps:\n- {id: a, tool: post, with: {body: '{{ params.x }}'}}\n",
-        "5: `params.x` may not be there",
+        "5: `params.x` may be absent",
     ),
     (
         "params: {x: {required: true}}\nsteps:\n- {id: a, tool: post, with: {body: '{{ x }}'}}\n",
-        "5: `x` is not known here.",
+        "5: Unknown name `x`.",
     ),
     (
         "steps:\n- {id: a, tool: post, with: {body: '{{ steps.b.output }}'}}\n- {id: b, tool: post}\n",
         "4: The step `b` has not run here yet.",
     ),
-    ("steps:\n- {id: a, tool: post, with: {body: '{{ steps.c.output }}'}}\n", "4: There is no step `c`."),
+    ("steps:\n- {id: a, tool: post, with: {body: '{{ steps.c.output }}'}}\n", "4: Unknown step `c`."),
     (
         "steps:\n- {id: a, tool: post}\n- {id: b, tool: post, with: {body: '{{ steps.a }}'}}\n",
         "5: `steps.a` alone",
@@ -128,15 +125,15 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "steps:\n- {id: a, tool: post}\n- {id: b, tool: post, with: {body: '{{ steps.a.error.kind }}'}}\n",
-        "5: `steps.a.error.kind` may not be there",
+        "5: `steps.a.error.kind` may be absent",
     ),
     (
         "steps:\n- {id: a, if: 'true', tool: post}\n- {id: b, tool: post, with: {body: '{{ steps.a.output }}'}}\n",
-        "5: `steps.a.output` may not be there: the step has an `if`.",
+        "5: `steps.a.output` may be absent: the step has an `if`.",
     ),
     (
         "steps:\n- {id: a, tool: post, on_error: continue}\n- {id: b, tool: post, with: {body: '{{ steps.a.output }}'}}\n",
-        "5: `steps.a.output` may not be there: the step may have failed.",
+        "5: `steps.a.output` may be absent: the step may have failed.",
     ),
     (
         "steps:\n- id: p\n  parallel:\n  - [{id: a, tool: post}]\n  - [{id: b, tool: post, with: {body: '{{ steps.a.output }}'}}]\n",
@@ -148,35 +145,35 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "steps:\n- {id: l, for_each: [1], tool: post}\n- {id: z, tool: post, with: {body: '{{ item }}'}}\n",
-        "5: `item` is not known here.",
+        "5: Unknown name `item`.",
     ),
     (
         "steps:\n- {id: a, tool: post}\noutputs:\n  x: '{{ steps.a.nothing }}'\n",
         "6: A step has no `nothing`.",
     ),
     // Tools
-    ("steps:\n- id: a\n  tool: raed\n", "5: There is no tool `raed`."),
-    ("steps:\n- id: a\n  tool: read\n", "5: read needs `path`."),
+    ("steps:\n- id: a\n  tool: raed\n", "5: Tool not found: `raed`."),
+    ("steps:\n- id: a\n  tool: read\n", "5: read requires `path`."),
     (
         "steps:\n- id: a\n  tool: read\n  with:\n    path: x\n    limt: 3\n",
         "8: read has no parameter `limt`.",
     ),
     (
         "steps:\n- id: a\n  tool: read\n  with:\n    path: 3\n",
-        "7: `path` takes a string, and this is an integer.",
+        "7: `path` must be a string, but this is an integer.",
     ),
     (
         "steps:\n- id: a\n  tool: read\n  with:\n    path: x\n    limit: 11\n",
-        "8: `limit` does not fit: 11 is greater",
+        "8: `limit` is invalid: 11 is greater",
     ),
-    ("steps:\n- id: a\n  tool: read\n  with:\n    path: x\n    mode: c\n", "8: `mode` does not fit"),
+    ("steps:\n- id: a\n  tool: read\n  with:\n    path: x\n    mode: c\n", "8: `mode` is invalid"),
     (
         "steps:\n- id: a\n  tool: read\n  with: {path: x}\n- id: b\n  tool: read\n  with:\n    path: '{{ steps.a.output.lines }}'\n",
-        "10: `path` takes a string, and this is an integer.",
+        "10: `path` must be a string, but this is an integer.",
     ),
     (
         "steps:\n- id: a\n  tool: read\n  with:\n    path: x\n    limit: 'n {{ 1 }}'\n",
-        "8: `limit` takes an integer, and this is a string.",
+        "8: `limit` must be an integer, but this is a string.",
     ),
     (
         "steps:\n- {id: a, tool: read, with: {path: x}}\n- {id: b, tool: post, with: {body: '{{ steps.a.output.txt }}'}}\n",
@@ -200,12 +197,12 @@ const MISTAKES: &[(&str, &str)] = &[
     ),
     (
         "steps:\n- {id: a, tool: read, with: {path: x}}\n- {id: b, if: steps.a.output.text, tool: post}\n",
-        "5: This is a string, not true or false.",
+        "5: This is a string, not a boolean.",
     ),
     ("steps:\n- id: a\n  llm: {prompt: x}\n", "5: No language model is set."),
     (
         "steps:\n- id: a\n  for_each: [1, 2]\n  tool: post\n  with:\n    body: '{{ item }}'\n",
-        "8: `body` takes a string, and this is an integer.",
+        "8: `body` must be a string, but this is an integer.",
     ),
     // Steps that never run
     ("steps:\n- id: a\n  if: false\n  tool: post\n", "5: This step can never run: its `if` is always false."),
@@ -213,7 +210,10 @@ const MISTAKES: &[(&str, &str)] = &[
         "steps:\n- id: a\n  if: 1 == 2\n  tool: post\n",
         "5: This step can never run: its `if` is always false.",
     ),
-    ("steps:\n- id: a\n  for_each: []\n  tool: post\n", "5: This step can never run: there is nothing"),
+    (
+        "steps:\n- id: a\n  for_each: []\n  tool: post\n",
+        "5: This step can never run: its `for_each` is empty",
+    ),
     (
         "steps:\n- {id: a, fail: no}\n- {id: b, tool: post}\n",
         "5: This step can never run: a step before it always fails.",
@@ -225,7 +225,7 @@ const MISTAKES: &[(&str, &str)] = &[
 fn mistakes_are_told_with_their_lines() {
     for (text, wanted) in MISTAKES {
         let found = problems(&format!("{HEAD}{text}"));
-        // A wrong name is at times a missing one, too.
+        // A misspelled name may also count as a missing one.
         let fits = found.iter().any(|problem| problem.starts_with(*wanted)) && found.len() <= 2;
         assert!(fits, "{text}\nwanted {wanted}\nfound {found:#?}");
     }
@@ -259,7 +259,7 @@ fn what_would_be_called_is_told() {
         .map(|used| (used.name.as_str(), used.class.as_str(), used.repeatable, used.steps.join(",")))
         .collect();
     assert_eq!(told, [("read", "reads", true, "a".to_owned()), ("post", "writes", false, "b,d".to_owned())]);
-    assert_eq!(found.warnings[0].message, "The parameter `idle` is used nowhere.");
+    assert_eq!(found.warnings[0].message, "The parameter `idle` is never used.");
 }
 
 #[test]

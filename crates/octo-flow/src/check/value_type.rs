@@ -1,4 +1,4 @@
-//! What is known of a value before it is there.
+//! Static types of expression values.
 
 use crate::expr::PathPart;
 use serde_json::Value;
@@ -6,31 +6,31 @@ use std::sync::Arc;
 
 #[derive(Debug, Clone)]
 pub enum ValueType {
-    /// What a JSON Schema says.
+    /// From a JSON Schema.
     Schema { schema: Value, root: Arc<Value>, exhaustive: bool },
-    /// An object of which every member is known.
+    /// An object whose members are all known.
     Object(Vec<(String, Option<ValueType>)>),
-    /// A list, and what its items are.
+    /// A list, and the type of its items.
     List(Option<Box<ValueType>>),
 }
 
-/// Where a part of a path leads.
+/// Result of looking up a part of a path.
 pub enum Lookup {
     Type(ValueType),
-    /// Nothing is known of it.
+    /// Nothing is known about it.
     Unknown,
-    /// To nothing; these are the names that there are.
+    /// It does not exist; these names do.
     Missing(Vec<String>),
 }
 
 impl ValueType {
-    /// `exhaustive` says that the schema names every member that there is.
+    /// `exhaustive`: whether the schema lists all members.
     pub fn from_schema(schema: Value, exhaustive: bool) -> Self {
         let root = Arc::new(schema.clone());
         Self::Schema { schema, root, exhaustive }
     }
 
-    /// What is common to some values; nothing but their types is looked at.
+    /// The common type of some values.
     pub fn of_literals(values: &[Value]) -> Option<Self> {
         let mut kinds: Vec<&str> = values.iter().map(json_type_of).collect();
         kinds.sort_unstable();
@@ -41,7 +41,7 @@ impl ValueType {
         }
     }
 
-    /// Its JSON types, where they are known.
+    /// Its JSON types, if known.
     pub fn json_types(&self) -> Option<Vec<String>> {
         match self {
             Self::Schema { schema, root, .. } => schema_types(resolve_ref(schema, root)?),
@@ -119,7 +119,7 @@ fn is_union(schema: &Value) -> bool {
     ["anyOf", "oneOf", "allOf"].iter().any(|word| schema.get(word).is_some())
 }
 
-/// What a reference within the same schema points at; nothing when it points elsewhere or in circles.
+/// Resolves a reference within the same schema; `None` if it points elsewhere or is circular.
 fn resolve_ref<'a>(schema: &'a Value, root: &'a Value) -> Option<&'a Value> {
     let mut schema = schema;
     for _ in 0..16 {
@@ -131,7 +131,7 @@ fn resolve_ref<'a>(schema: &'a Value, root: &'a Value) -> Option<&'a Value> {
     None
 }
 
-/// The types that a schema allows; nothing when it does not say.
+/// The types that a schema allows; `None` if it does not specify them.
 pub fn schema_types(schema: &Value) -> Option<Vec<String>> {
     let of = |value: &Value| value.as_str().map(str::to_owned);
     match schema.get("type") {
@@ -161,7 +161,7 @@ pub fn json_type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Whether a value of some of these types can be one of those. A number may happen to be whole.
+/// Returns whether a value of one of the given types can be of a wanted type. A number may be an integer.
 pub fn is_assignable(given: &[String], wanted: &[String]) -> bool {
     let numeric = |kind: &str| matches!(kind, "integer" | "number");
     given.iter().any(|given| {

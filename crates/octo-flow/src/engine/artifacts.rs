@@ -1,4 +1,4 @@
-//! What a run leaves in the workspace: its trace, and what its steps gave.
+//! Artifacts of a run in the workspace: its trace and the outputs of its steps.
 
 use super::journal::StepRecord;
 use octo_grants::fs::{Change, Fs, WorkPath, Write, WriteOptions};
@@ -6,13 +6,13 @@ use octo_model::ToolError;
 use octo_ports::{RunStatus, StoredRun};
 use serde_json::{Value, json};
 
-/// The folder of all runs, in the first root.
+/// The directory of all runs, in the first root.
 pub const ARTIFACTS_DIR: &str = "artifacts";
 
 pub struct Artifacts {
     fs: Fs<Write>,
     id: String,
-    /// What the trace says of the run as a whole.
+    /// The header of the trace.
     run_header: Value,
 }
 
@@ -35,7 +35,7 @@ impl Artifacts {
         Self { fs, id: run.id.clone(), run_header }
     }
 
-    /// All files or none. Outputs of single items stand in the file of their loop.
+    /// Writes all files or none. Outputs of single items are in the file of their loop.
     pub async fn write(
         &self,
         now: &str,

@@ -1,4 +1,4 @@
-//! One step that calls: noted before, noted after, tried again where that is safe.
+//! Execution of a step that calls a tool: recorded before and after, retried where that is safe.
 
 use super::frame::{Frame, RunScope};
 use super::hub_tools::{LLM_TOOL, tool_info};
@@ -14,17 +14,17 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What one step may answer with.
+/// Maximum output of one step.
 const MAX_STEP_OUTPUT_BYTES: usize = 4 << 20;
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(3_600);
 
-/// What a step is called with.
+/// What a step calls.
 enum Invocation {
     Tool { name: String, arguments: Map<String, Value> },
     Llm { prompt: String, system: String, schema: Option<Value>, max_tokens: u64 },
 }
 
-/// What became of one try.
+/// Result of one attempt.
 pub(super) struct AttemptResult {
     call_id: Option<String>,
     duration: Duration,
@@ -52,7 +52,7 @@ impl RunExecutor {
             let tried = self.attempt(step, &key, asked).await;
             let failure = match tried.outcome {
                 Ok(ref output) => return self.record_done(&key, &tried, output.clone()).await,
-                // Whether it had its effect is as unknown as after a crash, and told as such.
+                // It is as unknown as after a crash whether it had its effect, and is reported as such.
                 Err(_) if self.live.cancel.is_cancelled() => return Err(StopReason::Cancelled),
                 Err(ref failure) => failure.clone(),
             };
@@ -69,7 +69,7 @@ impl RunExecutor {
         }
     }
 
-    /// Whether a step may run when it may have run before.
+    /// Returns whether a step may run if it may have run before.
     fn is_repeatable(&self, step: &Step) -> bool {
         let safe = match &step.action {
             Action::Tool { name, .. } => self.engine.hub().and_then(|hub| {
@@ -103,7 +103,7 @@ impl RunExecutor {
                 schema: schema.clone(),
                 max_tokens: *max_tokens,
             }),
-            _ => Err(EvalError::TypeMismatch("This step calls nothing.".to_owned())),
+            _ => Err(EvalError::TypeMismatch("This step does not call a tool.".to_owned())),
         }
     }
 
@@ -158,7 +158,7 @@ impl RunExecutor {
         }
     }
 
-    /// Asks the model through its tool, and holds its answer against the schema.
+    /// Calls the model through its tool, and validates its answer against the schema.
     async fn call_llm(
         &self,
         prompt: &str,
@@ -189,26 +189,26 @@ impl RunExecutor {
         (call, fitting)
     }
 
-    /// The output, when there is room for it.
+    /// Returns the output if it is within the limits.
     pub(super) fn check_output_size(&self, key: &str, output: Value) -> Result<Value, StepFailure> {
         let bytes = output.to_string().len();
         let told = if bytes > MAX_STEP_OUTPUT_BYTES {
-            format!("The step answered with {bytes} bytes; {MAX_STEP_OUTPUT_BYTES} are kept.")
+            format!("The step's output has {bytes} bytes; the limit is {MAX_STEP_OUTPUT_BYTES}.")
         } else if !self.journal.has_capacity(bytes) {
-            "All outputs of the run together are too large to be kept.".to_owned()
+            "The outputs of the run exceed the size limit.".to_owned()
         } else {
             return Ok(output);
         };
-        let hint = Some("Ask the tool for less.".to_owned());
+        let hint = Some("Request less from the tool.".to_owned());
         Err(StepFailure { hint, ..StepFailure::new(key, Kind::TooLarge.as_str(), told) })
     }
 
-    /// How long to wait before the next try; nothing when there is none.
+    /// Delay before the next attempt; `None` if there is none.
     fn retry_delay(&self, step: &Step, key: &str, failure: &StepFailure) -> Option<Duration> {
         let retry = step.retry.as_ref()?;
         let tries = self.journal.failures(key);
         let wanted = tries < retry.times && retry.on.contains(&failure.kind);
-        // After a timeout the effect may be there.
+        // After a timeout the effect may have happened.
         let safe = failure.kind != Kind::Timeout.as_str() || self.is_repeatable(step);
         if !wanted || !safe {
             return None;
@@ -290,12 +290,12 @@ impl RunExecutor {
         .await
     }
 
-    /// A step that was started by a process that is gone, and may not run twice.
+    /// A step that was started by a process that died, and that may not run twice.
     async fn record_interrupted(&self, key: &str) -> Result<(), StopReason> {
         let hint = format!(
-            "Look whether its effect is there. Then go on with the run: with skip [\"{key}\"] if it is, with redo [\"{key}\"] if not."
+            "Check whether it took effect. Then resume the run: with skip [\"{key}\"] if it did, with redo [\"{key}\"] if not."
         );
-        let message = format!("The step `{key}` was cut off; nobody knows whether it has had its effect.");
+        let message = format!("The step `{key}` was interrupted; it is unknown whether it took effect.");
         let failure =
             StepFailure { hint: Some(hint), ..StepFailure::new(key, Kind::Conflict.as_str(), message) };
         self.record_step(key, |record| {
@@ -310,7 +310,7 @@ impl RunExecutor {
     /// An expression without a value.
     pub(super) async fn record_eval_error(&self, key: &str, fault: &EvalError) -> StopReason {
         let hint = match fault {
-            EvalError::Absent(path) => Some(format!("Write default({path}, …) where it may be missing.")),
+            EvalError::Absent(path) => Some(format!("Write default({path}, …) if it may be absent.")),
             EvalError::TypeMismatch(_) => None,
         };
         let failure =
@@ -330,13 +330,13 @@ impl AttemptResult {
     }
 }
 
-/// The JSON in a model's answer.
+/// Parses the JSON in a model's answer.
 fn parse_llm_json(answer: &Value, schema: &Value) -> Result<Value, ToolError> {
     let text = answer.get("text").and_then(Value::as_str).unwrap_or_default();
     let bare = text.trim().trim_start_matches("```json").trim_matches('`').trim();
     let misfit = |why: String| {
-        ToolError::unavailable(format!("The model's answer does not fit the schema: {why}."))
-            .hint("Ask more plainly, or give the step a `retry`.")
+        ToolError::unavailable(format!("The model's answer does not match the schema: {why}."))
+            .hint("Simplify the prompt, or add a `retry` to the step.")
     };
     let answer: Value = serde_json::from_str(bare).map_err(|error| misfit(error.to_string()))?;
     let validator = jsonschema::options().build(schema).map_err(ToolError::internal)?;
@@ -344,17 +344,17 @@ fn parse_llm_json(answer: &Value, schema: &Value) -> Result<Value, ToolError> {
     wrong.map_or(Ok(answer), |why| Err(misfit(why.chars().take(200).collect())))
 }
 
-/// What a tool has answered: its structure, or its text as `text`.
+/// The output of a tool: its structured content, or its text as `text`.
 fn tool_output(result: &JsonObject) -> Result<Value, StepFailure> {
     let texts = result.list("content");
     let texts = texts.iter().filter_map(|block| block.members().ok()?.text("text"));
     let said = texts.collect::<Vec<_>>().join("\n");
     if result.text("resultType").as_deref() == Some("input_required") {
-        let message = "The tool asks for more input, which a workflow cannot give.";
+        let message = "The tool requests further input, which a workflow cannot provide.";
         return Err(StepFailure::new("", "failed", message));
     }
     if result.is_true("isError") {
-        let said = if said.is_empty() { "The tool failed and does not say why.".to_owned() } else { said };
+        let said = if said.is_empty() { "The tool failed without a message.".to_owned() } else { said };
         return Err(StepFailure::new("", "failed", said));
     }
     match result.get("structuredContent") {

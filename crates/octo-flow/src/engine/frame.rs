@@ -1,4 +1,4 @@
-//! Where in its loops a run is, and what expressions see there.
+//! Position of a run in its loops, and the names visible there.
 
 use super::journal::StepStatus;
 use super::run_executor::RunExecutor;
@@ -6,11 +6,11 @@ use crate::expr::{ExprPath, PathPart, Scope};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The place of a step in the loops around it.
+/// Position of a step in the surrounding loops.
 #[derive(Clone, Default)]
 pub struct Frame {
     index: Vec<usize>,
-    /// The steps whose loops these are.
+    /// The steps of these loops.
     loops: Vec<String>,
     vars: Vec<(String, Arc<Value>)>,
 }
@@ -25,7 +25,7 @@ impl Frame {
         inner
     }
 
-    /// The name of a step at this place: its id, and where it is in each loop.
+    /// The key of a step at this position: its id, with its index in each loop.
     pub fn key(&self, id: &str) -> String {
         indexed_key(id, &self.index)
     }
@@ -35,7 +35,7 @@ fn indexed_key(id: &str, index: &[usize]) -> String {
     index.iter().fold(id.to_owned(), |key, at| format!("{key}[{at}]"))
 }
 
-/// What expressions see.
+/// Names visible to expressions.
 pub struct RunScope<'a> {
     pub session: &'a RunExecutor,
     pub frame: &'a Frame,
@@ -63,7 +63,7 @@ impl RunScope<'_> {
     fn step_value(&self, id: &str, what: &str) -> Option<Arc<Value>> {
         let Frame { index, loops, .. } = self.frame;
         let plan = &self.session.plan;
-        // A step's own loop counts for whoever is in it, such as the steps that mend its failure.
+        // A step's own loop counts for the steps inside it, such as its error handlers.
         let own = usize::from(loops.iter().any(|known| known == id));
         let place = index.get(..plan.loop_depth.get(id)? + own)?;
         let key = indexed_key(id, place);
@@ -83,7 +83,7 @@ impl RunScope<'_> {
 }
 
 impl RunExecutor {
-    /// The outputs of the steps in a step, by their ids. Kept nowhere, since each of them is.
+    /// The outputs of the nested steps, by id. Not stored, since each of them is.
     pub fn inner_outputs(&self, step: &crate::compiled_workflow::Step, place: &[usize]) -> Option<Value> {
         let inner = step.action.inner();
         if inner.is_empty() {

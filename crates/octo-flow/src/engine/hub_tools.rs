@@ -1,4 +1,4 @@
-//! The tools as the caller of a run sees them.
+//! Tools as visible to the caller of a run.
 
 use super::Invoker;
 use crate::check::{ToolInfo, ToolLookup};
@@ -6,7 +6,8 @@ use octo_hub::{Entry, Hub};
 use octo_model::{Kind, ToolError};
 use serde_json::Value;
 
-/// The tool that steps with `llm` call: the model is asked under the same rules, limits and records as anything else.
+/// The tool that steps with `llm` call: the model is subject to the same policy, limits and audit log as any
+/// tool.
 pub const LLM_TOOL: &str = "text_ask";
 
 pub struct HubTools<'a> {
@@ -23,7 +24,7 @@ impl ToolLookup for HubTools<'_> {
     fn require_model(&self) -> Result<(), ToolError> {
         match self.tool(LLM_TOOL) {
             Ok(_) => Ok(()),
-            // Where everything is shown, the tool is missing only without a model.
+            // In the full profile the tool is only missing if no model is configured.
             Err(error) if error.kind != Kind::Denied && self.invoker.origin.profile.is_empty() => {
                 Err(ToolError::unavailable("No language model is set.")
                     .hint("Ask the operator to set OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL."))
@@ -33,7 +34,7 @@ impl ToolLookup for HubTools<'_> {
     }
 }
 
-/// A tool in the words of the profile.
+/// A tool as the profile describes it.
 pub fn tool_info(entry: &Entry) -> ToolInfo {
     let definition = entry.definition();
     let schema = |member: &str| definition.get(member).and_then(|json| json.to::<Value>().ok());

@@ -1,4 +1,4 @@
-//! From step to step: conditions, loops, branches, and what is done about failures.
+//! Interpreter of steps: conditions, loops, branches and error handling.
 
 use super::frame::{Frame, RunScope};
 use super::journal::StepStatus;
@@ -14,12 +14,12 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What one loop may go through.
+/// Maximum items per loop.
 const MAX_LOOP_ITEMS: usize = 1_000;
 
 impl RunExecutor {
-    /// Runs steps in their order. `halt` says that something beside them has stopped: what is under way is finished, and
-    /// nothing new is begun, so that no call is cut off by the failure of another.
+    /// Runs steps in order. `halt` means that a parallel branch has stopped: running calls finish and no new
+    /// ones start, so that no call is interrupted by the failure of another.
     pub(super) fn run_steps<'a>(
         &'a self,
         steps: &'a [Step],
@@ -72,7 +72,7 @@ impl RunExecutor {
         Ok(())
     }
 
-    /// What the step does, once.
+    /// Runs the action of a step, once.
     async fn run_action(
         &self,
         step: &Step,
@@ -108,7 +108,7 @@ impl RunExecutor {
         done
     }
 
-    /// Notes how the steps in a step have ended, for the trace; what each of them did is noted already.
+    /// Records the end of a group for the trace; its steps are recorded already.
     async fn record_group_end(&self, key: &str, done: Result<(), StopReason>) -> Result<(), StopReason> {
         let (status, error) = match &done {
             Ok(()) => (StepStatus::Done, None),
@@ -139,7 +139,7 @@ impl RunExecutor {
         }
     }
 
-    /// What the step says about its failure.
+    /// Applies the error handler of a step.
     async fn apply_on_error(
         &self,
         step: &Step,
@@ -166,7 +166,7 @@ impl RunExecutor {
         let key = frame.key(&step.id);
         let items = match self.loop_items(each, frame) {
             Ok(items) => items,
-            // What the step says about failures is about its items, and there are none.
+            // The error handler of a loop applies to its items, and there are none.
             Err(fault) => return Err(self.record_eval_error(&key, &fault).await),
         };
         self.add_expected_calls(items.len() * usize::from(step.action.is_call()));
@@ -225,11 +225,11 @@ impl RunExecutor {
         match value {
             Value::Array(items) if items.len() <= MAX_LOOP_ITEMS => Ok(items),
             Value::Array(items) => Err(EvalError::TypeMismatch(format!(
-                "The list has {} items; a loop goes through {MAX_LOOP_ITEMS} at most ({}).",
+                "The list has {} items; the limit for a loop is {MAX_LOOP_ITEMS} ({}).",
                 items.len(),
                 Kind::TooLarge.as_str(),
             ))),
-            _ => Err(EvalError::TypeMismatch("`for_each` needs a list.".to_owned())),
+            _ => Err(EvalError::TypeMismatch("`for_each` requires a list.".to_owned())),
         }
     }
 }

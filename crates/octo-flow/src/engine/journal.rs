@@ -1,4 +1,4 @@
-//! What has become of every step so far. What is noted here is durable before the note returns.
+//! Journal of a run: the state of every step. Writes are durable before they return.
 
 use super::ResumeOptions;
 use super::stop_reason::{StepFailure, StopReason};
@@ -10,23 +10,23 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What all outputs of a run may have together.
+/// Maximum size of all outputs of a run.
 const MAX_RUN_OUTPUT_BYTES: usize = 64 << 20;
-/// Steps of a run, each item of a loop counted.
+/// Maximum steps of a run, counting each item of a loop.
 const MAX_RUN_STEPS: usize = 10_000;
 
-/// How decisions stand among the attempts.
+/// Outcomes of decisions, among the attempts.
 const OUTCOME_SKIPPED: &str = "skipped";
 const OUTCOME_REDO: &str = "redo";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepStatus {
     Started,
-    /// It failed and will be tried again.
+    /// It failed and will be retried.
     Retrying,
     Done,
     Failed,
-    /// It was started, and nobody knows what became of it.
+    /// It was started, and its outcome is unknown.
     Interrupted,
     Skipped,
 }
@@ -47,7 +47,7 @@ impl StepStatus {
     }
 }
 
-/// One try. Of arguments only the names are told.
+/// One attempt. Of the arguments only the names are recorded.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Attempt {
     pub started: String,
@@ -55,12 +55,13 @@ pub struct Attempt {
     pub ended: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_ms: Option<u64>,
-    /// `done`, `failed` or `interrupted`, nothing while it goes on; or `skipped` or `redo`, as somebody has decided.
+    /// `done`, `failed` or `interrupted`, absent while it runs; or `skipped` or `redo` for a decision of a
+    /// person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// The id of the call in the audit.
+    /// The id of the call in the audit log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -73,7 +74,7 @@ pub struct StepRecord {
     pub output: Option<Arc<Value>>,
     pub error: Option<Value>,
     pub attempts: Vec<Attempt>,
-    /// What its output takes.
+    /// Size of its output.
     output_bytes: usize,
 }
 
@@ -83,13 +84,13 @@ pub struct Journal(Mutex<JournalState>);
 #[derive(Default)]
 struct JournalState {
     records: HashMap<String, StepRecord>,
-    /// Keys in the order in which they came.
+    /// Keys in order of appearance.
     order: Vec<String>,
     bytes: usize,
 }
 
 impl Journal {
-    /// The journal of a run that was begun before.
+    /// Loads the journal of an existing run.
     pub fn load(run: &StoredRun) -> Result<Self, ToolError> {
         let mut pages = JournalState::default();
         for step in &run.steps {
@@ -131,7 +132,7 @@ impl Journal {
         StepFailure::from_value(key, &self.error(key).unwrap_or_default())
     }
 
-    /// How often it failed since it was last decided about.
+    /// Number of failures since the last decision.
     pub fn failures(&self, key: &str) -> u32 {
         let pages = self.lock_state();
         let attempts = pages.records.get(key).map(|record| record.attempts.as_slice()).unwrap_or_default();
@@ -141,14 +142,14 @@ impl Journal {
         attempts.iter().rev().skip_while(open).take_while(failed).count() as u32
     }
 
-    /// Everything so far, in the order in which it came.
+    /// All records, in order of appearance.
     pub fn records(&self) -> Vec<(String, StepRecord)> {
         let pages = self.lock_state();
         let of = |key: &String| pages.records.get(key).map(|record| (key.clone(), record.clone()));
         pages.order.iter().filter_map(of).collect()
     }
 
-    /// How many calls are behind us.
+    /// Number of finished calls.
     pub fn finished_calls(&self, plan: &CompiledWorkflow) -> u64 {
         let over = |record: &StepRecord| {
             matches!(record.status, StepStatus::Done | StepStatus::Failed | StepStatus::Skipped)
@@ -157,12 +158,12 @@ impl Journal {
         pages.records.iter().filter(|(key, record)| over(record) && plan.is_call(key)).count() as u64
     }
 
-    /// Whether an output of this size still fits.
+    /// Returns whether an output of this size still fits.
     pub fn has_capacity(&self, bytes: usize) -> bool {
         self.lock_state().bytes.saturating_add(bytes) <= MAX_RUN_OUTPUT_BYTES
     }
 
-    /// Changes a step's record and keeps it; returns when that is durable.
+    /// Changes a step's record and stores it; returns when that is durable.
     pub async fn record_step(
         &self,
         key: &str,
@@ -174,7 +175,7 @@ impl Journal {
             if !pages.records.contains_key(key) {
                 if pages.order.len() >= MAX_RUN_STEPS {
                     let message =
-                        format!("A run has at most {MAX_RUN_STEPS} steps, each item of a loop counted.");
+                        format!("A run has at most {MAX_RUN_STEPS} steps, counting each item of a loop.");
                     return Err(StopReason::Failed(StepFailure::new(key, Kind::TooLarge.as_str(), message)));
                 }
                 pages.order.push(key.to_owned());
@@ -197,7 +198,7 @@ impl Journal {
         lease.step(kept).await.map_err(|error| StopReason::StoreFailed(error.into()))
     }
 
-    /// What a person has decided about steps that failed or were cut off.
+    /// Applies a person's decisions about failed or interrupted steps.
     pub async fn apply_decisions(
         &self,
         plan: &CompiledWorkflow,
@@ -209,10 +210,10 @@ impl Journal {
         let all: Vec<(&String, StepStatus)> =
             redo.chain(further.skip.iter().map(|key| (key, StepStatus::Done))).collect();
         if let Some(both) = further.redo.iter().find(|key| further.skip.contains(key)) {
-            return Err(ToolError::invalid(format!("`{both}` is to be done again and to be skipped."))
-                .hint("Give it in one of redo and skip."));
+            return Err(ToolError::invalid(format!("`{both}` is in both redo and skip."))
+                .hint("Put it in only one of them."));
         }
-        // All of them can be decided about, or none is.
+        // Either all of them can be decided, or none is.
         for (key, _) in &all {
             self.require_decidable(plan, key)?;
         }
@@ -235,19 +236,19 @@ impl Journal {
         Ok(())
     }
 
-    /// Fails unless the step failed or was cut off.
+    /// Fails unless the step failed or was interrupted.
     fn require_decidable(&self, plan: &CompiledWorkflow, key: &str) -> Result<(), ToolError> {
         if !plan.is_call(key) {
-            return Err(ToolError::invalid(format!("`{key}` is no step that calls something."))
-                .hint("Name the step inside of it, with its place in each loop: `fetch[3]`."));
+            return Err(ToolError::invalid(format!("Step `{key}` does not call a tool."))
+                .hint("Name the step inside it, with its index in each loop: `fetch[3]`."));
         }
         let known = self.status(key);
         if matches!(known, Some(StepStatus::Started | StepStatus::Failed | StepStatus::Interrupted)) {
             return Ok(());
         }
-        let said = known.map_or("has not begun".to_owned(), |status| format!("is {}", status.as_str()));
+        let said = known.map_or("has not started".to_owned(), |status| format!("is {}", status.as_str()));
         Err(ToolError::new(Kind::Conflict, format!("The step `{key}` {said}."))
-            .hint("Only a step that failed or was cut off can be done again or skipped."))
+            .hint("Only a step that failed or was interrupted can be redone or skipped."))
     }
 }
 

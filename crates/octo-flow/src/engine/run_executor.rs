@@ -1,4 +1,4 @@
-//! One process's work on one run, from where it was to where it stops.
+//! Execution of one run in this process, from its current state to where it stops.
 
 use super::artifacts::Artifacts;
 use super::frame::{Frame, RunScope};
@@ -22,7 +22,7 @@ pub struct RunExecutor {
     pub(super) live: Arc<LiveRun>,
 }
 
-/// Whoever waits is told that the run has ended, even when its task panics.
+/// Notifies waiting callers that the run has ended, even if its task panics.
 struct EndGuard {
     engine: Arc<EngineInner>,
     live: Arc<LiveRun>,
@@ -37,13 +37,13 @@ impl Drop for EndGuard {
 }
 
 impl RunExecutor {
-    /// Runs until it is done or cannot go on. The right to write the run is given back before anybody is told.
+    /// Runs until it is done or cannot continue. Releases the lease before notifying callers.
     pub(super) async fn run(self, id: String) {
         let _ended = EndGuard { engine: Arc::clone(&self.engine), live: Arc::clone(&self.live), id };
         let session = self;
-        // From the start, so that a run that is cut off can be found. The last write says when it is not possible.
+        // From the start, so that an interrupted run can be found. A failure is reported by the last write.
         if let Err(error) = session.write_artifacts(RunStatus::Running, None, None).await {
-            tracing::debug!(run = session.lease.id(), %error, "the artifacts of a run cannot be written");
+            tracing::debug!(run = session.lease.id(), %error, "cannot write the artifacts of a run");
         }
         let result = session.run_steps(&session.plan.steps, Frame::default(), &session.live.stop).await;
         let (status, outputs, error) = match result {
@@ -54,21 +54,25 @@ impl RunExecutor {
             Err(StopReason::Failed(failure)) => (RunStatus::Failed, None, Some(failure)),
             Err(StopReason::Interrupted(failure)) => (RunStatus::Interrupted, None, Some(failure)),
             Err(StopReason::Cancelled) => (RunStatus::Cancelled, None, None),
-            // The hub ends: the run goes on when it is asked for.
+            // The hub is shutting down: the run can be resumed.
             Err(StopReason::Halted) => (RunStatus::Running, None, None),
             Err(StopReason::StoreFailed(error)) => {
-                tracing::error!(run = session.lease.id(), detail = error.detail, "a run cannot be kept");
+                tracing::error!(run = session.lease.id(), detail = error.detail, "cannot store a run");
                 return session.warn(error.text());
             }
         };
         let error = error.map(|failure| failure.to_value());
-        // Before the status, so that a run that is done has its artifacts, however often it was killed.
+        // Before the status, so that a finished run has its artifacts, however often it was killed.
         if let Err(error) = session.write_artifacts(status, outputs.as_ref(), error.as_ref()).await {
             session.warn(format!("The artifacts could not be written: {}", error.text()));
         }
         let (outputs, error) = (outputs.map(Json::from), error.map(Json::from));
         if let Err(error) = session.lease.status(status, outputs, error).await.map_err(ToolError::from) {
-            tracing::error!(run = session.lease.id(), detail = error.detail, "the end of a run was not kept");
+            tracing::error!(
+                run = session.lease.id(),
+                detail = error.detail,
+                "the end of a run was not stored"
+            );
             session.warn(error.text());
         }
     }
@@ -108,7 +112,7 @@ impl RunExecutor {
         self.journal.record_step(key, self.lease.as_ref(), change).await
     }
 
-    /// One more step is behind us.
+    /// Counts a finished step.
     pub(super) fn count_finished(&self, key: &str) {
         self.live.progress.send_modify(|progress| {
             progress.done += 1;
@@ -117,7 +121,7 @@ impl RunExecutor {
         });
     }
 
-    /// A loop turns out to have so many calls, of which one was counted.
+    /// Adds the calls of a loop, of which one was counted already.
     pub(super) fn add_expected_calls(&self, calls: usize) {
         let more = calls.saturating_sub(1) as u64;
         self.live.progress.send_modify(|progress| progress.total += more);

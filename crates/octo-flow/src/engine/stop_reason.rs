@@ -1,10 +1,10 @@
-//! Why steps do not go on.
+//! Reasons why steps stop.
 
 use octo_model::{Kind, ToolError};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// The failure of one step, as later steps can read it.
+/// The failure of a step, as later steps can read it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepFailure {
     /// The step that failed.
@@ -27,7 +27,7 @@ impl StepFailure {
     }
 
     pub fn from_error(key: &str, error: &ToolError) -> Self {
-        // To a workflow, which waits and tries again, a used-up limit is nothing else.
+        // A workflow waits and retries, so an exceeded rate limit is just unavailable to it.
         let kind = if error.kind == Kind::RateLimited { Kind::Unavailable } else { error.kind };
         Self {
             hint: error.hint.as_ref().map(|hint| hint.to_string()),
@@ -59,12 +59,12 @@ impl StepFailure {
 #[derive(Debug)]
 pub enum StopReason {
     Failed(StepFailure),
-    /// Nobody knows whether the step's effect is there.
+    /// It is unknown whether the step took effect.
     Interrupted(StepFailure),
     Cancelled,
-    /// Something beside it has stopped, or the hub ends.
+    /// A parallel branch has stopped, or the hub is shutting down.
     Halted,
-    /// What happens can no longer be kept.
+    /// The state of the run can no longer be stored.
     StoreFailed(ToolError),
 }
 
@@ -79,7 +79,7 @@ impl StopReason {
         }
     }
 
-    /// Of several that ran side by side, the one that matters most.
+    /// The most severe of several parallel results.
     pub fn worst(results: impl IntoIterator<Item = Result<(), StopReason>>) -> Result<(), StopReason> {
         let worst = results.into_iter().filter_map(Result::err).max_by_key(StopReason::severity);
         worst.map_or(Ok(()), Err)

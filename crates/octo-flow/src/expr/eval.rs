@@ -1,4 +1,4 @@
-//! What an expression says, once the steps before it have run.
+//! Evaluation of expressions.
 
 use super::{Comparison, Expr, ExprPath, PathPart};
 use serde_json::Value;
@@ -8,24 +8,24 @@ use std::sync::Arc;
 /// Why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EvalError {
-    /// A path leads nowhere; `exists` and `default` take that for an answer.
+    /// A path has no value; `exists` and `default` handle that.
     Absent(String),
-    /// The values do not fit what is asked of them.
+    /// The values have unsuitable types.
     TypeMismatch(String),
 }
 
 impl std::fmt::Display for EvalError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Absent(path) => write!(f, "`{path}` is not there."),
+            Self::Absent(path) => write!(f, "`{path}` is absent."),
             Self::TypeMismatch(why) => f.write_str(why),
         }
     }
 }
 
-/// What the names of expressions stand for.
+/// Resolution of names in expressions.
 pub trait Scope {
-    /// The value that a path begins at, and how many of its parts were used up for that.
+    /// The value at the root of a path, and how many of its parts that used.
     fn find(&self, path: &ExprPath) -> Option<(Arc<Value>, usize)>;
 }
 
@@ -58,28 +58,26 @@ impl Expr {
                 (Value::Array(items), Value::String(between)) => {
                     Value::String(items.iter().map(to_text).collect::<Vec<_>>().join(&between))
                 }
-                _ => return Err(EvalError::TypeMismatch("join(…) takes a list and a text.".to_owned())),
+                _ => return Err(EvalError::TypeMismatch("join(…) takes a list and a string.".to_owned())),
             },
             Self::Lines(inner) => match inner.eval(names)? {
                 Value::String(text) => {
                     text.lines().filter(|line| !line.trim().is_empty()).map(Value::from).collect()
                 }
-                _ => return Err(EvalError::TypeMismatch("lines(…) takes a text.".to_owned())),
+                _ => return Err(EvalError::TypeMismatch("lines(…) takes a string.".to_owned())),
             },
         })
     }
 
-    /// Nothing but true and false counts as such.
+    /// Only true and false count as booleans.
     pub fn eval_bool(&self, names: &dyn Scope) -> Result<bool, EvalError> {
         match self.eval(names)? {
             Value::Bool(word) => Ok(word),
-            other => {
-                Err(EvalError::TypeMismatch(format!("{} is neither true nor false.", abbreviate(&other))))
-            }
+            other => Err(EvalError::TypeMismatch(format!("{} is not a boolean.", abbreviate(&other)))),
         }
     }
 
-    /// The value, when it does not depend on anything.
+    /// The value, if it is constant.
     pub fn const_value(&self) -> Option<Value> {
         struct EmptyScope;
         impl Scope for EmptyScope {
@@ -90,7 +88,7 @@ impl Expr {
         if self.paths().is_empty() { self.eval(&EmptyScope).ok() } else { None }
     }
 
-    /// Every path that it names.
+    /// All paths in it.
     pub fn paths(&self) -> Vec<&ExprPath> {
         match self {
             Self::Literal(_) => Vec::new(),
@@ -141,7 +139,7 @@ impl Comparison {
     }
 }
 
-/// 1 and 1.0 are the same.
+/// 1 and 1.0 are equal.
 fn loosely_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(_), Value::Number(_)) => compare(left, right) == Ok(Ordering::Equal),
@@ -169,11 +167,7 @@ fn compare(left: &Value, right: &Value) -> Result<Ordering, EvalError> {
         _ => None,
     };
     order.ok_or_else(|| {
-        EvalError::TypeMismatch(format!(
-            "{} and {} cannot be put in order.",
-            abbreviate(left),
-            abbreviate(right)
-        ))
+        EvalError::TypeMismatch(format!("{} and {} cannot be compared.", abbreviate(left), abbreviate(right)))
     })
 }
 
@@ -192,14 +186,14 @@ fn contains(whole: &Value, part: &Value) -> Result<bool, EvalError> {
         (Value::Array(items), part) => Ok(items.iter().any(|item| loosely_equal(item, part))),
         (Value::Object(members), Value::String(name)) => Ok(members.contains_key(name)),
         _ => Err(EvalError::TypeMismatch(format!(
-            "{} cannot have {} in it.",
+            "{} cannot contain {}.",
             abbreviate(whole),
             abbreviate(part)
         ))),
     }
 }
 
-/// A value inside a text: texts as they are, everything else as JSON.
+/// A value inside a text: strings verbatim, everything else as JSON.
 pub fn to_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

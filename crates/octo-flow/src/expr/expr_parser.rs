@@ -1,14 +1,14 @@
-//! Text into expressions, by recursive descent with a bound on its depth.
+//! Recursive-descent parser of expressions, with a depth limit.
 
 use super::{Comparison, Expr, ExprPath, PathPart};
 use serde_json::{Number, Value};
 
-/// Deeper ones are no work of a person.
+/// Maximum nesting depth of an expression.
 const MAX_DEPTH: usize = 32;
 
 type ParseResult<T> = Result<T, String>;
 
-/// The whole text as one expression; braces around it are accepted.
+/// Parses the whole text as one expression; surrounding braces are accepted.
 pub fn parse_expr(text: &str) -> ParseResult<Expr> {
     let inner = text.trim();
     let inner = inner.strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")).unwrap_or(inner);
@@ -18,14 +18,14 @@ pub fn parse_expr(text: &str) -> ParseResult<Expr> {
     if reader.rest.is_empty() { Ok(expr) } else { Err(reader.unexpected()) }
 }
 
-/// An expression at the beginning of a text, up to its `}}`; and the rest behind that.
+/// Parses an expression up to its `}}` at the start of a text; returns it and the rest.
 pub fn parse_placeholder(text: &str) -> ParseResult<(Expr, &str)> {
     let mut reader = Parser { rest: text, depth: 0 };
     let expr = reader.or()?;
     reader.skip_whitespace();
     match reader.rest.strip_prefix("}}") {
         Some(rest) => Ok((expr, rest)),
-        None if reader.rest.is_empty() => Err("a `{{` without its `}}`".to_owned()),
+        None if reader.rest.is_empty() => Err("a `{{` without a matching `}}`".to_owned()),
         None => Err(reader.unexpected()),
     }
 }
@@ -52,13 +52,13 @@ impl<'a> Parser<'a> {
     fn unexpected(&self) -> String {
         let near: String = self.rest.chars().take(20).collect();
         if near.is_empty() {
-            "the expression ends too early".to_owned()
+            "unexpected end of the expression".to_owned()
         } else {
-            format!("`{near}` does not belong there")
+            format!("unexpected `{near}`")
         }
     }
 
-    /// Takes a sign, when it is next.
+    /// Consumes a symbol if it is next.
     fn take_symbol(&mut self, sign: &str) -> bool {
         self.skip_whitespace();
         self.rest.strip_prefix(sign).is_some_and(|rest| {
@@ -71,7 +71,7 @@ impl<'a> Parser<'a> {
         if self.take_symbol(sign) {
             Ok(())
         } else {
-            Err(format!("`{sign}` is missing before `{}`", self.near()))
+            Err(format!("expected `{sign}` before `{}`", self.near()))
         }
     }
 
@@ -79,7 +79,7 @@ impl<'a> Parser<'a> {
         self.rest.chars().take(20).collect()
     }
 
-    /// Takes a word, when it is next and is no part of a longer one.
+    /// Consumes a word if it is next and not part of a longer one.
     fn take_keyword(&mut self, word: &str) -> bool {
         self.skip_whitespace();
         match self.rest.strip_prefix(word) {
@@ -129,7 +129,7 @@ impl<'a> Parser<'a> {
             nots += 1;
         }
         let mut inner = self.comparison()?;
-        // Twice not is not nothing: what is inside must still be true or false.
+        // A double negation is not dropped: its operand must still be a boolean.
         if nots > 0 && nots % 2 == 0 {
             inner = Expr::Not(Box::new(inner));
         }
@@ -193,7 +193,7 @@ impl<'a> Parser<'a> {
                     Some((_, 'n')) => text.push('\n'),
                     Some((_, 't')) => text.push('\t'),
                     Some((_, c)) if c == quote || c == '\\' => text.push(c),
-                    _ => return Err("a `\\` is followed by n, t, a quote or another `\\`".to_owned()),
+                    _ => return Err("a `\\` must be followed by n, t, a quote or another `\\`".to_owned()),
                 },
                 c if c == quote => {
                     self.rest = self.rest.get(at + c.len_utf8()..).unwrap_or_default();
@@ -202,13 +202,13 @@ impl<'a> Parser<'a> {
                 c => text.push(c),
             }
         }
-        Err(format!("a {quote} without its end"))
+        Err(format!("unterminated {quote}"))
     }
 
     fn number(&mut self) -> ParseResult<Expr> {
         let end = self.rest.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | 'e' | 'E'));
         let (text, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
-        let number: Number = serde_json::from_str(text).map_err(|_| format!("`{text}` is no number"))?;
+        let number: Number = serde_json::from_str(text).map_err(|_| format!("invalid number `{text}`"))?;
         self.rest = rest;
         Ok(Expr::Literal(Value::Number(number)))
     }
@@ -255,7 +255,7 @@ impl<'a> Parser<'a> {
                 let (digits, rest) = self.rest.split_at(end);
                 self.rest = rest;
                 let at =
-                    digits.parse().map_err(|_| "`[…]` holds a number, `*` or a name in quotes".to_owned())?;
+                    digits.parse().map_err(|_| "`[…]` takes a number, `*` or a name in quotes".to_owned())?;
                 Ok(PathPart::Index(at))
             }
         }
@@ -286,8 +286,8 @@ impl<'a> Parser<'a> {
             _ => {
                 let known = ["exists", "default", "length", "contains", "join", "lines"];
                 return Err(match octo_model::nearest(name, known.into_iter()) {
-                    Some(close) => format!("there is no function `{name}`; did you mean `{close}`?"),
-                    None => format!("there is no function `{name}`; there are {}", known.join(", ")),
+                    Some(close) => format!("unknown function `{name}`; did you mean `{close}`?"),
+                    None => format!("unknown function `{name}`; available: {}", known.join(", ")),
                 });
             }
         };

@@ -1,4 +1,4 @@
-//! Values with expressions in them.
+//! Values that contain expressions.
 
 use super::eval::{EvalError, Scope, to_text};
 use super::{Expr, parse_placeholder};
@@ -7,7 +7,7 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Template {
     Literal(Value),
-    /// A text that is nothing but one expression: its value keeps its type.
+    /// A text that is a single expression: its value keeps its type.
     Expr(Expr),
     Text(Vec<TextPart>),
     List(Vec<Template>),
@@ -21,7 +21,7 @@ pub enum TextPart {
 }
 
 impl Template {
-    /// Reads a value; `wrong` is told of every text that cannot be read, with where it is beneath the value.
+    /// Parses a value; `wrong` is called for every invalid text, with its location in the value.
     pub fn read(value: &Value, pointer: &str, wrong: &mut dyn FnMut(&str, String)) -> Self {
         match value {
             Value::String(text) => Self::parse(text).unwrap_or_else(|why| {
@@ -43,7 +43,7 @@ impl Template {
         }
     }
 
-    /// A text with `{{ … }}` in it; `\{{` stands for braces that are meant.
+    /// A text with `{{ … }}`; `\{{` is an escape for literal braces.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text);
         while let Some((before, after)) = rest.split_once("{{") {
@@ -75,7 +75,7 @@ impl Template {
         })
     }
 
-    /// What has no expression in it is a literal as a whole.
+    /// A value without expressions becomes a literal.
     fn fold_literal(self) -> Self {
         match self.as_literal() {
             Some(value) => Self::Literal(value),
@@ -119,7 +119,7 @@ impl Template {
         })
     }
 
-    /// Every expression in it.
+    /// All expressions in it.
     pub fn exprs(&self) -> Vec<&Expr> {
         match self {
             Self::Literal(_) => Vec::new(),

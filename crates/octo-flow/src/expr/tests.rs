@@ -60,21 +60,21 @@ fn expressions_and_their_values() {
 #[test]
 fn what_cannot_be_read_is_said() {
     for (text, part) in [
-        ("", "too early"),
-        ("params.", "too early"),
-        ("params..n", "does not belong"),
-        ("1 +", "does not belong"),
-        ("a b", "does not belong"),
-        ("(a", "missing"),
-        ("'abc", "without its end"),
+        ("", "unexpected end"),
+        ("params.", "unexpected end"),
+        ("params..n", "unexpected `"),
+        ("1 +", "unexpected `"),
+        ("a b", "unexpected `"),
+        ("(a", "expected `)`"),
+        ("'abc", "unterminated"),
         ("lenght(a)", "did you mean `length`"),
         ("exists(1)", "takes a path"),
         ("length()", "takes one"),
         ("join(a)", "takes two"),
         ("a[-1]", "number"),
         ("a[", "number"),
-        ("1.2.3", "no number"),
-        ("a == b == c", "does not belong"),
+        ("1.2.3", "invalid number"),
+        ("a == b == c", "unexpected `"),
     ] {
         let why = parse_expr(text).unwrap_err();
         assert!(why.contains(part), "{text}: {why}");

@@ -1,4 +1,4 @@
-//! A run that ends at every single note in turn: whatever was lost, every effect is there exactly once in the end.
+//! A run that crashes at every single write in turn: every effect happens exactly once in the end.
 
 use super::workflow_fixture::{WorkflowHub, steps};
 use serde_json::{Value, json};
@@ -33,14 +33,14 @@ const LINES: [&str; 12] = [
     "right2",
 ];
 
-/// Goes on until the run is done; each step that was cut off is decided by looking whether its line is there.
+/// Resumes until the run is done; for each interrupted step checks whether its line exists.
 async fn resume_until_done(bench: &WorkflowHub, id: &str) -> Value {
     for _ in 0..40 {
         let mut reply = bench.run(json!({"run_id": id})).await.unwrap();
         if reply["status"] == "interrupted" {
             let (mut redo, mut skip) = (Vec::new(), Vec::new());
             for step in steps(&reply).iter().filter_map(|step| step.strip_suffix(" interrupted")) {
-                // Of those that only hold others, nothing is to be decided.
+                // Groups need no decision.
                 let line = match step {
                     "beside" | "each" | "group" => continue,
                     "each[0]" => "each x".to_owned(),
@@ -101,7 +101,7 @@ async fn a_run_cut_off_again_and_again_ends_with_every_effect_once() {
         for _ in 0..12 {
             later = later.restarted();
             later.runs.0.writes_left.store(4, Ordering::SeqCst);
-            // It may end here, or stop for a decision: both are seen below.
+            // It may end here, or stop for a decision: both are checked below.
             let _ = later.run(json!({"run_id": id})).await;
         }
         resume_until_done(&later.restarted(), &id).await;

@@ -249,7 +249,7 @@ async fn the_check_as_a_tool_tells_lines_and_what_would_be_called() {
     assert_eq!(bad["valid"], false);
     assert_eq!(
         bad["errors"][0],
-        json!({"line": 5, "column": 3, "path": "steps[0].tool", "message": "There is no tool `apend`.", "hint": "Did you mean `append`?"})
+        json!({"line": 5, "column": 3, "path": "steps[0].tool", "message": "Tool not found: `apend`.", "hint": "Did you mean `append`?"})
     );
     assert_eq!(ask("none.yaml").await.unwrap_err().kind, Kind::NotFound);
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Ends the process at the `n`th note of a run; gives the run's id.
+/// Ends the process at the `n`th write of a run; returns the run's id.
 async fn crash_at_write(bench: &WorkflowHub, n: i64) -> String {
     bench.runs.0.writes_left.store(n, Ordering::SeqCst);
     let reply = bench.begin().await;
@@ -30,7 +30,7 @@ async fn a_step_that_was_cut_off_is_asked_about_and_can_be_redone_or_skipped() {
         assert_eq!(reply["error"]["kind"], "conflict");
         assert!(reply["error"]["hint"].as_str().unwrap().contains("skip [\"b\"]"), "{reply}");
         assert_eq!(steps(&reply), ["a done", "b interrupted"]);
-        // To look changes nothing.
+        // Looking changes nothing.
         let seen = later.run(json!({"run_id": id})).await.unwrap();
         assert_eq!(seen["status"], "interrupted");
         let reply = later.run(json!({"run_id": id, word: ["b"]})).await.unwrap();
@@ -216,7 +216,7 @@ async fn a_hub_that_ends_finishes_the_step_it_is_in() {
     );
 }
 
-/// Waits for a condition, within reason.
+/// Waits for a condition, with a timeout.
 async fn wait_until(mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {

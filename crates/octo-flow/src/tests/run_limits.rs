@@ -10,7 +10,7 @@ async fn a_profile_shows_its_workflows_no_more_than_its_clients() {
         bench.call_tool("ada", "few", tool, json!({"path": "flow.yaml"}), CancellationToken::new())
     };
     let checked = ask("workflow_validate").await.unwrap();
-    assert_eq!(checked["errors"][0]["message"], "There is no tool `append`.", "{checked}");
+    assert_eq!(checked["errors"][0]["message"], "Tool not found: `append`.", "{checked}");
     assert_eq!(ask("workflow_run").await.unwrap_err().kind, Kind::Invalid);
     bench.write("flow.yaml", "version: 1\nname: t\nsteps:\n- {id: a, tool: look, with: {line: a}}\n");
     assert_eq!(ask("workflow_run").await.unwrap()["status"], "done");
@@ -39,7 +39,7 @@ steps:
 outputs: {length: '{{ length(steps.a.output.line) }}'}
 ",
     );
-    // The hub cuts replies at 20,000 bytes; a step has all of it.
+    // The hub truncates replies at 20,000 bytes; a step gets all of it.
     let reply = bench.run(json!({"params": {"bytes": 50_000}})).await.unwrap();
     assert_eq!(reply["outputs"], json!({"length": 50_001}), "{}", reply["error"]);
     let reply = bench.run(json!({"params": {"bytes": 5_000_000}})).await.unwrap();
@@ -52,7 +52,7 @@ async fn workflows_that_call_each_other_do_not_go_on_for_ever() {
         "steps:\n- {id: a, tool: append, with: {line: a}}\n- {id: again, tool: workflow_run, with: {path: flow.yaml}}\n",
     );
     let reply = bench.begin().await;
-    // The outermost sees that the run that it asked for has failed as data; every level has run once.
+    // The outermost sees the failure of the nested run as data; every level has run once.
     assert_eq!(reply["status"], "done", "{reply}");
     assert_eq!(bench.lines().len(), 4);
 }

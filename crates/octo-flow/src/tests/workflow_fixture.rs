@@ -1,4 +1,4 @@
-//! A hub with the workflow tools, a handful of scripted tools, and a store in memory.
+//! A hub with the workflow tools, a few scripted tools, and an in-memory store.
 
 use crate::WorkflowEngine;
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
@@ -71,7 +71,7 @@ impl Source for ScriptedSource {
         self.listing.subscribe()
     }
 
-    /// Appends the line, unless it is to fail first.
+    /// Appends the line, unless it should fail first.
     fn run<'a>(
         &'a self,
         op: Operation,
@@ -108,7 +108,7 @@ impl Source for ScriptedSource {
     }
 }
 
-/// Runs in memory. With `writes_left` it fails from that note on, as if the process had ended there.
+/// In-memory runs. With `writes_left` it fails from that write on, as if the process had died there.
 pub struct RunTable {
     runs: Mutex<HashMap<String, (String, StoredRun)>>,
     leased: Mutex<HashSet<String>>,
@@ -268,7 +268,7 @@ impl Jq for MemoryStores {
     }
 }
 
-/// One process: an engine and a hub of its own, on a store and deeds that outlive it.
+/// One process: its own engine and hub, on a store and records that outlive it.
 pub struct WorkflowHub {
     pub hub: Arc<Hub>,
     pub flows: WorkflowEngine,
@@ -288,7 +288,7 @@ impl WorkflowHub {
         bench
     }
 
-    /// Another process, after this one is gone.
+    /// Another process, after this one has ended.
     pub fn restarted(&self) -> Self {
         self.runs.0.writes_left.store(i64::MAX, Ordering::SeqCst);
         Self::with_stores(self.runs.clone(), Arc::clone(&self.tool_log), Arc::clone(&self.dir), true)

@@ -1,4 +1,5 @@
-//! Servers of the settings that are not connected: nothing of them is listed, but a call of theirs is told why.
+//! Configured servers that are not connected. Their items are not listed, but calls to them are answered with
+//! the reason.
 
 use arc_swap::ArcSwap;
 use octo_model::{JsonObject, Operation, ToolError};
@@ -7,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Each with what the operator can do about it.
+/// Each server with what the operator can do about it.
 #[derive(Default)]
 pub struct AbsentServers(ArcSwap<Vec<(Arc<dyn Source>, String)>>);
 
@@ -22,7 +23,7 @@ impl AbsentServers {
     }
 }
 
-/// Policy decides by a source whether a caller may know of a server.
+/// Stand-in source, by which the policy decides whether a caller may know of the server.
 struct AbsentSource(String);
 
 impl Source for AbsentSource {

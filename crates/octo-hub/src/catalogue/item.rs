@@ -1,4 +1,4 @@
-//! One thing that can be called, as the catalogue knows it.
+//! An item in the catalogue.
 
 use crate::catalogue::tool_override::ToolOverride;
 use crate::pipeline::compiled_schema::CompiledSchema;
@@ -8,7 +8,7 @@ use octo_toolkit::{Definition, Source};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 
-/// The four lists of MCP.
+/// The four MCP lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ListKind {
     Tools,
@@ -20,7 +20,7 @@ pub enum ListKind {
 impl ListKind {
     pub const ALL: [ListKind; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
 
-    /// The member of a list result that holds the entries.
+    /// The member of a list result that contains the entries.
     pub const fn member(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -31,12 +31,12 @@ impl ListKind {
     }
 }
 
-/// An item of one source, with its schemas compiled when they are first needed.
+/// An item of one source. Its schemas are compiled on first use.
 pub struct Item {
     pub source: Arc<dyn Source>,
     pub kind: ListKind,
     pub key: String,
-    /// The name at `/mcp`, where nothing is renamed: what rules, limits and profiles speak of.
+    /// The name at `/mcp`, without renaming: the name that rules, limits and profiles refer to.
     pub canonical_name: String,
     pub members: JsonObject,
     pub effect: Effect,
@@ -47,11 +47,11 @@ pub struct Item {
     header_params: OnceLock<Vec<HeaderParam>>,
 }
 
-/// A parameter that clients repeat in a header, so that proxies can route by it.
+/// A parameter that clients repeat in an HTTP header, for routing by proxies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeaderParam {
     pub parameter: String,
-    /// The last part of the header's name, in lower case.
+    /// The last part of the header name, in lower case.
     pub header: String,
 }
 
@@ -76,7 +76,7 @@ impl Item {
         self.input.get_or_init(|| self.compile("inputSchema")).as_ref()
     }
 
-    /// Whether its input schema is compiled, so that looking at it takes no time. Only tools have one.
+    /// Returns whether the input schema is compiled already. Only tools have one.
     pub fn has_compiled_input(&self) -> bool {
         self.kind != ListKind::Tools || self.input.get().is_some()
     }
@@ -93,7 +93,7 @@ impl Item {
         CompiledSchema::new(schema, &self.target())
     }
 
-    /// Whether it is listed by a URI of its own.
+    /// Returns whether it is listed by its own URI.
     pub fn is_resource(&self) -> bool {
         self.kind == ListKind::Resources
     }
@@ -106,13 +106,13 @@ impl Item {
         self.metrics.get_or_init(|| CallMetrics::of(self))
     }
 
-    /// Its tags: those that it has, or the toolbox or server that it comes from.
+    /// Its tags: its own, or the name of its toolbox or server.
     pub fn tags(&self) -> Json {
         let own = self.members.inner("_meta", "octoprox/tags");
         own.unwrap_or_else(|| Json::array([&Json::text(self.source.name())]))
     }
 
-    /// Source and key, as the audit names the target.
+    /// Source and key: the target in the audit log.
     pub fn target(&self) -> String {
         format!("{}/{}", self.source.name(), self.key)
     }
@@ -135,12 +135,12 @@ pub fn parse_header_params(definition: &JsonObject) -> Vec<HeaderParam> {
     annotated.collect()
 }
 
-/// An item under the name that one profile lists it by.
+/// An item under the name that a profile lists it by.
 #[derive(Clone)]
 pub struct Entry {
     pub listed_name: Arc<str>,
     pub item: Arc<Item>,
-    /// Where the profile changes more than the name.
+    /// Present if the profile changes more than the name.
     pub tool_override: Option<Arc<ToolOverride>>,
 }
 
@@ -158,7 +158,7 @@ impl Entry {
         self.tool_override.as_ref().map_or_else(|| self.item.header_params(), |recast| recast.header_params())
     }
 
-    /// The definition with the listed name in it; everything else as the source wrote it.
+    /// The definition with the listed name; everything else as the source wrote it.
     pub fn definition(&self) -> JsonObject {
         let members = self.tool_override.as_ref().map_or(&self.item.members, |recast| &recast.members);
         let mut members = members.clone();

@@ -1,4 +1,4 @@
-//! Lists as a caller may see them, in pages.
+//! Paginated lists, filtered by what the caller may see.
 
 use crate::catalogue::item::ListKind;
 use crate::catalogue::profile_view::View;
@@ -7,7 +7,7 @@ use crate::pipeline::policy::is_visible;
 use octo_model::{Caller, Json, RpcError, ToolError};
 use std::sync::Arc;
 
-/// So large that clients which do not follow cursors still see everything a person configures by hand.
+/// Large enough that clients which ignore cursors still see everything in a hand-written configuration.
 const PAGE_SIZE: usize = 1_000;
 
 /// One page of a list.
@@ -18,7 +18,8 @@ pub struct Page {
 }
 
 impl Hub {
-    /// A page of a list: one decision for list and call, so nobody sees what they may not call.
+    /// Returns a page of a list. Lists and calls use the same decision, so callers never see what they may
+    /// not call.
     pub async fn list(
         &self,
         profile: &str,
@@ -35,7 +36,7 @@ impl Hub {
                 .ok_or_else(invalid_cursor)?,
         };
         let policy = Arc::clone(&self.rules().policy);
-        // Everybody sees the same, so it is put together once.
+        // All callers see the same list, so it is rendered once.
         if policy.allows_everything() && from.is_multiple_of(PAGE_SIZE) {
             let all = view.rendered(kind);
             let end = (from + PAGE_SIZE).min(all.len());
@@ -64,7 +65,7 @@ fn parse_cursor(cursor: &str) -> Option<usize> {
 }
 
 fn invalid_cursor() -> ToolError {
-    let message = "The cursor is not one of ours.";
+    let message = "Invalid cursor.";
     ToolError::invalid(message).hint("Start again without a cursor.").rpc(RpcError {
         code: -32602,
         message: message.to_owned(),

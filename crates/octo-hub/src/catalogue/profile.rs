@@ -1,4 +1,4 @@
-//! Named views of the catalogue.
+//! Profiles: named views of the catalogue.
 
 use crate::catalogue::item::Item;
 use crate::catalogue::tool_override::OverrideSettings;
@@ -19,16 +19,16 @@ pub struct ProfileSettings {
     pub tools: Vec<String>,
     /// List upstream tools under their own names, without the server's in front.
     pub without_prefix: bool,
-    /// Patterns as in `files.protected` that are not written through this profile besides; `@generated` is the set of what
-    /// builds and editors make.
+    /// Patterns as in `files.protected` that this profile does not write either; `@generated` is the set of
+    /// files that builds and editors generate.
     pub protect: Vec<String>,
-    /// Tools in other words: for each name, which tool it is and what its parameters are called. Such a tool is not listed
+    /// Renamed tools: for each new name, the tool and the names of its parameters. Such a tool is not listed
     /// under its own name.
     #[serde(rename = "as")]
     pub overrides: BTreeMap<String, OverrideSettings>,
 }
 
-/// Settings with their patterns compiled.
+/// Profile settings with compiled patterns.
 #[derive(Debug, Clone)]
 pub struct Profile {
     pub name: String,
@@ -49,7 +49,7 @@ impl std::fmt::Debug for PassthroughSource {
 }
 
 impl Profile {
-    /// What is served at `/mcp`: everything.
+    /// The profile at `/mcp`: everything.
     pub fn everything() -> Self {
         Self {
             name: String::new(),
@@ -61,7 +61,7 @@ impl Profile {
         }
     }
 
-    /// One server as it is: every name stays, and what it has not listed is asked of it nevertheless.
+    /// A single server, unchanged: names are kept, and requests for unlisted items are forwarded to it.
     pub fn passthrough(name: &str, source: &Arc<dyn Source>) -> Self {
         Self {
             name: name.to_owned(),
@@ -72,7 +72,7 @@ impl Profile {
         }
     }
 
-    /// The server that this profile is nothing but a way to.
+    /// The server that this profile passes everything through to.
     pub fn passthrough_source(&self) -> Option<&Arc<dyn Source>> {
         self.passthrough.as_ref().map(|through| &through.0)
     }
@@ -99,7 +99,7 @@ impl Profile {
         self.tools.as_ref().is_none_or(|globs| globs.is_match(listed))
     }
 
-    /// Every other form in which this profile shows a tool.
+    /// All overrides of a tool in this profile.
     pub fn overrides_of<'a>(
         &'a self,
         item: &'a Item,
@@ -113,7 +113,7 @@ impl Profile {
     }
 }
 
-/// Several patterns as one.
+/// Compiles several patterns into one set.
 pub fn glob_set(patterns: &[String]) -> Result<GlobSet, globset::Error> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {

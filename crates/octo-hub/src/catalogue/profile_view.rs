@@ -1,4 +1,4 @@
-//! The catalogue as one profile shows it.
+//! The view of the catalogue through one profile.
 
 use crate::catalogue::item::{Entry, Item, ListKind};
 use crate::catalogue::profile::Profile;
@@ -13,16 +13,16 @@ use regex::Regex;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// One key for all resources that are not listed, since keys are counted in the metrics and callers could make up any number.
+/// One key for all unlisted resources: keys are metric labels, and callers could make up any number of URIs.
 const UNLISTED_URI_KEY: &str = "{+uri}";
 
-/// Of a name in an error.
+/// Maximum characters of a name in an error message.
 const MAX_NAME_CHARS: usize = 300;
-/// Longer names that are told for a name that is only their beginning.
+/// Maximum number of suggestions for a name that is a prefix of other names.
 const MAX_SUGGESTIONS: usize = 4;
-const LIST_HINT: &str = "List what there is and use a name from there.";
+const LIST_HINT: &str = "List the available items and use one of their names.";
 
-/// One source's items at one version.
+/// The items of one source at one version.
 #[derive(Clone)]
 pub struct SourceSnapshot {
     pub listing: ListingState,
@@ -32,26 +32,26 @@ pub struct SourceSnapshot {
     pub is_native: bool,
 }
 
-/// Everything that one profile lists, in a stable order, with every name that is accepted.
+/// Everything that one profile lists, in a stable order, with every accepted name.
 pub struct View {
     pub version: u64,
     pub profile: Profile,
     lists: HashMap<ListKind, Vec<Entry>>,
     rendered: HashMap<ListKind, Vec<Json>>,
-    /// Pages of it, each made when it is first asked for.
+    /// Rendered pages, created on first request.
     pages: Mutex<HashMap<(ListKind, usize), Json>>,
     names: HashMap<(ListKind, String), Entry>,
     patterns: Vec<(Regex, Entry)>,
-    /// The sources that list something of a URI's scheme.
+    /// Sources that list resources of a URI scheme.
     schemes: HashMap<String, Vec<Arc<dyn Source>>>,
-    /// Tools that are switched off, and what can be done about each.
+    /// Disabled tools, each with what can be done about it.
     disabled: HashMap<String, String>,
-    /// Names of the profile that cannot be shown, and why.
+    /// Overrides that cannot be applied, each with the reason.
     broken_overrides: HashMap<String, String>,
     down: Vec<(Arc<dyn Source>, String)>,
     /// Sources on their first listing.
     first_listing: Vec<Arc<dyn Source>>,
-    /// Names that several servers have, where servers' names are left out.
+    /// Names that several servers have, in profiles without server prefixes.
     ambiguous_names: HashSet<(ListKind, String)>,
     pub is_starting: bool,
     pub ttl_ms: u64,
@@ -101,7 +101,7 @@ impl View {
     fn add_source(&mut self, stock: &SourceSnapshot, taken: &mut HashSet<(ListKind, String)>) {
         match &stock.listing.state {
             SourceState::Off(how) => {
-                let hint = format!("The toolbox `{}` is switched off; the operator can {how}.", stock.name);
+                let hint = format!("The toolbox `{}` is disabled; the operator can {how}.", stock.name);
                 for item in stock.items.iter() {
                     let shown = self.profile.overrides_of(item).map(|(name, _)| name.clone());
                     let names: Vec<String> = shown.chain([item.key.clone()]).collect();
@@ -124,7 +124,7 @@ impl View {
             if self.profile.servers.len() == 1 {
                 self.instructions.clone_from(&lists.instructions);
             }
-            // Where the hub is not to be noticed, its own instructions would only mislead.
+            // In a passthrough profile the hub's own instructions would be misleading.
             if self.profile.passthrough_source().is_some() {
                 self.instructions.get_or_insert_default();
             }
@@ -165,8 +165,8 @@ impl View {
         self.lists.entry(kind).or_default().push(entry);
     }
 
-    /// A server that puts its own name in front of its tools' names is called without it, too: `notion:search` and
-    /// `notion__search` for its `notion-search`. What has such a name already keeps it.
+    /// Accepts the tools of a server that prefixes its tool names with its own name without that prefix, too:
+    /// `notion:search` and `notion__search` for its `notion-search`. Existing names take precedence.
     fn add_short_names(&mut self) {
         for kind in [ListKind::Tools, ListKind::Prompts] {
             let entries =
@@ -187,7 +187,7 @@ impl View {
         }
     }
 
-    /// Shows a tool in the profile's words; false when the profile has none for it.
+    /// Adds the profile's overrides of a tool; returns false if there are none.
     fn add_override(&mut self, item: &Arc<Item>) -> bool {
         let made: Vec<(String, Result<ToolOverride, String>)> = self
             .profile
@@ -208,7 +208,7 @@ impl View {
                     self.lists.entry(ListKind::Tools).or_default().push(entry);
                 }
                 Err(why) => {
-                    tracing::warn!(profile = %self.profile.name, tool = %name, %why, "the profile cannot show a tool");
+                    tracing::warn!(profile = %self.profile.name, tool = %name, %why, "invalid tool override in profile");
                     self.broken_overrides.insert(name, why);
                 }
             }
@@ -216,13 +216,13 @@ impl View {
         any
     }
 
-    /// URIs are never rewritten, since results speak of them too; the first source of a URI keeps it.
+    /// URIs are never rewritten, because results refer to them. The first source with a URI keeps it.
     fn add_uri(&mut self, item: &Arc<Item>) {
         let entry =
             Entry { listed_name: item.key.as_str().into(), item: Arc::clone(item), tool_override: None };
         let key = (item.kind, item.key.clone());
         if self.names.contains_key(&key) {
-            tracing::warn!(target: "upstream", uri = %item.key, source = item.source.name(), "another source has this URI already");
+            tracing::warn!(target: "upstream", uri = %item.key, source = item.source.name(), "duplicate resource URI");
             return;
         }
         let of_scheme = self.schemes.entry(scheme(&item.key).to_owned()).or_default();
@@ -242,8 +242,7 @@ impl View {
         self.lists.get(&kind).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// The definitions of a list, ready to be sent, in the order of [`View::list`].
-    /// A page of a list, as text.
+    /// Returns a rendered page of a list.
     pub(crate) fn page(&self, kind: ListKind, number: usize, make: impl FnOnce() -> Json) -> Json {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.entry((kind, number)).or_insert_with(make).clone()
@@ -267,7 +266,7 @@ impl View {
         found.or_else(|| self.passthrough_entry(op))
     }
 
-    /// Where there is only one place that can know, it says itself what it does not have, or why it cannot answer.
+    /// In a passthrough profile the server itself reports what it does not have or why it cannot answer.
     fn passthrough_entry(&self, op: &Operation) -> Option<Entry> {
         let source = self.profile.passthrough_source()?;
         let (kind, key) = match op.method {
@@ -283,8 +282,8 @@ impl View {
         Some(unlisted_entry(source, kind, key, &op.name))
     }
 
-    /// The listed resource, the first template that its URI fits, or the only source that has others of its scheme:
-    /// a server may offer what it does not list, or has not listed yet.
+    /// Returns the listed resource, the first template that matches the URI, or the only source that lists
+    /// resources of its scheme: a server may serve resources that it does not list, or has not listed yet.
     pub fn resource(&self, uri: &str) -> Option<Entry> {
         let listed =
             self.by_name(ListKind::Resources, uri).or_else(|| self.by_name(ListKind::Templates, uri));
@@ -298,7 +297,7 @@ impl View {
         Some(unlisted_entry(source, ListKind::Resources, UNLISTED_URI_KEY, uri))
     }
 
-    /// A completion asks about a prompt by its listed name or about a template by its URI.
+    /// A completion refers to a prompt by its listed name or to a template by its URI.
     fn completion_target(&self, op: &Operation) -> Option<Entry> {
         match op.params.object("ref").text("type").as_deref() {
             Some("ref/prompt") => self.by_name(ListKind::Prompts, &op.name).cloned(),
@@ -306,7 +305,7 @@ impl View {
         }
     }
 
-    /// Why a name leads nowhere, and what to do about it, told to somebody who may know of some entries.
+    /// The error for an unknown name, with a hint. Mentions only entries that pass `may_know`.
     pub(crate) fn not_found_error(
         &self,
         op: &Operation,
@@ -314,15 +313,15 @@ impl View {
         may_know: impl Fn(&Entry) -> bool,
     ) -> ToolError {
         let what = match op.method {
-            Method::CallTool => "tool",
-            Method::GetPrompt => "prompt",
-            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => "resource",
-            Method::Complete => "prompt or template",
+            Method::CallTool => "Tool",
+            Method::GetPrompt => "Prompt",
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => "Resource",
+            Method::Complete => "Prompt or template",
         };
         let name: String = op.name.chars().take(MAX_NAME_CHARS).collect();
-        let message = format!("There is no {what} `{name}`.");
+        let message = format!("{what} not found: `{name}`.");
         let error = ToolError::not_found(message).hint(self.suggestion(op, absent, may_know));
-        // A protocol error has no place for a hint of its own, and many clients show the model its message alone.
+        // A protocol error has no field for a hint, and many clients show the model only the message.
         let mut data = JsonObject::new();
         if op.method.names_resource() {
             data.set("uri", name.as_str());
@@ -345,7 +344,7 @@ impl View {
             return hint.clone();
         }
         if let Some(why) = self.broken_overrides.get(&op.name).filter(|_| op.method == Method::CallTool) {
-            return format!("The profile `{}` cannot show it: {why}", self.profile.name);
+            return format!("The profile `{}` cannot list it: {why}", self.profile.name);
         }
         let meant = |source: &Arc<dyn Source>| {
             has_server_prefix(source, &op.name)
@@ -372,7 +371,7 @@ impl View {
         }
     }
 
-    /// The tools whose names begin with a name and go on, a few of them.
+    /// Suggests a few tools whose names start with `name` and an underscore.
     fn longer_names(&self, name: &str, may_know: impl Fn(&Entry) -> bool) -> Option<String> {
         let begins = format!("{name}_");
         let tools = self.list(ListKind::Tools).iter();
@@ -385,13 +384,13 @@ impl View {
     }
 }
 
-/// Whether a name begins like those of a server's items.
+/// Returns whether a name starts with the server's prefix.
 fn has_server_prefix(source: &Arc<dyn Source>, name: &str) -> bool {
     let rest = name.strip_prefix(source.name()).filter(|_| !source.is_native());
     rest.is_some_and(|rest| rest.starts_with("__") || rest.starts_with(':'))
 }
 
-/// Nothing is known of it but its name.
+/// An entry of which only the name is known.
 fn unlisted_entry(source: &Arc<dyn Source>, kind: ListKind, key: &str, listed: &str) -> Entry {
     let definition = Definition {
         key: key.to_owned(),
@@ -406,8 +405,8 @@ fn unlisted_entry(source: &Arc<dyn Source>, kind: ListKind, key: &str, listed: &
     }
 }
 
-/// In a profile without prefixes nobody gets a name that two servers want: the one that comes first by chance would
-/// stand in the other's place.
+/// In a profile without prefixes no server gets a name that two servers have: the first one would shadow the
+/// other.
 fn find_ambiguous_names(profile: &Profile, shown: &[&SourceSnapshot]) -> HashSet<(ListKind, String)> {
     let mut owners: HashMap<(ListKind, String), &str> = HashMap::new();
     let mut contested = HashSet::new();
@@ -421,12 +420,12 @@ fn find_ambiguous_names(profile: &Profile, shown: &[&SourceSnapshot]) -> HashSet
     contested
 }
 
-/// What stands before the colon of a URI.
+/// The part of a URI before the colon.
 fn scheme(uri: &str) -> &str {
     uri.split_once(':').map_or("", |(scheme, _)| scheme)
 }
 
-/// A URI template as a pattern: `{x}` is one segment, `{+x}` and `{/x}` may be more.
+/// Compiles a URI template: `{x}` matches one segment, `{+x}` and `{/x}` may match several.
 fn template_pattern(template: &str) -> Option<Regex> {
     let mut pattern = String::from("^");
     let mut rest = template;

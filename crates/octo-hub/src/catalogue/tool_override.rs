@@ -1,5 +1,5 @@
-//! A tool in other words: a profile may give it another name, another description, and arguments that are renamed,
-//! fixed, hidden or translated. The definition that is listed and the arguments that arrive follow from the same settings.
+//! Tool overrides: a profile may change a tool's name and description, and rename, fix, hide or translate its
+//! arguments. The listed definition and the translation of arguments are derived from the same settings.
 
 use crate::catalogue::item::{HeaderParam, Item, parse_header_params};
 use crate::pipeline::compiled_schema::CompiledSchema;
@@ -10,16 +10,16 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
-/// One tool as a profile shows it.
+/// One tool in a profile.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OverrideSettings {
-    /// The tool, by the name it has at `/mcp`, or as `server/tool`.
+    /// The tool, by its name at `/mcp`, or as `server/tool`.
     pub tool: String,
-    /// What models read instead of the tool's own description.
+    /// Replaces the tool's own description.
     pub description: Option<String>,
-    /// Parameters under names of their own: the tool's name for each, null for one that is accepted and ignored, or how its
-    /// values are translated.
+    /// Renamed parameters: the tool's name for each, null for one that is accepted and ignored, or a
+    /// translation of its values.
     pub args: BTreeMap<String, Option<Argument>>,
     /// Whether the tool's other parameters are shown under their own names.
     pub others: UnmappedParams,
@@ -38,59 +38,59 @@ pub enum UnmappedParams {
     Hide,
 }
 
-/// What a parameter becomes.
+/// Target of a parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Argument {
     /// The tool's name for it.
     Name(String),
-    /// With values of its own.
+    /// With translated values.
     Translated(Box<ParamTranslation>),
 }
 
-/// A parameter with values of its own.
+/// A parameter with translated values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ParamTranslation {
-    /// The tool's name for it; without one it reaches only the reply.
+    /// The tool's name for it. Without one it affects only the reply.
     pub to: Option<String>,
-    /// What models read about it.
+    /// Description for models.
     pub description: Option<String>,
-    /// What it is when a caller leaves it out.
+    /// Value if the caller omits it.
     pub default: Option<Value>,
-    /// The tool's value for each of its values.
+    /// The tool's value for each accepted value.
     pub values: BTreeMap<String, Value>,
-    /// The value that means the same as leaving it out.
+    /// The value that is equivalent to omitting it.
     pub omit: Option<Value>,
-    /// For a list of objects: the tool's name of each member that has another one here. Both are accepted.
+    /// For a list of objects: the tool's name of each renamed member. Both names are accepted.
     pub fields: BTreeMap<String, String>,
-    /// Members of the reply that are emptied, for each value that asks for it.
+    /// Members of the reply that are emptied, by parameter value.
     pub empties: BTreeMap<String, Vec<String>>,
 }
 
-/// A tool as one profile lists it, ready to translate.
+/// A tool as one profile lists it, with its argument translation.
 pub struct ToolOverride {
     pub members: JsonObject,
     schema: Value,
     target: String,
     mappings: Vec<ParamMapping>,
     fixed: BTreeMap<String, Value>,
-    /// The tool's own names of its parameters.
+    /// The tool's own parameter names.
     tool_params: BTreeSet<String>,
-    /// Whether the profile hides something, so that no other names are taken.
+    /// Whether the profile hides parameters, so that unknown names are refused.
     hides_params: bool,
     checker: OnceLock<Option<CompiledSchema>>,
     mirrored: OnceLock<Vec<HeaderParam>>,
 }
 
-/// One parameter on its way to the tool.
+/// Mapping of one listed parameter to the tool's parameter.
 struct ParamMapping {
     name: String,
     translation: ParamTranslation,
 }
 
 impl ToolOverride {
-    /// Fails with a sentence when the settings speak of parameters that the tool does not have.
+    /// Fails with a message if the settings name parameters that the tool does not have.
     pub fn new(settings: &OverrideSettings, item: &Item) -> Result<Self, String> {
         let inner: Value =
             item.members.get("inputSchema").and_then(|json| json.to().ok()).unwrap_or_else(|| json!({}));
@@ -110,7 +110,7 @@ impl ToolOverride {
         };
         if let Some(missing) = needed.iter().find(|name| !given(name)) {
             return Err(format!(
-                "`{}` needs the parameter `{missing}`: show it or fix its value.",
+                "`{}` requires the parameter `{missing}`: map it or give it a fixed value.",
                 settings.tool
             ));
         }
@@ -141,7 +141,7 @@ impl ToolOverride {
         self.checker.get_or_init(|| CompiledSchema::new(self.schema.clone(), &self.target)).as_ref()
     }
 
-    /// Whether its schema is compiled.
+    /// Returns whether its schema is compiled.
     pub fn is_ready(&self) -> bool {
         self.checker.get().is_some()
     }
@@ -150,8 +150,8 @@ impl ToolOverride {
         self.mirrored.get_or_init(|| parse_header_params(&self.members))
     }
 
-    /// The tool's own arguments, and the members of its reply that are to be emptied.
-    /// Refuses what the profile hides, whatever the tool's own schema says about names that it does not know.
+    /// Returns the tool's own arguments and the reply members to empty. Refuses hidden parameters, even if
+    /// the tool's own schema allows unknown names.
     pub fn tool_arguments(
         &self,
         mut outer: Map<String, Value>,
@@ -175,10 +175,10 @@ impl ToolOverride {
         if let Some(name) = outer.keys().find(|name| hidden(name)) {
             let name: String = name.chars().take(100).collect();
             let shown: Vec<&str> = self.mappings.iter().map(|one| one.name.as_str()).collect();
-            return Err(ToolError::invalid(format!("There is no parameter `{name}`."))
+            return Err(ToolError::invalid(format!("Unknown parameter `{name}`."))
                 .hint(format!("Its parameters: {}.", shown.join(", "))));
         }
-        // What the schema does not know is passed on, where it allows that at all.
+        // Arguments unknown to the schema are passed on if it allows them.
         inner.extend(outer);
         inner.extend(self.fixed.clone());
         Ok((inner, emptied))
@@ -213,7 +213,7 @@ fn param_mappings(settings: &OverrideSettings, known: &Map<String, Value>) -> Ve
             translation: ParamTranslation { to: Some(name.clone()), ..ParamTranslation::default() },
         }));
     }
-    // In the order of the tool's own parameters, which is the order of their weight.
+    // In the order of the tool's own parameters, which is by importance.
     let place = |one: &ParamMapping| {
         one.translation
             .to
@@ -257,7 +257,7 @@ fn override_schema(
     Value::Object(schema)
 }
 
-/// Gives members of objects in a list the tool's names; a member that is there under both names keeps the tool's.
+/// Renames members of objects in a list to the tool's names. If both names are present, the tool's wins.
 fn rename_fields(value: &mut Value, fields: &BTreeMap<String, String>) {
     let items = value.as_array_mut().map(Vec::as_mut_slice).unwrap_or_default();
     for item in items.iter_mut().filter_map(Value::as_object_mut) {
@@ -269,7 +269,7 @@ fn rename_fields(value: &mut Value, fields: &BTreeMap<String, String>) {
     }
 }
 
-/// The objects of a list with either names: all of the profile's, or all of the tool's.
+/// Accepts the objects of a list with all of the profile's names or with all of the tool's.
 fn add_field_aliases(schema: &mut Map<String, Value>, fields: &BTreeMap<String, String>) {
     let Some(item) = schema.get_mut("items").and_then(Value::as_object_mut) else { return };
     let needed = required_names(&Value::Object(item.clone()));
@@ -297,10 +297,9 @@ fn property_schema(how: &ParamTranslation, own: Option<&Value>) -> Value {
             schema.extend(own.get("description").map(|text| ("description".to_owned(), text.clone())));
             schema
         }
-        None if how.empties.is_empty() => Map::from_iter([(
-            "description".to_owned(),
-            Value::from("Accepted for compatibility; it changes nothing."),
-        )]),
+        None if how.empties.is_empty() => {
+            Map::from_iter([("description".to_owned(), Value::from("Accepted for compatibility; ignored."))])
+        }
         None => values_schema(how.empties.keys()),
     };
     if !how.fields.is_empty() {
@@ -315,7 +314,7 @@ fn property_schema(how: &ParamTranslation, own: Option<&Value>) -> Value {
     Value::Object(schema)
 }
 
-/// Words that are JSON's own mean its values: `true` is the boolean.
+/// `true`, `false` and integers become JSON values of that type.
 fn values_schema<'a>(words: impl Iterator<Item = &'a String>) -> Map<String, Value> {
     let words: Vec<&String> = words.collect();
     let schema = if words.iter().all(|word| matches!(word.as_str(), "true" | "false")) {
@@ -332,7 +331,7 @@ fn value_key(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// The reply with some members emptied: their type stays, since the schema of the reply promises it.
+/// Empties some members of the reply. Their types are preserved to match the output schema.
 pub fn blank_fields(mut reply: JsonObject, members: &[String]) -> JsonObject {
     if members.is_empty() {
         return reply;

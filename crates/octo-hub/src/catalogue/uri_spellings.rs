@@ -1,12 +1,13 @@
-//! URIs as rules see them. A server may treat several spellings alike, so a rule that denies is held against all of them.
+//! Normalization of URIs for rules. A server may treat several spellings alike, so a deny rule is checked
+//! against all of them.
 
 use std::borrow::Cow;
 
-/// A URI that was asked for, in every form that a rule may know it by.
+/// A requested URI in every form that a rule may match.
 pub struct UriSpellings {
     raw: String,
     normalized: String,
-    /// Without the difference between a host and the first part of a path.
+    /// Without the distinction between a host and the first path segment.
     loose: String,
     ambiguous: bool,
 }
@@ -22,7 +23,7 @@ impl UriSpellings {
         }
     }
 
-    /// Whether any form matches.
+    /// Returns whether any form matches.
     pub fn any(&self, matches: impl Fn(&str) -> bool) -> bool {
         let bare =
             |form: &str| form.split(['#', '?']).next().unwrap_or_default().trim_end_matches('/').to_owned();
@@ -30,28 +31,28 @@ impl UriSpellings {
         forms.iter().any(|form| matches(form) || matches(&bare(form)))
     }
 
-    /// Whether both what was written and what it means match.
+    /// Returns whether both the raw and the normalized form match.
     pub fn all(&self, matches: impl Fn(&str) -> bool) -> bool {
         matches(&self.raw) && matches(&self.normalized)
     }
 
-    /// Whether it was written exactly so.
+    /// Returns whether the raw form is exactly `uri`.
     pub fn is_exactly(&self, uri: &str) -> bool {
         self.raw == uri
     }
 
-    /// Whether it is written so that servers may read it in different ways.
+    /// Returns whether servers may interpret it in different ways.
     pub fn is_ambiguous(&self) -> bool {
         self.ambiguous
     }
 }
 
-/// A pattern of URIs, as opposed to names of tools.
+/// Returns whether a pattern is for URIs rather than tool names.
 pub fn is_uri_pattern(pattern: &str) -> bool {
     pattern.contains("://")
 }
 
-/// Written alike for `x:///a` and `x://a`.
+/// Same result for `x:///a` and `x://a`.
 pub fn loosen(uri: &str) -> Cow<'_, str> {
     match uri.split_once(":///") {
         Some((scheme, rest)) => Cow::Owned(format!("{scheme}://{}", rest.trim_start_matches('/'))),
@@ -59,7 +60,7 @@ pub fn loosen(uri: &str) -> Cow<'_, str> {
     }
 }
 
-/// The scheme and the host in lower case, nothing encoded that need not be, no dot segments, no double slashes.
+/// Lower-case scheme and host, no needless percent-encoding, no dot segments, no double slashes.
 fn normalize(uri: &str) -> String {
     let decoded = percent_decode(uri).replace('\\', "/");
     let Some((scheme, rest)) = decoded.split_once(':') else { return decoded };
@@ -80,13 +81,13 @@ fn normalize(uri: &str) -> String {
         }
     }
     let tail = if path.len() > 1 && path.ends_with('/') { "/" } else { "" };
-    // What climbs above the path may reach another host, for a server that sees only segments.
+    // A path that climbs above its root may reach another host on a server that only looks at segments.
     let host = if above { String::new() } else { host };
     let slash = if path.is_empty() { "" } else { "/" };
     format!("{scheme}://{host}{slash}{}{tail}", segments.join("/"))
 }
 
-/// Percent-encoding undone, also where it is applied twice.
+/// Undoes percent-encoding, also if applied more than once.
 fn percent_decode(uri: &str) -> String {
     let mut text = uri.to_owned();
     for _ in 0..3 {
@@ -117,14 +118,14 @@ fn percent_decode_once(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The byte that a text begins with in encoded form.
+/// Decodes the percent-encoded byte at the start of `text`.
 fn encoded_byte(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = text else { return None };
     let digit = |byte: &u8| char::from(*byte).to_digit(16);
     u8::try_from(digit(high)? * 16 + digit(low)?).ok()
 }
 
-/// Encoded where it need not be, with dot segments, empty segments, backslashes, a user, or characters that are not shown.
+/// Needless percent-encoding, dot segments, empty segments, backslashes, user info or invisible characters.
 fn is_ambiguous(uri: &str) -> bool {
     let bytes = uri.as_bytes();
     let needless = |at: usize| {

@@ -1,4 +1,4 @@
-//! Tools that are a command line. Values are whole arguments or parts of one; no shell ever reads them.
+//! Tools that run a command line. Values are whole arguments or parts of one; no shell is involved.
 
 use super::parameters::{Parameters, Values, Variables, to_plain_text};
 use super::template_text::{TemplatePart, TemplateText};
@@ -13,10 +13,10 @@ use std::ffi::OsString;
 use std::path::{Component, Path};
 use std::time::Duration;
 
-/// Bytes kept of each stream.
+/// Maximum captured bytes per stream.
 const MAX_STREAM_BYTES: usize = 1 << 20;
 
-/// Ends a program's options; what follows is no option, whatever it begins with.
+/// Ends a program's options; what follows is never parsed as an option.
 const END_OF_OPTIONS: &str = "--";
 
 pub struct Command {
@@ -26,11 +26,11 @@ pub struct Command {
     folder: String,
     pub network: bool,
     ok_exit: Vec<i32>,
-    /// Paths of the workspace among its parameters.
+    /// Parameters that are workspace paths.
     paths: Vec<String>,
 }
 
-/// Arguments that are there together or not at all.
+/// Arguments that are present together or not at all.
 struct ArgGroup {
     when: Option<String>,
     texts: Vec<TemplateText>,
@@ -41,19 +41,16 @@ impl Command {
         let argv: Vec<ArgGroup> = written.argv.into_iter().map(arg_group).collect::<Result<_, _>>()?;
         let program = argv.first().filter(|first| first.when.is_none()).and_then(|first| first.texts.first());
         if program.and_then(TemplateText::literal).is_none_or(str::is_empty) {
-            return Err(
-                "`argv` begins with the program, and no parameter decides which one that is".to_owned()
-            );
+            return Err("`argv` must start with the program, which cannot be a parameter".to_owned());
         }
         if let Some(when) =
             argv.iter().filter_map(|words| words.when.as_ref()).find(|name| parameters.get(name).is_none())
         {
-            return Err(format!("`when: {when}` names no parameter"));
+            return Err(format!("`when: {when}` is not a parameter"));
         }
         if argv.iter().flat_map(|words| &words.texts).any(|text| text.variables().next().is_some()) {
-            return Err(
-                "variables go into `env`, since everybody on the machine can read arguments".to_owned()
-            );
+            return Err("variables go into `env`, because arguments are visible to all users of the machine"
+                .to_owned());
         }
         let env = written.env.0.into_iter().map(|(name, value)| Ok((name, TemplateText::parse(&value.0)?)));
         let paths = parameters
@@ -71,7 +68,7 @@ impl Command {
         })
     }
 
-    /// Every text that is filled in.
+    /// All template texts.
     pub fn texts(&self) -> impl Iterator<Item = &TemplateText> {
         let words = self.argv.iter().flat_map(|words| &words.texts);
         words.chain(self.env.iter().map(|(_, text)| text)).chain(&self.stdin)
@@ -148,22 +145,21 @@ impl Command {
         let failed = |what: String| {
             let words = if err.trim().is_empty() { out.trim() } else { err.trim() };
             let words: String = words.chars().take(2_000).collect();
-            if words.is_empty() { what } else { format!("{what} It said: {words}") }
+            if words.is_empty() { what } else { format!("{what} Output: {words}") }
         };
         match done.exit {
             Exit::Code(code) if self.ok_exit.contains(&code) => Ok(out),
-            Exit::Code(code) => Err(ToolError::new(
-                Kind::Conflict,
-                failed(format!("The program ended with exit code {code}.")),
-            )
-            .hint("Change the parameters according to what it said.")),
+            Exit::Code(code) => {
+                Err(ToolError::new(Kind::Conflict, failed(format!("The program exited with code {code}.")))
+                    .hint("Change the parameters according to the output."))
+            }
             Exit::Signal(signal) => {
-                Err(ToolError::unavailable(failed(format!("The program was ended by signal {signal}.")))
+                Err(ToolError::unavailable(failed(format!("The program was killed by signal {signal}.")))
                     .hint("Ask for less at once."))
             }
             Exit::TimedOut => Err(ToolError::new(
                 Kind::Timeout,
-                failed(format!("The program did not end within {} s.", timeout.as_secs())),
+                failed(format!("The program timed out after {} s.", timeout.as_secs())),
             )
             .hint("Ask for less at once, or ask the operator to raise the tool's `timeout_seconds`.")),
         }
@@ -180,7 +176,7 @@ fn arg_group(part: ArgPart) -> Result<ArgGroup, String> {
     })
 }
 
-/// One argument, or one for each item where a parameter with several texts stands alone.
+/// One argument, or one per item if the text is a single list parameter.
 fn expand_argument(text: &TemplateText, values: &Values<'_>) -> Result<Vec<String>, ToolError> {
     if let Some((name, Value::Array(items))) =
         text.single_parameter().and_then(|name| Some((name, values.get(name)?)))
@@ -190,7 +186,7 @@ fn expand_argument(text: &TemplateText, values: &Values<'_>) -> Result<Vec<Strin
     Ok(values.fill(text, &Variables::new())?.into_iter().collect())
 }
 
-/// A value must not become an option, unless the operator says that it may.
+/// Rejects a value that the program could parse as an option, unless the operator allows it.
 fn refuse_option(text: &TemplateText, argument: &str, values: &Values<'_>) -> Result<(), ToolError> {
     let (Some(TemplatePart::Parameter(name)), true) = (text.0.first(), argument.starts_with('-')) else {
         return Ok(());
@@ -198,14 +194,14 @@ fn refuse_option(text: &TemplateText, argument: &str, values: &Values<'_>) -> Re
     if values.parameter(name).is_some_and(|parameter| parameter.dash) {
         return Ok(());
     }
-    Err(ToolError::invalid(format!("The parameter `{name}` may not begin with `-`."))
-        .hint("A program could take it for an option; write a path as ./-name."))
+    Err(ToolError::invalid(format!("The parameter `{name}` may not start with `-`."))
+        .hint("The program could parse it as an option; write a path as ./-name."))
 }
 
 /// The real path of a file in the workspace.
 fn workspace_path(fs: &Fs<Read>, name: &str, path: &str) -> Result<String, ToolError> {
     if Path::new(path).components().any(|part| part == Component::ParentDir) {
-        return Err(ToolError::invalid(format!("The parameter `{name}` has `..` in it."))
+        return Err(ToolError::invalid(format!("The parameter `{name}` contains `..`."))
             .hint("Give a path relative to the workspace."));
     }
     let place = fs.place(&WorkPath::from(path))?;
@@ -213,7 +209,7 @@ fn workspace_path(fs: &Fs<Read>, name: &str, path: &str) -> Result<String, ToolE
     real.into_os_string().into_string().map_err(|_| ToolError::invalid("The path is not UTF-8."))
 }
 
-/// Beginning and end, and what was left out between them.
+/// Head and tail of the output, with a note of what was omitted.
 fn captured_text(stream: &Captured) -> String {
     let head = String::from_utf8_lossy(&stream.head);
     if stream.tail.is_empty() {
@@ -221,7 +217,7 @@ fn captured_text(stream: &Captured) -> String {
     }
     let kept = (stream.head.len() + stream.tail.len()) as u64;
     let left_out = stream.total.saturating_sub(kept);
-    format!("{head}\n[{left_out} bytes are left out here]\n{}", String::from_utf8_lossy(&stream.tail))
+    format!("{head}\n[{left_out} bytes omitted]\n{}", String::from_utf8_lossy(&stream.tail))
 }
 
 #[cfg(test)]
@@ -285,8 +281,8 @@ command:
     #[test]
     fn what_looks_like_an_option_or_breaks_lines_is_refused() {
         for (arguments, why) in [
-            (json!({"name": "-rf"}), "may not begin with `-`"),
-            (json!({"name": "--exec=x"}), "may not begin with `-`"),
+            (json!({"name": "-rf"}), "may not start with `-`"),
+            (json!({"name": "--exec=x"}), "may not start with `-`"),
             (json!({"name": "a\nb"}), "control character"),
             (json!({"name": "a\u{1b}[2J"}), "control character"),
             (json!({"name": "a\u{0}b"}), "control character"),
@@ -300,12 +296,12 @@ command:
     #[test]
     fn commands_that_cannot_be_meant_are_refused_when_read() {
         for (command, why) in [
-            (r#"argv: []"#, "begins with the program"),
-            (r#"argv: ["{{name}}"]"#, "begins with the program"),
-            (r#"argv: [{when: name, args: [x]}]"#, "begins with the program"),
-            (r#"argv: [x, {when: nobody, args: [y]}]"#, "names no parameter"),
+            (r#"argv: []"#, "must start with the program"),
+            (r#"argv: ["{{name}}"]"#, "must start with the program"),
+            (r#"argv: [{when: name, args: [x]}]"#, "must start with the program"),
+            (r#"argv: [x, {when: nobody, args: [y]}]"#, "is not a parameter"),
             (r#"argv: [x, "{{env.TOKEN}}"]"#, "variables go into `env`"),
-            (r#"argv: [x, "{{name"]"#, "without its"),
+            (r#"argv: [x, "{{name"]"#, "without a matching"),
         ] {
             let yaml = format!("parameters: {{name: {{description: x}}}}\ncommand: {{{command}}}");
             let error = argv(&yaml, &json!({})).unwrap_err();

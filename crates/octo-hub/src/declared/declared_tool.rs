@@ -1,4 +1,4 @@
-//! One declared tool, checked when it is read, so that a call can only fail for reasons of its own.
+//! A declared tool, validated when it is loaded, so that only errors of the call itself remain.
 
 use super::command::Command;
 use super::execution;
@@ -13,7 +13,7 @@ use octo_toolkit::Definition;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Shorter texts occur by chance.
+/// Shorter values occur by chance.
 const MIN_SECRET_LEN: usize = 6;
 const MAX_TIMEOUT_SECS: u64 = 3_600;
 
@@ -53,22 +53,22 @@ impl ToolAction {
 impl DeclaredTool {
     pub fn new(name: &str, written: ToolManifest, file: &str) -> Result<Self, String> {
         if !is_valid_name(name) || name.len() > MAX_NAME_LEN {
-            return Err(format!(
-                "a name has letters, digits, `-` and `_`, and at most {MAX_NAME_LEN} of them"
-            ));
+            return Err(format!("a name consists of at most {MAX_NAME_LEN} letters, digits, `-` and `_`"));
         }
         if written.description.trim().is_empty() {
-            return Err("the description is empty, and it is all that an agent knows of a tool".to_owned());
+            return Err("the description is empty; agents choose tools by it".to_owned());
         }
         if !(1..=MAX_TIMEOUT_SECS).contains(&written.timeout_seconds) {
-            return Err(format!("`timeout_seconds` is between 1 and {MAX_TIMEOUT_SECS}"));
+            return Err(format!("`timeout_seconds` must be between 1 and {MAX_TIMEOUT_SECS}"));
         }
         let parameters = Parameters::new(written.parameters)?;
         let execution = written.execution.map(execution::parse_command_line).transpose()?;
         let what = match (written.command.xor(execution), written.request) {
             (Some(command), None) => ToolAction::Command(Command::new(command, &parameters)?),
             (None, Some(request)) => ToolAction::Request(Request::new(request, &parameters)?),
-            _ => return Err("a tool is either a `command` (or an `execution`) or a `request`".to_owned()),
+            _ => {
+                return Err("a tool must be either a `command` (or an `execution`) or a `request`".to_owned());
+            }
         };
         check_parameter_use(&what, &parameters)?;
         let outward = match &what {
@@ -99,7 +99,7 @@ impl DeclaredTool {
         Definition { key: self.name.clone(), members, effect: self.effect, trusted_effect: true }
     }
 
-    /// Runs with values that were checked. What is taken from the hub's environment does not come back.
+    /// Runs with validated values. Variables of the hub's environment are redacted from the output.
     pub async fn run(
         &self,
         arguments: Option<&Json>,
@@ -130,9 +130,9 @@ impl DeclaredTool {
         for name in self.action.texts().into_iter().flat_map(TemplateText::variables) {
             let value = environment(name).ok_or_else(|| {
                 ToolError::unavailable(format!(
-                    "This tool needs the variable {name}, which the hub was not given."
+                    "This tool requires the environment variable {name}, which is not set."
                 ))
-                .hint("Ask the operator to set it where the hub is started.")
+                .hint("Ask the operator to set it in the hub's environment.")
             })?;
             found.insert(name.to_owned(), value);
         }
@@ -145,8 +145,8 @@ impl DeclaredTool {
             Output::Text => text.to_owned(),
             Output::Json => {
                 let value: Value = serde_json::from_str(text).map_err(|error| {
-                    ToolError::unavailable("The tool was to answer with JSON, and did not.")
-                        .hint("Ask the operator to look at the tool's `output`.")
+                    ToolError::unavailable("The tool's output is not valid JSON.")
+                        .hint("Ask the operator to check the tool's `output`.")
                         .detail(error)
                 })?;
                 let value = if value.is_object() { value } else { serde_json::json!({"result": value}) };
@@ -161,17 +161,17 @@ impl DeclaredTool {
     }
 }
 
-/// A name that leads nowhere is a mistake in either direction.
+/// Unknown parameters and unused parameters are both mistakes.
 fn check_parameter_use(what: &ToolAction, parameters: &Parameters) -> Result<(), String> {
     let mut used: Vec<&str> = what.texts().into_iter().flat_map(TemplateText::parameters).collect();
     used.extend(what.conditions());
     if let Some(unknown) = used.iter().find(|name| parameters.get(name).is_none()) {
         let close = nearest(unknown, parameters.names());
         let close = close.map_or_else(String::new, |close| format!("; did you mean `{close}`?"));
-        return Err(format!("`{unknown}` is not among the parameters{close}"));
+        return Err(format!("`{unknown}` is not a parameter{close}"));
     }
     match parameters.names().find(|name| !used.contains(name)) {
-        Some(idle) => Err(format!("the parameter `{idle}` is used nowhere")),
+        Some(idle) => Err(format!("the parameter `{idle}` is never used")),
         None => Ok(()),
     }
 }

@@ -1,12 +1,12 @@
-//! A command line in one text with `<<name>>` for each value, as playbooks of other products have it. It is split into
-//! arguments when it is read; no shell ever sees it.
+//! A command line in one string with `<<name>>` for each value, as in playbooks of other products. It is
+//! split into arguments when it is loaded; no shell is involved.
 
 use super::tool_manifest::{ArgPart, Command, Execution};
 
-/// What only a shell would understand.
+/// Characters with a meaning to a shell.
 const SHELL_CHARS: &[char] = &['|', '&', ';', '<', '>', '$', '`', '(', ')', '*', '?', '~', '#', '\n'];
 
-/// The same command by arguments; a sentence when it needs a shell.
+/// Converts it to an argument list; fails with a message if it needs a shell.
 pub fn parse_command_line(written: Execution) -> Result<Command, String> {
     let words = split_words(&written.command)?;
     Ok(Command {
@@ -48,7 +48,7 @@ fn split_words(text: &str) -> Result<Vec<String>, String> {
         }
     }
     if quote.is_some() {
-        return Err("the command has a quote without its end".to_owned());
+        return Err("unterminated quote in the command".to_owned());
     }
     words.extend(word);
     Ok(words)
@@ -56,7 +56,7 @@ fn split_words(text: &str) -> Result<Vec<String>, String> {
 
 fn needs_shell(sign: char) -> String {
     format!(
-        "`{sign}` in `execution.command` needs a shell, which is not run; write the arguments as `command: {{argv: [...]}}`"
+        "`{sign}` in `execution.command` requires a shell, which is not supported; write the arguments as `command: {{argv: [...]}}`"
     )
 }
 

@@ -1,4 +1,4 @@
-//! The parameters of a declared tool: their schema, and the values of one call.
+//! Parameters of a declared tool: the schema, and the values of one call.
 
 use super::template_text::{TemplatePart, TemplateText};
 use super::tool_manifest::{Parameter, Type};
@@ -7,11 +7,11 @@ use octo_model::{Json, ToolError};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Longest text and most texts, where the operator says nothing.
+/// Default limits.
 const DEFAULT_MAX_LENGTH: u64 = 10_000;
 const DEFAULT_MAX_ITEMS: u64 = 100;
 
-/// Values of the hub's environment, by name.
+/// Values from the hub's environment, by name.
 pub type Variables = BTreeMap<String, String>;
 
 pub struct Parameters {
@@ -25,10 +25,10 @@ impl Parameters {
         for (name, parameter) in &written.0 {
             if !matches!(TemplateText::parse(&format!("{{{{{name}}}}}")), Ok(text) if text.single_parameter().is_some())
             {
-                return Err(format!("`{name}` cannot be the name of a parameter"));
+                return Err(format!("invalid parameter name `{name}`"));
             }
             if parameter.required && parameter.default.is_some() {
-                return Err(format!("`{name}` is required and has a default"));
+                return Err(format!("`{name}` cannot be required and have a default"));
             }
             properties.insert(name.clone(), property_schema(name, parameter)?);
         }
@@ -37,9 +37,7 @@ impl Parameters {
         let schema = json!({
             "type": "object", "properties": properties, "required": required, "additionalProperties": false
         });
-        jsonschema::options()
-            .build(&schema)
-            .map_err(|error| format!("the parameters make no schema: {error}"))?;
+        jsonschema::options().build(&schema).map_err(|error| format!("invalid parameter schema: {error}"))?;
         let parameters = Self { all: written.0, schema };
         for (name, parameter) in &parameters.all {
             if let Some(default) = &parameter.default {
@@ -64,17 +62,17 @@ impl Parameters {
         if validator.is_valid(default) {
             Ok(())
         } else {
-            Err(format!("the default of `{name}` does not fit it"))
+            Err(format!("the default of `{name}` does not match its schema"))
         }
     }
 
-    /// The values of one call, defaults included. The hub has held them against the schema; what a schema cannot say is
-    /// looked at here.
+    /// The values of one call, including defaults. The hub has validated them against the schema; what a
+    /// schema cannot express is checked here.
     pub fn values(&self, arguments: Option<&Json>) -> Result<Values<'_>, ToolError> {
         let mut given: Map<String, Value> = match arguments {
-            Some(json) => json
-                .to()
-                .map_err(|error| ToolError::invalid(format!("The arguments do not fit: {error}.")))?,
+            Some(json) => {
+                json.to().map_err(|error| ToolError::invalid(format!("Invalid arguments: {error}.")))?
+            }
             None => Map::new(),
         };
         for (name, parameter) in &self.all {
@@ -108,7 +106,7 @@ fn property_schema(name: &str, parameter: &Parameter) -> Result<Value, String> {
     };
     let textual = matches!(parameter.kind, Type::String | Type::Path | Type::Array);
     if !textual && (parameter.pattern.is_some() || parameter.max_length.is_some()) {
-        return Err(format!("`{name}` is no text, so it has neither `pattern` nor `max_length`"));
+        return Err(format!("`pattern` and `max_length` do not apply to `{name}`, which is not a string"));
     }
     let mut text = json!({"maxLength": parameter.max_length.unwrap_or(DEFAULT_MAX_LENGTH)});
     if let (Some(pattern), Value::Object(text)) = (&parameter.pattern, &mut text) {
@@ -159,7 +157,7 @@ fn property_schema(name: &str, parameter: &Parameter) -> Result<Value, String> {
     Ok(schema)
 }
 
-/// Characters that move cursors, end lines or end strings are in no value, unless it is a text of several lines.
+/// Rejects control characters, except line breaks and tabs in multiline text.
 fn refuse_control_chars(name: &str, value: &Value, multiline: bool) -> Result<(), ToolError> {
     let allowed = |c: char| !c.is_control() || (multiline && matches!(c, '\n' | '\r' | '\t'));
     let fine = match value {
@@ -172,11 +170,8 @@ fn refuse_control_chars(name: &str, value: &Value, multiline: bool) -> Result<()
     if fine {
         return Ok(());
     }
-    Err(ToolError::invalid(format!("The parameter `{name}` has a control character.")).hint(if multiline {
-        "Leave out all but line breaks and tabs."
-    } else {
-        "Give it in one line."
-    }))
+    Err(ToolError::invalid(format!("The parameter `{name}` contains a control character."))
+        .hint(if multiline { "Only line breaks and tabs are allowed." } else { "Pass a single line." }))
 }
 
 /// The values of one call.
@@ -198,7 +193,7 @@ impl Values<'_> {
         self.arguments.insert(name.to_owned(), value);
     }
 
-    /// Whether it was given and says yes.
+    /// Returns whether it was given and is not false.
     pub fn is_set(&self, name: &str) -> bool {
         match self.arguments.get(name) {
             None | Some(Value::Null | Value::Bool(false)) => false,
@@ -208,7 +203,7 @@ impl Values<'_> {
         }
     }
 
-    /// The text, or nothing when a parameter in it was not given.
+    /// Fills in the text; `None` if one of its parameters was not given.
     pub fn fill(&self, text: &TemplateText, variables: &Variables) -> Result<Option<String>, ToolError> {
         let mut filled = String::new();
         for piece in &text.0 {
@@ -227,12 +222,12 @@ impl Values<'_> {
     }
 }
 
-/// One value as text.
+/// A single value as text.
 pub fn to_plain_text(name: &str, value: &Value) -> Result<String, ToolError> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        _ => Err(ToolError::invalid(format!("The parameter `{name}` must be one value here."))
-            .hint("Give a text, a number or a switch.")),
+        _ => Err(ToolError::invalid(format!("The parameter `{name}` must be a single value here."))
+            .hint("Pass a string, a number or a boolean.")),
     }
 }

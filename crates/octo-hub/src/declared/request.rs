@@ -1,4 +1,5 @@
-//! Tools that are an HTTP request. The address is built by parts: a value never becomes another segment, key or host.
+//! Tools that send an HTTP request. The URL is built from parts: a value never becomes another segment, key
+//! or host.
 
 use super::parameters::{Parameters, Values, Variables};
 use super::template_text::TemplateText;
@@ -24,7 +25,7 @@ pub struct Request {
     json: Option<Body>,
 }
 
-/// JSON whose texts are filled in; its shape never changes but for members that are not given.
+/// JSON template. Its shape never changes, except that members of absent parameters are omitted.
 enum Body {
     Text(TemplateText),
     List(Vec<Body>),
@@ -37,15 +38,15 @@ impl Request {
         let method = match written.method.as_str() {
             "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" => written.method.parse::<Method>(),
             other => {
-                return Err(format!("`{other}` is no method; write GET, POST, PUT, PATCH, DELETE or HEAD"));
+                return Err(format!("unknown method `{other}`; use GET, POST, PUT, PATCH, DELETE or HEAD"));
             }
         };
         let method = method.map_err(|error| error.to_string())?;
         if written.json.is_some() && (method == Method::GET || method == Method::HEAD) {
-            return Err(format!("a {method} request has no body; leave out `json` or change `method`"));
+            return Err(format!("a {method} request has no body; remove `json` or change `method`"));
         }
         if parameters.names().any(|name| parameters.get(name).is_some_and(|one| one.kind == Type::Path)) {
-            return Err("a request has no use for a parameter of type `path`".to_owned());
+            return Err("parameters of type `path` are not supported in a request".to_owned());
         }
         let path: Vec<TemplateText> =
             written.path.iter().map(|segment| TemplateText::parse(&segment.0)).collect::<Result<_, _>>()?;
@@ -54,7 +55,7 @@ impl Request {
             .flat_map(TemplateText::parameters)
             .find(|name| parameters.get(name).is_some_and(|one| !one.required && one.default.is_none()));
         if let Some(loose) = loose {
-            return Err(format!("`{loose}` is part of the path, so it is required or has a default"));
+            return Err(format!("`{loose}` is part of the path, so it must be required or have a default"));
         }
         let query: Vec<(String, TemplateText)> = written
             .query
@@ -64,7 +65,7 @@ impl Request {
             .collect::<Result<_, String>>()?;
         if path.iter().chain(query.iter().map(|(_, text)| text)).any(|text| text.variables().next().is_some())
         {
-            return Err("variables go into `headers`, since addresses are logged".to_owned());
+            return Err("variables go into `headers`, because URLs are logged".to_owned());
         }
         let headers = written.headers.0.into_iter().map(|(name, value)| parse_header(&name, &value.0));
         Ok(Self {
@@ -77,7 +78,7 @@ impl Request {
         })
     }
 
-    /// Every text that is filled in.
+    /// All template texts.
     pub fn texts(&self) -> Vec<&TemplateText> {
         let mut all: Vec<&TemplateText> = self.path.iter().collect();
         all.extend(self.query.iter().map(|(_, text)| text));
@@ -103,7 +104,7 @@ impl Request {
         }
         ask.timeout = timeout;
         ask.max_bytes = MAX_RESPONSE_BYTES;
-        // What the operator has put into a header is for the operator's address alone.
+        // Headers set by the operator are only sent to the configured address.
         let plain = self.method == Method::GET && variables.is_empty();
         ask.max_redirects = if plain { MAX_REDIRECTS } else { 0 };
         Ok(ask)
@@ -141,8 +142,8 @@ impl Request {
         for (name, text) in &self.headers {
             let Some(value) = values.fill(text, variables)? else { continue };
             let mut value = HeaderValue::from_str(&value).map_err(|_| {
-                ToolError::invalid(format!("The value of the header {name} cannot be sent."))
-                    .hint("Give it in one line, without control characters.")
+                ToolError::invalid(format!("The value of the header {name} is invalid."))
+                    .hint("Pass a single line without control characters.")
             })?;
             value.set_sensitive(text.variables().next().is_some());
             headers.insert(name.clone(), value);
@@ -168,7 +169,7 @@ impl Request {
         if answer.truncated {
             return Err(ToolError::new(
                 Kind::TooLarge,
-                format!("The answer has more than {MAX_RESPONSE_BYTES} bytes."),
+                format!("The response has more than {MAX_RESPONSE_BYTES} bytes."),
             )
             .hint("Ask for less at once."));
         }
@@ -177,7 +178,7 @@ impl Request {
 }
 
 fn parse_base(text: &str) -> Result<Url, String> {
-    let url = Url::parse(text).map_err(|error| format!("`base` is no address: {error}"))?;
+    let url = Url::parse(text).map_err(|error| format!("invalid URL in `base`: {error}"))?;
     let plain = matches!(url.scheme(), "http" | "https")
         && url.username().is_empty()
         && url.password().is_none()
@@ -187,27 +188,25 @@ fn parse_base(text: &str) -> Result<Url, String> {
     if plain {
         Ok(url)
     } else {
-        Err("`base` is scheme, host and path only; values go into `path`, `query`, `headers` and `json`"
+        Err("`base` may have a scheme, host and path only; values go into `path`, `query`, `headers` and `json`"
             .to_owned())
     }
 }
 
 fn parse_header(name: &str, value: &str) -> Result<(HeaderName, TemplateText), String> {
-    let known: HeaderName = name.parse().map_err(|_| format!("`{name}` is no name of a header"))?;
+    let known: HeaderName = name.parse().map_err(|_| format!("invalid header name `{name}`"))?;
     if ["host", "content-length", "transfer-encoding", "connection"].contains(&known.as_str()) {
-        return Err(format!("the header `{name}` is not set by hand"));
+        return Err(format!("the header `{name}` cannot be set"));
     }
     Ok((known, TemplateText::parse(value)?))
 }
 
-/// A value stays one segment: slashes in it are encoded, and dots that would lead elsewhere are refused.
+/// A value stays one segment: slashes are encoded, and dot segments are refused.
 fn check_segment(text: &TemplateText, segment: String) -> Result<String, ToolError> {
     let name = text.parameters().next().unwrap_or_default();
     if segment.is_empty() || segment == "." || segment == ".." {
-        return Err(ToolError::invalid(format!(
-            "The parameter `{name}` cannot be `{segment}` in an address."
-        ))
-        .hint("Give the name or number of one thing."));
+        return Err(ToolError::invalid(format!("The parameter `{name}` cannot be `{segment}` in a URL."))
+            .hint("Pass a single name or number."));
     }
     Ok(segment)
 }
@@ -240,7 +239,7 @@ impl Body {
         }
     }
 
-    /// A parameter that stands alone keeps its type; one that was not given takes its member with it.
+    /// A parameter on its own keeps its type; an absent one removes its member.
     fn fill(&self, values: &Values<'_>) -> Result<Option<Value>, ToolError> {
         Ok(match self {
             Self::Text(text) => match text.single_parameter() {
@@ -265,20 +264,20 @@ impl Body {
     }
 }
 
-/// The service's own words, which say what was wrong.
+/// Error with the message of the service.
 fn response_error(answer: &NetResponse, text: &str) -> ToolError {
     let words: String = text.trim().chars().filter(|c| !c.is_control() || *c == '\n').take(1_000).collect();
-    let message = format!("The service answered {}. {words}", answer.status.as_u16());
+    let message = format!("The service returned {}. {words}", answer.status.as_u16());
     let message = message.trim_end().to_owned();
     match answer.status {
         StatusCode::NOT_FOUND | StatusCode::GONE => {
-            ToolError::not_found(message).hint("Check the parameters that name something.")
+            ToolError::not_found(message).hint("Check the names and ids in the parameters.")
         }
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             ToolError::denied(message).hint("Ask the operator to check the tool's credentials.")
         }
         StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => {
-            ToolError::new(Kind::Conflict, message).hint("Look at the present state first.")
+            ToolError::new(Kind::Conflict, message).hint("Check the current state first.")
         }
         StatusCode::TOO_MANY_REQUESTS => answer.rate_limited(message, Duration::from_secs(10)),
         StatusCode::SERVICE_UNAVAILABLE => ToolError::unavailable(message)
@@ -286,8 +285,8 @@ fn response_error(answer: &NetResponse, text: &str) -> ToolError {
             .retry_after(answer.retry_after().unwrap_or(Duration::from_secs(10))),
         status if status.is_server_error() => ToolError::unavailable(message).hint("Try again later."),
         status if status.is_redirection() => ToolError::unavailable(message)
-            .hint("It sends the caller elsewhere; ask the operator to correct the tool's `base`."),
-        _ => ToolError::invalid(message).hint("Change the parameters according to what it said."),
+            .hint("It redirects elsewhere; ask the operator to correct the tool's `base`."),
+        _ => ToolError::invalid(message).hint("Change the parameters according to the response."),
     }
 }
 
@@ -378,13 +377,13 @@ request:
             ("base: 'https://user:word@example.com/'", "`base`"),
             ("base: 'file:///etc/passwd'", "`base`"),
             ("base: 'https://example.com/?a=1'", "`base`"),
-            ("base: 'https://example.com', method: CONNECT", "no method"),
+            ("base: 'https://example.com', method: CONNECT", "unknown method"),
             ("base: 'https://example.com', json: {a: 1}", "no body"),
-            ("base: 'https://example.com', headers: {Host: x}", "not set by hand"),
-            ("base: 'https://example.com', headers: {'a b': x}", "no name of a header"),
+            ("base: 'https://example.com', headers: {Host: x}", "cannot be set"),
+            ("base: 'https://example.com', headers: {'a b': x}", "invalid header name"),
             ("base: 'https://example.com', query: {k: '{{env.KEY}}'}", "variables go into"),
             ("base: 'https://example.com', path: ['{{env.KEY}}']", "variables go into"),
-            ("base: 'https://example.com', path: ['{{host}}']", "required or has a default"),
+            ("base: 'https://example.com', path: ['{{host}}']", "required or have a default"),
         ] {
             let yaml = format!("parameters: {{host: {{description: x}}}}\nrequest: {{{request}}}");
             let error = built_request(&yaml, &json!({})).unwrap_err();

@@ -1,4 +1,4 @@
-//! Text with places to fill in: `{{name}}` is a parameter, `{{env.NAME}}` a variable of the hub, `\{{` two braces.
+//! Text templates: `{{name}}` is a parameter, `{{env.NAME}}` a variable of the hub, `\{{` two literal braces.
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TemplatePart {
@@ -11,7 +11,7 @@ pub enum TemplatePart {
 pub struct TemplateText(pub Vec<TemplatePart>);
 
 impl TemplateText {
-    /// Fails on braces that are neither a name nor marked as meant.
+    /// Fails on braces that are neither a name nor escaped.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
@@ -23,8 +23,9 @@ impl TemplateText {
                 rest = after;
                 continue;
             }
-            let (name, tail) =
-                after.split_once("}}").ok_or_else(|| format!("`{text}` has a `{{{{` without its `}}}}`"))?;
+            let (name, tail) = after
+                .split_once("}}")
+                .ok_or_else(|| format!("`{text}` has a `{{{{` without a matching `}}}}`"))?;
             literal.push_str(before);
             if !literal.is_empty() {
                 pieces.push(TemplatePart::Literal(std::mem::take(&mut literal)));
@@ -53,7 +54,7 @@ impl TemplateText {
         })
     }
 
-    /// The parameter that it is, when it is nothing else.
+    /// The parameter, if the text consists of nothing else.
     pub fn single_parameter(&self) -> Option<&str> {
         match self.0.as_slice() {
             [TemplatePart::Parameter(name)] => Some(name),
@@ -61,7 +62,7 @@ impl TemplateText {
         }
     }
 
-    /// The text, when nothing is filled in.
+    /// The text, if it contains no placeholders.
     pub fn literal(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),
@@ -79,7 +80,7 @@ fn parse_part(name: &str) -> Result<TemplatePart, String> {
     match name.strip_prefix("env.") {
         Some(variable) if word(variable) => Ok(TemplatePart::Variable(variable.to_owned())),
         None if word(name) => Ok(TemplatePart::Parameter(name.to_owned())),
-        _ => Err(format!("`{{{{{name}}}}}` is no parameter; write \\{{{{ for braces that are meant")),
+        _ => Err(format!("`{{{{{name}}}}}` is not a parameter; write \\{{{{ for literal braces")),
     }
 }
 

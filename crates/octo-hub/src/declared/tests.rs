@@ -1,4 +1,4 @@
-//! Declared tools from folders, through the source, against a real sandbox and a real server.
+//! Declared tools from directories, through the source, against a real sandbox and a real server.
 #![expect(
     clippy::disallowed_methods,
     reason = "tests write the files that the source follows, and listen on loopback"
@@ -10,7 +10,7 @@ mod hostile_values;
 mod manifest_problems;
 mod tool_calls;
 
-/// The launcher that the others start: this very binary.
+/// The launcher that the tests start: this very binary.
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {

@@ -1,4 +1,4 @@
-//! Declared tools as the operator writes them.
+//! Declared tools as written in YAML.
 
 use crate::yaml_files::{OrderedMap, ScalarText};
 use serde::de::value::MapAccessDeserializer;
@@ -8,7 +8,7 @@ use serde_json::{Number, Value};
 use serde_saphyr::Spanned;
 use std::fmt;
 
-/// One file. Prompts may stand beside tools; somebody else reads them.
+/// One file. It may also contain prompts, which are read elsewhere.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct ManifestFile {
@@ -23,10 +23,10 @@ pub struct ToolManifest {
     #[serde(default)]
     pub title: Option<String>,
     pub description: String,
-    /// What it does to the world; the worst is assumed of a tool that does not say.
+    /// Effect of the tool; destructive by default.
     #[serde(default)]
     pub effect: EffectWord,
-    /// Whether twice is the same as once.
+    /// Whether repeating a call has no further effect.
     #[serde(default)]
     pub idempotent: Option<bool>,
     #[serde(default = "half_a_minute")]
@@ -39,7 +39,7 @@ pub struct ToolManifest {
     pub command: Option<Command>,
     #[serde(default)]
     pub request: Option<Request>,
-    /// A command in one text, with `<<name>>` for each value.
+    /// A command in one string, with `<<name>>` for each value.
     #[serde(default)]
     pub execution: Option<Execution>,
 }
@@ -73,9 +73,9 @@ pub enum Type {
     Integer,
     Number,
     Boolean,
-    /// Several texts.
+    /// A list of strings.
     Array,
-    /// A file or folder of the workspace.
+    /// A file or directory of the workspace.
     Path,
 }
 
@@ -91,7 +91,7 @@ pub struct Parameter {
     pub default: Option<Value>,
     #[serde(default, rename = "enum")]
     pub choices: Vec<Value>,
-    /// Of a number, or of how many there are.
+    /// Of a number, or of the number of items.
     #[serde(default)]
     pub min: Option<Number>,
     #[serde(default)]
@@ -101,10 +101,10 @@ pub struct Parameter {
     /// A regular expression that the whole text must match.
     #[serde(default)]
     pub pattern: Option<String>,
-    /// Whether it may begin with `-` where a program could take it for an option.
+    /// Whether it may start with `-` where a program could parse it as an option.
     #[serde(default)]
     pub dash: bool,
-    /// Whether it may have line breaks and tabs.
+    /// Whether it may contain line breaks and tabs.
     #[serde(default)]
     pub multiline: bool,
 }
@@ -125,12 +125,12 @@ pub struct Command {
     pub env: OrderedMap<ScalarText>,
     #[serde(default)]
     pub stdin: Option<String>,
-    /// The folder that it runs in, relative to the workspace.
+    /// Working directory, relative to the workspace.
     #[serde(default)]
     pub folder: Option<String>,
     #[serde(default)]
     pub network: bool,
-    /// Exit codes that are no failure.
+    /// Exit codes that count as success.
     #[serde(default = "zero")]
     pub ok_exit: Vec<i32>,
 }
@@ -139,7 +139,7 @@ fn zero() -> Vec<i32> {
     vec![0]
 }
 
-/// One argument, several that belong together, or several under a condition.
+/// One argument, several that belong together, or several with a condition.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ArgPart {
     One(String),
@@ -194,7 +194,7 @@ impl<'de> Deserialize<'de> for ArgPart {
                     all.push(next);
                 }
                 if all.is_empty() {
-                    return Err(A::Error::custom("an empty list of arguments"));
+                    return Err(A::Error::custom("the list of arguments is empty"));
                 }
                 Ok(ArgPart::Group(scalar_texts(all)))
             }
@@ -213,9 +213,9 @@ impl<'de> Deserialize<'de> for ArgPart {
 pub struct Request {
     #[serde(default = "get")]
     pub method: String,
-    /// Scheme, host and the part of the path that never changes.
+    /// Scheme, host and the constant part of the path.
     pub base: String,
-    /// The segments that follow, each filled in and encoded by itself.
+    /// The following segments, each filled in and encoded separately.
     #[serde(default)]
     pub path: Vec<ScalarText>,
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Calls that somebody must agree to before they run.
+//! Calls that require approval before they run.
 
 use crate::catalogue::item::Entry;
 use octo_model::{CallId, Caller, Json, ToolError};
@@ -11,21 +11,21 @@ pub struct ApprovalRequest<'a> {
     pub caller: &'a Caller,
     pub profile: &'a str,
     pub entry: &'a Entry,
-    /// The policy rule that asks for approval.
+    /// The policy rule that requires approval.
     pub rule: &'a str,
     pub arguments: Option<&'a Json>,
     /// The client that made the call.
     pub peer: &'a Arc<dyn Peer>,
 }
 
-/// Whoever can approve calls. Without one, a call that needs approval is denied.
+/// Approves calls. Without an approver, a call that requires approval is denied.
 pub trait Approver: Send + Sync {
-    /// Returns once somebody has agreed; an error when nobody did. It decides itself how long it waits; a call that is
-    /// cancelled drops it.
+    /// Returns once the call is approved, or an error if it is not. The approver sets its own timeout;
+    /// cancelling the call drops the future.
     fn approve<'a>(&'a self, request: ApprovalRequest<'a>) -> BoxFuture<'a, Result<(), ToolError>>;
 }
 
 pub(crate) fn no_approver_error(entry: &Entry, rule: &str) -> ToolError {
-    let message = format!("The policy rule `{rule}` asks for approval of {}.", entry.listed_name);
-    ToolError::denied(message).hint("Nobody can approve calls here; use another tool, or ask the operator.")
+    let message = format!("The policy rule `{rule}` requires approval of {}.", entry.listed_name);
+    ToolError::denied(message).hint("No approver is available; use another tool or ask the operator.")
 }

@@ -1,4 +1,4 @@
-//! The record of one call: opened before anything runs, closed on drop.
+//! Audit record of one call: opened before anything runs, closed on drop.
 
 use crate::catalogue::item::Entry;
 use crate::pipeline::call_pipeline::Request;
@@ -18,7 +18,7 @@ pub struct AuditRecord {
 }
 
 impl AuditRecord {
-    /// Fails when the record cannot be written; the call is then refused.
+    /// Fails if the record cannot be written; the call is then refused.
     pub async fn open(
         ledger: &Arc<dyn AuditLog>,
         id: CallId,
@@ -55,7 +55,7 @@ impl AuditRecord {
         Ok(Self { id, ledger: Arc::clone(ledger), closing: Some(closing), started_at: begun, entry: None })
     }
 
-    /// How long the answer is.
+    /// Size of the reply.
     pub fn bytes(&self) -> u64 {
         self.closing.as_ref().map_or(0, |closing| closing.bytes)
     }
@@ -73,7 +73,7 @@ impl AuditRecord {
         }
     }
 
-    /// Records the arguments that run, when they are not those that came.
+    /// Records the arguments that are run, if they differ from those received.
     pub fn set_coerced_arguments(&mut self, changes: &Coercions, op: &Operation) {
         if let Some(closing) = self.closing.as_mut().filter(|_| !changes.is_empty()) {
             closing.arguments = Some(self.ledger.fingerprint(arguments(op)));
@@ -86,7 +86,7 @@ impl AuditRecord {
         }
     }
 
-    /// Says how the call ended; dropping the record writes it.
+    /// Sets the outcome of the call. Dropping the record writes it.
     pub fn set_outcome(&mut self, outcome: &Result<JsonObject, ToolError>) -> Outcome {
         let word = match outcome {
             Ok(result) if result.text("resultType").as_deref() == Some("input_required") => {

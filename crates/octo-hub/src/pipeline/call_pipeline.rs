@@ -1,4 +1,4 @@
-//! The stages of a call, the same for every frontend and every target.
+//! The call pipeline, the same for every frontend and every source.
 
 use crate::catalogue::item::Entry;
 use crate::catalogue::tool_override;
@@ -21,32 +21,32 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-/// All that a call carries.
+/// A call with its context.
 pub struct Request {
     pub op: Operation,
     pub caller: Arc<Caller>,
     pub frontend: Frontend,
-    /// The name of the profile; empty for everything.
+    /// Name of the profile; empty for everything.
     pub profile: String,
     pub peer: Arc<dyn Peer>,
     pub cancel: CancellationToken,
-    /// How long it may take, when the caller wants less than the settings allow.
+    /// Timeout requested by the caller, if less than the settings allow.
     pub timeout: Option<Duration>,
-    /// The `traceparent` that came with it.
+    /// The `traceparent` of the request.
     pub trace: Option<String>,
 }
 
-/// What became of a call.
+/// Result of a call.
 pub struct CallOutcome {
     pub id: CallId,
     pub took: Duration,
-    /// What the call led to, as it was defined then.
+    /// The entry that the call resolved to, as defined at that time.
     pub entry: Option<Entry>,
     pub outcome: Result<JsonObject, ToolError>,
 }
 
 impl Hub {
-    /// Every call of every frontend and every nested call goes through here.
+    /// The only way to make a call, for every frontend and for nested calls.
     pub async fn call(&self, request: Request) -> CallOutcome {
         let (id, begun) = (CallId::fresh(), Instant::now());
         let span = telemetry::span(self.tracer.as_ref(), id, &request);
@@ -77,7 +77,7 @@ impl Hub {
         outcome
     }
 
-    /// The stages of a call, in this order. Each ends the call with an error or leaves it to the next.
+    /// The stages of a call, in order. Each ends the call with an error or passes it on.
     async fn run_stages(
         &self,
         id: CallId,
@@ -105,7 +105,7 @@ impl Hub {
         self.approve(&permit, id, request, &call.op).await?;
         // Rate limit.
         rules.limits.check(&request.caller, &entry)?;
-        // Cache. What policy shapes is not kept: another policy may shape it otherwise.
+        // Cache. Results with obligations are not cached: another policy may shape them differently.
         let slot = (permit.obligations == Obligations::default())
             .then(|| rules.cache.slot(&request.caller, &request.profile, &entry, &request.op))
             .flatten();
@@ -131,7 +131,7 @@ impl Hub {
         Ok(result)
     }
 
-    /// Beside the runtime's threads, since a result may be large.
+    /// Runs off the runtime's threads, since a result may be large.
     async fn redact_result(
         &self,
         result: JsonObject,
@@ -144,7 +144,7 @@ impl Hub {
         self.validator.run_blocking(move || redact(&result, &members)).await
     }
 
-    /// Waits until somebody agrees to a call, where policy asks for that.
+    /// Waits for approval if the policy requires it.
     pub(crate) async fn approve(
         &self,
         permit: &Permit<'_>,
@@ -172,7 +172,7 @@ impl Hub {
         }
     }
 
-    /// Runs within the deadline. A panic is one failed call; dropping the future cancels the target.
+    /// Runs within the timeout. A panic fails only this call; dropping the future cancels the operation.
     async fn run(
         &self,
         permit: &Permit<'_>,
@@ -212,12 +212,12 @@ impl Hub {
     }
 }
 
-/// What a server says in the hub's name is dropped; what the guard of the server has noted stays.
+/// Removes `_meta` members of an upstream in the hub's namespace, except the note of its sanitizer.
 fn remove_hub_meta(result: JsonObject, entry: &Entry) -> JsonObject {
     if entry.item.source.is_native() { result } else { strip_hub_meta(result, &[HIDDEN_REMOVED_META_KEY]) }
 }
 
-/// What is decided on is what the source is asked for.
+/// Ensures that the policy decides on the URI that the source receives.
 pub(crate) fn check_single_uri(op: &Operation) -> Result<(), ToolError> {
     let inner = match op.method {
         Method::ReadResource | Method::Subscribe | Method::Unsubscribe => op.params.text("uri"),
@@ -226,13 +226,13 @@ pub(crate) fn check_single_uri(op: &Operation) -> Result<(), ToolError> {
     };
     match inner {
         Some(uri) if uri != op.name => {
-            Err(ToolError::invalid("The request names two URIs.").hint("Ask for one URI, and name it once."))
+            Err(ToolError::invalid("The request contains two different URIs.").hint("Send one URI."))
         }
         _ => Ok(()),
     }
 }
 
-/// From here on the operation speaks the source's own names.
+/// From here on the operation uses the source's own names.
 fn use_source_name(op: &mut Operation, key: &str) {
     if op.method == Method::Complete {
         let reference = op.params.object("ref");
@@ -245,14 +245,14 @@ fn use_source_name(op: &mut Operation, key: &str) {
     }
 }
 
-/// Without a trace of the client's, inner calls have one whose id is that of the outer call.
+/// Without a client trace, nested calls get a trace with the id of the outer call.
 fn trace_parent(id: CallId) -> String {
     let id = id.to_string();
     format!("00-{id}-{}-00", id.get(16..).unwrap_or_default())
 }
 
 pub(crate) fn timeout_error(allowed: Duration) -> ToolError {
-    ToolError::new(Kind::Timeout, format!("The call did not end within {} s.", allowed.as_secs_f64()))
+    ToolError::new(Kind::Timeout, format!("The call timed out after {} s.", allowed.as_secs_f64()))
         .hint("Ask for less at once, or raise `calls.timeout_seconds` in the settings.")
 }
 

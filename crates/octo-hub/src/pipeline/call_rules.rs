@@ -1,4 +1,4 @@
-//! What the settings decide about calls: policy, limits, cache and deadline, put in force as one.
+//! Rules for calls from the settings: policy, limits, cache and timeout, replaced as a whole.
 
 use crate::catalogue::item::{Entry, ListKind};
 use crate::pipeline::audit_record::AuditRecord;
@@ -12,34 +12,34 @@ use octo_model::{Json, ToolError};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Rules as the settings write them.
+/// Rules as written in the settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RuleSettings {
     pub policy: PolicySettings,
     pub limits: Vec<LimitRule>,
     pub cache: Vec<CacheRule>,
-    /// Longest that a call may take.
+    /// Maximum duration of a call.
     pub timeout: Duration,
 }
 
-/// Rules with their patterns compiled.
+/// Rules with compiled patterns.
 pub struct CallRules {
     pub settings: RuleSettings,
     pub policy: Arc<dyn PolicyEngine>,
-    /// The engine that stands in place of the rules of the settings.
+    /// Policy engine that replaces the rules of the settings.
     policy_override: Option<Arc<dyn PolicyEngine>>,
     pub limits: RateLimits,
     pub cache: Arc<ResponseCache>,
 }
 
 impl CallRules {
-    /// What was used up of a limit that stays is still used up, and answers are kept as long as the rules about them stay.
+    /// Unchanged limits keep their counts; cached replies are kept if the cache rules are unchanged.
     pub fn new(settings: RuleSettings, before: Option<&Self>) -> Result<Self, globset::Error> {
         let answers = match before {
             Some(before) if before.settings.cache == settings.cache => Arc::clone(&before.cache),
             before => Arc::new(ResponseCache::new(&settings.cache, before.map(|it| &*it.cache))?),
         };
-        // Also compiled when another engine decides, so that a pattern that cannot be read is never taken on.
+        // Compiled even if another engine decides, so that an invalid pattern is never accepted.
         let rules = Arc::new(PolicyRules::new(&settings.policy)?);
         let policy_override = before.and_then(|before| before.policy_override.clone());
         Ok(Self {
@@ -51,7 +51,7 @@ impl CallRules {
         })
     }
 
-    /// The same rules with another policy engine, or with that of the settings again.
+    /// The same rules with another policy engine, or with that of the settings.
     pub fn with_policy(&self, engine: Option<Arc<dyn PolicyEngine>>) -> Result<Self, globset::Error> {
         let rules = Self::new(self.settings.clone(), Some(self))?;
         let policy = match &engine {
@@ -61,7 +61,7 @@ impl CallRules {
         Ok(Self { policy, policy_override: engine, ..rules })
     }
 
-    /// Asks the policy about a request, and notes the rule that decides.
+    /// Asks the policy about a request and records the rule that decided.
     pub fn authorize<'a>(
         &'a self,
         request: &'a Request,
@@ -86,7 +86,7 @@ impl CallRules {
         Ok(permit)
     }
 
-    /// How long a call may take when its caller asks for this.
+    /// The timeout of a call whose caller requested `wanted`.
     pub fn timeout(&self, wanted: Option<Duration>) -> Duration {
         let longest = self.settings.timeout;
         wanted.map_or(longest, |wanted| wanted.min(longest))

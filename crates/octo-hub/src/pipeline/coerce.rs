@@ -1,12 +1,12 @@
-//! Arguments as models send them: a number in quotes, one item where a list is wanted, a parameter by the name that it has
-//! in other tools. Where the schema leaves one reading, that one is used, and the reply says so. Only arguments that do not
-//! fit come here.
+//! Coercion of arguments as models send them: a number in quotes, a single item instead of a list, a
+//! parameter by its name in other tools. If the schema allows exactly one reading, it is used and noted in
+//! the reply. Only applied to arguments that fail validation.
 
 use octo_model::{Json, JsonObject, ToolError};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Names that models know from other tools, and the names of the same parameters here.
+/// Parameter names that models know from other tools, and the names here.
 const ALIASES: [(&str, &str); 5] = [
     ("file_path", "path"),
     ("old_string", "old_text"),
@@ -14,16 +14,16 @@ const ALIASES: [(&str, &str); 5] = [
     ("cmd", "command"),
     ("content", "text"),
 ];
-/// Changes that are named in the reply; more are counted.
+/// Maximum changes listed in the reply; the rest are counted.
 const MAX_LISTED_CHANGES: usize = 4;
-/// Characters of a change in the reply.
+/// Maximum characters of a change in the reply.
 const MAX_CHANGE_CHARS: usize = 90;
-/// Longer texts are no numbers.
+/// Longer strings are not parsed as numbers.
 const MAX_NUMBER_LEN: usize = 40;
-/// The member of `_meta` that lists the changes.
+/// The `_meta` member that lists the changes.
 const COERCED_META_KEY: &str = "octoprox/coerced";
 
-/// What was changed, one sentence part each.
+/// The changes, as phrases.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Coercions {
     listed: Vec<String>,
@@ -53,7 +53,8 @@ impl Coercions {
         self.listed.iter().cloned().chain(more).collect()
     }
 
-    /// The reply with a note about the changes: a block of its own, and a list for faces that show no blocks.
+    /// Adds a note about the changes to the reply: a content block, and a list in `_meta` for frontends that
+    /// show no blocks.
     pub fn annotate(&self, mut reply: JsonObject) -> JsonObject {
         if self.is_empty() || reply.text("resultType").as_deref() == Some("input_required") {
             return reply;
@@ -68,14 +69,14 @@ impl Coercions {
     }
 }
 
-/// Changes arguments so that they may fit the schema. Names are only translated for tools of the hub itself.
+/// Changes arguments towards the schema. Parameter names are only translated for native tools.
 pub fn coerce(arguments: &mut Value, schema: &Value, vouched: bool) -> Result<Coercions, ToolError> {
     let mut walk = Coercer { vouched, changes: Coercions::default() };
     walk.value(arguments, schema, &ValuePath::Root)?;
     Ok(walk.changes)
 }
 
-/// Where a value is.
+/// Location of a value.
 enum ValuePath<'a> {
     Root,
     Member(&'a ValuePath<'a>, &'a str),
@@ -138,7 +139,7 @@ impl Coercer {
         Ok(())
     }
 
-    /// Gives parameters that go by another name their own.
+    /// Replaces aliases of parameters by their names.
     fn rename(&mut self, members: &mut Map<String, Value>, schema: &Value) -> Result<(), ToolError> {
         for (alias, name) in ALIASES {
             if !members.contains_key(alias) || !is_alias(schema, alias, name) {
@@ -146,7 +147,7 @@ impl Coercer {
             }
             if members.contains_key(name) {
                 return Err(ToolError::invalid(format!("`{alias}` and `{name}` are the same parameter."))
-                    .hint(format!("Give `{name}` only.")));
+                    .hint(format!("Use only `{name}`.")));
             }
             if let Some(value) = members.shift_remove(alias) {
                 members.insert(name.to_owned(), value);
@@ -156,7 +157,7 @@ impl Coercer {
         Ok(())
     }
 
-    /// Puts parameters that belong into an item of the one list that is missing there.
+    /// If one required list of objects is missing, moves parameters that belong to an item into it.
     fn fold_into_item(&mut self, members: &mut Map<String, Value>, schema: &Value) {
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
         let missing = required.filter_map(Value::as_str).filter(|name| !members.contains_key(*name));
@@ -183,13 +184,13 @@ fn is_alias(schema: &Value, alias: &str, name: &str) -> bool {
     property(schema, name).is_some() && property(schema, alias).is_none()
 }
 
-/// Whether the schema has a parameter of this name, or of one that it is an alias for.
+/// Returns whether the schema has a parameter of this name or of one that it is an alias for.
 fn accepts_param(schema: &Value, name: &str) -> bool {
     property(schema, name).is_some()
         || ALIASES.iter().any(|(alias, own)| *alias == name && is_alias(schema, alias, own))
 }
 
-/// The one type that the schema accepts, null aside. What stands beside `type` can only accept less.
+/// The single type that the schema accepts, apart from null. Keywords beside `type` can only narrow it.
 fn only_type(schema: &Value) -> Option<&str> {
     if schema.get("$ref").is_some() {
         return None;
@@ -219,7 +220,7 @@ fn is_fraction(number: &serde_json::Number) -> bool {
     number.as_f64().is_some_and(|number| number.fract() != 0.0)
 }
 
-/// The value as the wanted type, and how it was read. Nothing when it cannot be read so.
+/// Converts a value to the wanted type and describes the conversion. `None` if it cannot be converted.
 fn convert(value: &Value, wanted: &str, schema: &Value) -> Option<(Value, &'static str)> {
     let text = value.as_str();
     match wanted {
@@ -250,11 +251,11 @@ fn convert(value: &Value, wanted: &str, schema: &Value) -> Option<(Value, &'stat
 fn parse_number(text: &str) -> Option<Value> {
     let plain = text.len() <= MAX_NUMBER_LEN && text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     let number: Value = plain.then(|| serde_json::from_str(text).ok()).flatten()?;
-    // What came with blanks around it is no number.
+    // Text with surrounding whitespace is not a number.
     (number.is_number() && !text.ends_with(char::is_whitespace)).then_some(number)
 }
 
-/// JSON in a text, after the same strict check as the message that it came in.
+/// Parses JSON in a string, with the same strict checks as a message.
 fn parse_json(text: &str, first: char) -> Option<Value> {
     if !text.trim_start().starts_with(first) {
         return None;

@@ -1,10 +1,10 @@
-//! Schemas of strangers, compiled within a budget and applied with a meter.
+//! Untrusted JSON schemas, compiled within limits and applied with a metered budget.
 //!
-//! Three things make a schema expensive: patterns that backtrack, references that repeat the same work on every level of
-//! the value, and references that never end. Patterns run on the linear engine; one that it cannot run is not enforced.
-//! Each subschema is charged for what it looks at, and a check that uses up its budget is given up. A schema whose
-//! references could exhaust the stack is not compiled. Whatever is not enforced here is left to the server, which checks
-//! its own arguments.
+//! Three things make a schema expensive: backtracking patterns, references that repeat the same work at every
+//! level of the value, and infinite references. Patterns run on the linear engine; one that it does not
+//! support is not enforced. Each subschema is charged for what it reads, and a check that exceeds its budget
+//! is aborted. A schema whose references could exhaust the stack is not compiled. Whatever is not enforced
+//! here is left to the server, which validates its own arguments.
 
 use crate::catalogue::item::Item;
 use jsonschema::{Keyword, PatternOptions, ValidationError, Validator};
@@ -15,71 +15,71 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Values in the text of a schema.
+/// Maximum number of JSON values in a schema.
 const MAX_NODES: usize = 50_000;
 const MAX_SUBSCHEMAS: usize = 5_000;
-/// Subschemas within each other, and subschemas of a schema that refers to itself.
+/// Maximum nesting of subschemas, and maximum number of subschemas in a recursive schema.
 const MAX_SCHEMA_DEPTH: usize = 512;
-/// Subschemas of a recursive schema that apply to one and the same value through each other.
+/// Maximum chain of subschemas in a recursive schema that apply to the same value.
 const MAX_IN_PLACE_CHAIN: usize = 8;
 const MAX_PATTERNS: usize = 256;
-/// Bytes of a compiled pattern, and what each byte of a text then costs at worst.
+/// Bytes of a compiled pattern, and the worst-case cost per byte of text.
 const PATTERN_SIZES: [(usize, u64); 2] = [(8 << 10, 4), (64 << 10, 32)];
 /// About a tenth of a second.
 const FULL_BUDGET: u64 = 5_000_000;
-/// About a millisecond, for a check on the runtime's own threads.
+/// About a millisecond, for checks on the runtime's threads.
 const INLINE_BUDGET: u64 = 50_000;
-/// For the sentences about what does not fit.
+/// For error messages.
 const REPORT_BUDGET: u64 = 20_000;
 
-/// The keyword that charges; no schema can bring it, since it is set on every subschema.
+/// Keyword that charges the budget. A schema cannot contain it, because it is set on every subschema.
 const METER_KEYWORD: &str = "octoprox:meter";
 
 /// A schema and its compiled form.
 pub struct CompiledSchema {
     pub schema: Value,
     validator: Validator,
-    /// Whether the log has been told that the budget does not suffice.
+    /// Whether an exceeded budget was logged.
     reported: AtomicBool,
 }
 
-/// What a check found.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Validity {
     Valid,
     Invalid,
-    /// The budget was used up first.
+    /// The budget was exceeded.
     Unchecked,
 }
 
 impl CompiledSchema {
-    /// Nothing for a schema that cannot be used, or not within the budget; the log says why, once.
+    /// `None` if the schema is invalid or exceeds the limits; the reason is logged once.
     pub fn new(schema: Value, of: &str) -> Option<Self> {
         match compile(&schema) {
             Ok((validator, dropped)) => {
                 for pattern in dropped {
-                    tracing::warn!(target: "upstream", of, %pattern, "a pattern of the schema is not enforced");
+                    tracing::warn!(target: "upstream", of, %pattern, "schema pattern not enforced");
                 }
                 Some(Self { schema, validator, reported: AtomicBool::new(false) })
             }
             Err(why) => {
-                tracing::warn!(target: "upstream", of, %why, "the schema is not enforced");
+                tracing::warn!(target: "upstream", of, %why, "schema not enforced");
                 None
             }
         }
     }
 
-    /// Applies the schema to a small value, where the call runs.
+    /// Checks a small value on the calling thread.
     pub fn check_inline(&self, value: &Value) -> Validity {
         self.check_within(INLINE_BUDGET, value)
     }
 
-    /// Applies the schema to a value of the tool `of`, on a thread that may take its time.
+    /// Checks a value of the tool `of` on a blocking thread.
     pub fn check(&self, value: &Value, of: &Item) -> Validity {
         let verdict = self.check_within(FULL_BUDGET, value);
         if verdict == Validity::Unchecked && !self.reported.swap(true, Ordering::Relaxed) {
             let of = of.target();
-            tracing::warn!(target: "upstream", of, "a value was too costly to check, and was not checked");
+            tracing::warn!(target: "upstream", of, "value not checked: validation budget exceeded");
         }
         verdict
     }
@@ -92,18 +92,18 @@ impl CompiledSchema {
         }
     }
 
-    /// The first errors, each made into a sentence; none when finding them would cost too much.
+    /// The first errors as messages; empty if finding them costs too much.
     pub fn errors(&self, value: &Value, tell: impl Fn(ValidationError<'_>) -> String) -> Vec<String> {
         with_budget(REPORT_BUDGET, || self.validator.iter_errors(value).take(3).map(&tell).collect())
             .unwrap_or_default()
     }
 }
 
-/// A validator, and the patterns that it does not enforce.
+/// Returns a validator and the patterns that it does not enforce.
 fn compile(schema: &Value) -> Result<(Validator, Vec<String>), String> {
     let survey = SchemaSurvey::of(schema)?;
     if let Some(pattern) = survey.required_pattern() {
-        return Err(format!("it depends on the pattern {}, which cannot be used", truncate(pattern)));
+        return Err(format!("it depends on the unsupported pattern {}", truncate(pattern)));
     }
     let mut metered = schema.clone();
     let mut dropped = Vec::new();
@@ -131,11 +131,11 @@ fn options(pattern_size: usize) -> jsonschema::ValidationOptions<'static> {
         .with_keyword(METER_KEYWORD, |parent, weight, _| Ok(Box::new(Meter::new(parent, weight))))
 }
 
-/// Where a check that is left out could turn a yes into a no.
+/// Keywords under which an omitted check could turn a match into a mismatch.
 const NON_MONOTONE_KEYWORDS: [&str; 6] =
     ["not", "oneOf", "if", "contains", "unevaluatedItems", "unevaluatedProperties"];
 
-/// Takes out the pattern that cannot be used.
+/// Removes unsupported patterns.
 fn drop_pattern(members: &mut Map<String, Value>, subschema: &Subschema, dropped: &mut Vec<String>) {
     for pattern in subschema.patterns.iter().filter(|pattern| pattern.cost.is_none()) {
         dropped.push(truncate(&pattern.text));
@@ -148,11 +148,11 @@ fn truncate(text: &str) -> String {
 }
 
 thread_local! {
-    /// What the check that runs on this thread may still cost.
+    /// Remaining budget of the check on this thread.
     static BUDGET_LEFT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// What unwinds when a check has used up its budget: there is no other way out of the validator's recursion.
+/// Unwind payload of an exceeded budget: there is no other way out of the validator's recursion.
 struct BudgetExhausted;
 
 fn with_budget<T>(budget: u64, check: impl FnOnce() -> T) -> Option<T> {
@@ -174,7 +174,7 @@ fn charge(cost: u64) {
     }
 }
 
-/// Charges for one subschema that is applied to one value.
+/// Charges for the application of one subschema to one value.
 struct Meter {
     weight: u64,
     per_byte: u64,
@@ -205,7 +205,7 @@ impl Meter {
     }
 }
 
-/// Roughly what it takes to walk through a value.
+/// Approximate cost of traversing a value.
 fn value_cost(value: &Value) -> u64 {
     match value {
         Value::String(text) => 1 + text.len() as u64 / 8,
@@ -229,7 +229,7 @@ impl<'i> Keyword<'i> for Meter {
     }
 }
 
-/// Patterns that a subschema itself applies, and whether to names of members.
+/// Patterns of the subschema itself, and whether each applies to member names.
 fn patterns(schema: &Map<String, Value>) -> impl Iterator<Item = (&str, bool)> {
     let own = schema.get("pattern").and_then(Value::as_str);
     let names = schema.get("patternProperties").and_then(Value::as_object);
@@ -237,7 +237,7 @@ fn patterns(schema: &Map<String, Value>) -> impl Iterator<Item = (&str, bool)> {
     own.map(|text| (text, false)).into_iter().chain(names)
 }
 
-/// What a pattern costs for each byte; nothing when the linear engine cannot run it, or not in this size.
+/// Cost of a pattern per byte; `None` if the linear engine does not support it or it is too large.
 fn pattern_cost(pattern: &str) -> Option<u64> {
     let schema = Value::Object(Map::from_iter([("pattern".to_owned(), pattern.into())]));
     PATTERN_SIZES.into_iter().find(|(size, _)| options(*size).build(&schema).is_ok()).map(|(_, cost)| cost)
@@ -250,19 +250,19 @@ struct SchemaPattern {
 }
 
 struct Subschema {
-    /// Nothing for one that only looks at the type of a value or at a number.
+    /// Zero if it only looks at the type of a value or at a number.
     weight: u64,
     patterns: Vec<SchemaPattern>,
 }
 
-/// What a schema consists of.
+/// Structure of a schema.
 struct SchemaSurvey {
     subschemas: Vec<(String, Subschema)>,
     is_monotone: bool,
 }
 
-/// Keywords with one schema, with a list of them, and with named ones; those of the second half of each apply to the same
-/// value as the schema they stand in.
+/// Keywords with one schema, with a list of schemas, and with named schemas, and those of them that apply to
+/// the same value as the parent schema.
 const SINGLE_SCHEMA_KEYWORDS: [&str; 13] = [
     "additionalProperties",
     "additionalItems",
@@ -283,7 +283,7 @@ const SCHEMA_MAP_KEYWORDS: [&str; 6] =
     ["$defs", "definitions", "properties", "patternProperties", "dependentSchemas", "dependencies"];
 const IN_PLACE_KEYWORDS: [&str; 10] =
     ["not", "if", "then", "else", "extends", "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"];
-/// They are not applied where they stand.
+/// Not applied where they appear.
 const DEFINITION_KEYWORDS: [&str; 2] = ["$defs", "definitions"];
 /// Keywords whose cost does not depend on the value.
 const CONSTANT_COST_KEYWORDS: [&str; 14] = [
@@ -302,11 +302,11 @@ const CONSTANT_COST_KEYWORDS: [&str; 14] = [
     "readOnly",
     "writeOnly",
 ];
-/// References that lead where the survey cannot follow.
+/// References that cannot be resolved statically.
 const UNSUPPORTED_REF_KEYWORDS: [&str; 2] = ["$dynamicRef", "$recursiveRef"];
 
 impl SchemaSurvey {
-    /// Fails with the reason when the schema is beyond the budget.
+    /// Fails with the reason if the schema exceeds the limits.
     fn of(root: &Value) -> Result<Self, String> {
         let mut nodes = 0;
         count_nodes(root, &mut nodes);
@@ -324,7 +324,7 @@ impl SchemaSurvey {
                 if !pointer.is_empty()
                     && ["$id", "id"].iter().any(|id| schema.get(*id).is_some_and(Value::is_string))
                 {
-                    return Err("a part of it has an address of its own".to_owned());
+                    return Err("a subschema has its own `$id`".to_owned());
                 }
                 next = child_schemas(schema, &pointer)?;
                 let subschema = Subschema::of(schema);
@@ -348,7 +348,7 @@ impl SchemaSurvey {
                 return Err(format!("it has more than {MAX_SUBSCHEMAS} subschemas"));
             }
         }
-        let chain = longest_path(&edges, |in_place| in_place).ok_or("it refers to itself without an end")?;
+        let chain = longest_path(&edges, |in_place| in_place).ok_or("it has an infinite reference")?;
         match longest_path(&edges, |_| true) {
             Some(path) if path <= MAX_SCHEMA_DEPTH => Ok(survey),
             None if edges.len() <= MAX_SCHEMA_DEPTH && chain <= MAX_IN_PLACE_CHAIN => Ok(survey),
@@ -356,7 +356,7 @@ impl SchemaSurvey {
         }
     }
 
-    /// A pattern that can be neither used nor left out.
+    /// An unsupported pattern that cannot be omitted either.
     fn required_pattern(&self) -> Option<&str> {
         let patterns = self.subschemas.iter().flat_map(|(_, subschema)| &subschema.patterns);
         let mut unusable = patterns.filter(|pattern| pattern.cost.is_none());
@@ -394,10 +394,10 @@ fn count_nodes(value: &Value, nodes: &mut usize) {
     }
 }
 
-/// The subschemas that a schema leads to, and whether each applies to the same value.
+/// The subschemas of a schema, and whether each applies to the same value.
 fn child_schemas(schema: &Map<String, Value>, pointer: &str) -> Result<Vec<(String, bool)>, String> {
     if UNSUPPORTED_REF_KEYWORDS.iter().any(|keyword| schema.contains_key(*keyword)) {
-        return Err("it has references that depend on where they are met".to_owned());
+        return Err("it has dynamic references".to_owned());
     }
     let mut parts = Vec::new();
     for (keyword, value) in schema {
@@ -405,7 +405,7 @@ fn child_schemas(schema: &Map<String, Value>, pointer: &str) -> Result<Vec<(Stri
         match value {
             Value::String(reference) if keyword == "$ref" => parts.push((resolve_ref(reference)?, true)),
             Value::Object(named) if SCHEMA_MAP_KEYWORDS.contains(&keyword.as_str()) => {
-                // Definitions are only looked at for the meters that they need.
+                // Definitions are only visited for their meters.
                 let applied = !DEFINITION_KEYWORDS.contains(&keyword.as_str());
                 let names = named.keys().filter(|_| applied);
                 parts.extend(
@@ -428,7 +428,7 @@ fn escape_pointer(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The place in the same document that a reference leads to.
+/// The JSON pointer of a reference within the same document.
 fn resolve_ref(reference: &str) -> Result<String, String> {
     let pointer = reference.strip_prefix('#').filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let pointer = pointer.ok_or_else(|| format!("it refers to {}", truncate(reference)))?;
@@ -449,7 +449,7 @@ fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The longest way from the root along some edges; nothing when they form a circle.
+/// Length of the longest path from the root along some edges; `None` if they form a cycle.
 fn longest_path(edges: &[Vec<(usize, bool)>], along: impl Fn(bool) -> bool) -> Option<usize> {
     let mut heights: Vec<Option<usize>> = vec![None; edges.len()];
     let mut open = vec![false; edges.len()];

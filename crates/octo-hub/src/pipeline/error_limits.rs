@@ -1,15 +1,15 @@
-//! The text of every error is bounded: it may hold what a server, a tool or a caller has sent.
+//! Size limits of errors, which may contain text from a server, a tool or a caller.
 
 use octo_model::{Json, JsonObject, ToolError};
 use std::borrow::Cow;
 
-/// Bytes of a message and of a hint. Neither is ever more than the cap of a reply allows.
+/// Maximum bytes of a message and of a hint. Also bounded by the result limit.
 const MAX_TEXT_BYTES: usize = 4_096;
-/// However small the cap is, a sentence fits.
+/// A sentence fits even into the smallest result limit.
 const MIN_TEXT_BYTES: usize = 256;
 const MAX_DATA_BYTES: usize = 16 << 10;
 
-/// The error with no part longer than allowed, for replies of at most `cap` bytes.
+/// Truncates the parts of an error, for replies of at most `cap` bytes.
 pub fn truncate_error(mut error: ToolError, cap: usize) -> ToolError {
     let text = MAX_TEXT_BYTES.min(cap / 4).max(MIN_TEXT_BYTES);
     let data = MAX_DATA_BYTES.min(cap / 2).max(MIN_TEXT_BYTES);
@@ -45,7 +45,7 @@ fn text_json_len(text: &str) -> usize {
     if text.len() > MAX_TEXT_BYTES * 2 { text.len() } else { text.chars().map(char_json_len).sum() }
 }
 
-/// How long a character is in JSON.
+/// Length of a character in JSON.
 fn char_json_len(c: char) -> usize {
     match c {
         '"' | '\\' | '\n' | '\r' | '\t' => 2,

@@ -1,4 +1,4 @@
-//! Who may do what. Only this file makes a [`Permit`], and nothing runs without one.
+//! Authorization. Only this file creates a [`Permit`], and nothing runs without one.
 
 mod policy_rules;
 
@@ -8,30 +8,30 @@ use std::borrow::Cow;
 
 pub use policy_rules::{Decision, PolicyRules, PolicySettings, Rule};
 
-/// What a caller wants to do with an item.
+/// The action on an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// See that it is there.
+    /// See it in lists.
     List,
     Use(Method),
 }
 
-/// What a policy decides on.
+/// Input of a policy decision.
 pub struct PolicyRequest<'a> {
     /// The principal and its scopes.
     pub caller: &'a Caller,
-    /// The name of the profile; empty for everything.
+    /// Name of the profile; empty for everything.
     pub profile: &'a str,
     pub action: Action,
     pub entry: &'a Entry,
-    /// The URI that is asked for: of a template it is another one than the entry's.
+    /// The requested URI. For a template it differs from the entry's.
     pub uri: Option<&'a str>,
-    /// Arguments that fit the schema of the tool. Absent when the question is whether the caller may know of the item, which
-    /// is asked first: whoever is denied then learns nothing of the schema.
+    /// Arguments that match the tool's schema. Absent when deciding whether the caller may know of the item.
+    /// This is decided first, so that a denied caller learns nothing about the schema.
     pub arguments: Option<&'a Json>,
 }
 
-/// What a policy says.
+/// Decision of a policy.
 #[derive(Debug)]
 pub enum PolicyDecision<'a> {
     Permit {
@@ -42,38 +42,39 @@ pub enum PolicyDecision<'a> {
         rule: Cow<'a, str>,
         hint: Option<Cow<'a, str>>,
     },
-    /// Only after a person has agreed. In lists it counts as permitted.
+    /// Requires approval by a person. Counts as permitted in lists.
     RequireApproval {
         rule: Cow<'a, str>,
         obligations: Obligations,
     },
 }
 
-/// What the hub must do with the call that it permits.
+/// What the hub must do with a permitted call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Obligations {
     /// Members of the structured result whose values are removed.
     pub redact: Vec<String>,
-    /// Bytes of the largest reply, if that is less than the settings allow.
+    /// Maximum bytes of the reply, if less than the settings allow.
     pub max_result_bytes: Option<usize>,
 }
 
-/// Decides on calls and lists. It may be replaced while the hub runs.
+/// Decides on calls and lists. Can be replaced while the hub runs.
 pub trait PolicyEngine: Send + Sync {
     fn decide<'a>(&'a self, request: &PolicyRequest<'_>) -> PolicyDecision<'a>;
 
-    /// Whether every caller is permitted everything without obligations, so that lists can be shared.
+    /// Returns whether every caller is permitted everything without obligations, so that lists can be shared.
     fn allows_everything(&self) -> bool {
         false
     }
 
-    /// Whether arguments make a difference. Without it they are not shown, and a call is decided on once.
+    /// Returns whether decisions depend on arguments. Otherwise they are not passed, and a call is decided
+    /// once.
     fn reads_arguments(&self) -> bool {
         false
     }
 }
 
-/// The proof that policy said yes to one caller for one item.
+/// Proof of a positive policy decision for one caller and one item.
 pub struct Permit<'a> {
     entry: &'a Entry,
     rule: Cow<'a, str>,
@@ -103,7 +104,7 @@ impl From<Denial> for ToolError {
     }
 }
 
-/// Asks the policy.
+/// Asks the policy for a decision.
 pub fn authorize<'a>(
     engine: &'a dyn PolicyEngine,
     request: &PolicyRequest<'a>,
@@ -117,12 +118,12 @@ pub fn authorize<'a>(
     Ok(Permit { entry, rule, obligations, needs_approval })
 }
 
-/// Whether the caller may see the item in a list.
+/// Returns whether the caller may see the item in a list.
 pub fn is_visible(engine: &dyn PolicyEngine, profile: &str, caller: &Caller, entry: &Entry) -> bool {
     engine.allows_everything() || check_visible(engine, profile, caller, entry).is_ok()
 }
 
-/// Why the caller may not see the item in a list.
+/// Checks that the caller may see the item in a list.
 pub fn check_visible(
     engine: &dyn PolicyEngine,
     profile: &str,

@@ -1,4 +1,4 @@
-//! How often a caller may call.
+//! Rate limits per caller.
 
 use crate::catalogue::item::Entry;
 use crate::catalogue::profile::glob_set;
@@ -11,16 +11,16 @@ use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-/// A limit for each caller over the tools that match.
+/// Rate limit per caller for the tools that match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitRule {
-    /// Patterns of names as listed at `/mcp`. Empty: all tools together.
+    /// Patterns of tool names as listed at `/mcp`. Empty: all tools together.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Calls that each caller may make in a minute.
+    /// Calls per caller and minute.
     pub per_minute: NonZeroU32,
-    /// Calls that may come at once; `per_minute` when absent.
+    /// Calls at once; default: `per_minute`.
     #[serde(default)]
     pub burst: Option<NonZeroU32>,
 }
@@ -31,11 +31,11 @@ struct CompiledLimit {
     limiter: Arc<DefaultKeyedRateLimiter<Principal>>,
 }
 
-/// All limits; the first that is used up refuses.
+/// All limits. A call is refused by the first one that is exceeded.
 pub struct RateLimits(Vec<CompiledLimit>);
 
 impl RateLimits {
-    /// A rule that was there before goes on counting.
+    /// Unchanged rules keep their counts.
     pub fn new(rules: &[LimitRule], before: Option<&Self>) -> Result<Self, globset::Error> {
         let mut known: Vec<&CompiledLimit> = before.into_iter().flat_map(|before| &before.0).collect();
         let limits = rules.iter().map(|rule| {
@@ -57,7 +57,7 @@ impl RateLimits {
             if let Err(refused) = limit.limiter.check_key(&caller.principal) {
                 let wait = refused.wait_time_from(DefaultClock::default().now());
                 let seconds = wait.as_secs_f64().ceil();
-                let message = format!("The limit for calls of {} is used up.", entry.listed_name);
+                let message = format!("Rate limit exceeded for {}.", entry.listed_name);
                 return Err(ToolError::rate_limited(message, wait).hint(format!("Try again in {seconds} s.")));
             }
         }

@@ -1,14 +1,15 @@
-//! Results without the members that policy keeps from the caller.
+//! Removes members of results as the policy requires.
 
 use octo_model::{Json, JsonObject, ToolError};
 use serde_json::{Value, json};
 
-/// The reply without the values of these members, at any depth. Its text says the same as its structure afterwards.
+/// Removes the values of these members at any depth. The text content is regenerated from the structured
+/// content.
 pub fn redact(reply: &JsonObject, members: &[String]) -> Result<JsonObject, ToolError> {
     let mut whole: Value = reply.to_json().to().map_err(ToolError::internal)?;
     redact_value(&mut whole, members);
     let text = whole.get("structuredContent").map(Value::to_string).ok_or_else(|| {
-        ToolError::denied("Policy removes members of this result, and it has no structure to find them in.")
+        ToolError::denied("The policy redacts members of this result, but it has no structured content.")
             .hint("Use a tool with structured results, or ask the operator to change the rule.")
     })?;
     if let Value::Object(members) = &mut whole {
@@ -33,7 +34,7 @@ fn redact_value(value: &mut Value, members: &[String]) {
     }
 }
 
-/// Nothing, of the same type where the type has an empty value: the schema of the result promises it.
+/// An empty value of the same type where there is one, to match the output schema.
 fn blank(value: &Value) -> Value {
     match value {
         Value::String(_) => Value::from(""),

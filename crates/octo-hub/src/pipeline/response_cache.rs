@@ -1,4 +1,4 @@
-//! Answers that may be given again: only what the settings name, only for the same caller.
+//! Response cache: only for tools that the settings name, and only per caller.
 
 use crate::catalogue::item::Entry;
 use crate::catalogue::profile::glob_set;
@@ -14,30 +14,31 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Where a reply says that it comes from the cache.
+/// The `_meta` member that marks a cached reply.
 const CACHED_META_KEY: &str = "octoprox/cached";
 const MAX_CACHE_BYTES: u64 = 64 << 20;
-/// Members of `_meta` that say nothing about the answer.
+/// Members of `_meta` that do not affect the reply.
 const PER_CALL_META_KEYS: [&str; 3] = ["progressToken", "traceparent", "tracestate"];
 
-/// For how long answers of some tools are kept. A native tool is only ever cached when it reads and repeats. Whatever
-/// changes something through the hub ends what is kept of the same server; toolboxes count as one.
+/// How long replies of some tools are cached. A native tool is only cached if it reads and is idempotent. A
+/// call that changes something through the hub invalidates the replies of the same server; all toolboxes
+/// count as one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CacheRule {
-    /// Patterns of names of tools as listed at `/mcp`, or of URIs of resources: those with `://`.
+    /// Patterns of tool names as listed at `/mcp`, or of resource URIs: those with `://`.
     pub tools: Vec<String>,
-    /// How long an answer is given again.
+    /// How long a reply is reused.
     pub ttl_seconds: u64,
 }
 
 type Key = [u8; 32];
 
-/// Where an answer may be kept, and for how long.
+/// Cache key and lifetime of a reply.
 pub struct CacheSlot {
     key: Key,
     ttl: Duration,
-    /// Of the server's answers, when this one was asked for.
+    /// Generation of the server's replies when the call started.
     generation: u64,
 }
 
@@ -47,7 +48,7 @@ struct CompiledCacheRule {
     ttl: Duration,
 }
 
-/// An answer and when it is over.
+/// A reply and its expiry.
 #[derive(Clone)]
 struct CachedReply {
     expires_at: Instant,
@@ -58,11 +59,11 @@ struct CachedReply {
 pub struct ResponseCache {
     rules: Vec<CompiledCacheRule>,
     replies: Cache<Key, CachedReply>,
-    /// How often something was changed at each server.
+    /// Number of invalidations per server.
     generations: Arc<Mutex<HashMap<String, u64>>>,
 }
 
-/// Ends what is kept of a server when it is dropped, however the call that may change something ends.
+/// Invalidates the cached replies of a server when dropped, whatever the outcome of the call.
 pub struct InvalidateOnDrop<'a> {
     cache: &'a ResponseCache,
     group: String,
@@ -75,7 +76,7 @@ impl Drop for InvalidateOnDrop<'_> {
 }
 
 impl ResponseCache {
-    /// A change that began under earlier rules still ends what is kept under these.
+    /// A change that started under earlier rules still invalidates replies cached under these.
     pub fn new(rules: &[CacheRule], before: Option<&Self>) -> Result<Self, globset::Error> {
         let rules = rules.iter().map(|rule| {
             let (uris, tools): (Vec<_>, Vec<_>) =
@@ -103,7 +104,7 @@ impl ResponseCache {
         self.generations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long an answer to this is kept.
+    /// How long a reply to this operation is cached.
     fn ttl(&self, entry: &Entry, op: &Operation) -> Option<Duration> {
         let effect = entry.effect();
         if op.params.get("requestState").is_some()
@@ -119,7 +120,7 @@ impl ResponseCache {
         self.rules.iter().find(matches).map(|rule| rule.ttl)
     }
 
-    /// Where the answer to a question of this caller at this profile may be kept, or nowhere.
+    /// The cache slot for this caller, profile and operation, if it may be cached.
     pub fn slot(&self, caller: &Caller, profile: &str, entry: &Entry, op: &Operation) -> Option<CacheSlot> {
         if self.rules.is_empty() {
             return None;
@@ -157,8 +158,7 @@ impl ResponseCache {
         Some(CacheSlot { key, ttl, generation: age })
     }
 
-    /// What a call that may change something must hold while it runs. A tool that the settings name as one whose answers are
-    /// kept is taken to change nothing.
+    /// Guard for a call that may change something. Tools with a cache rule are assumed to change nothing.
     pub fn invalidate_after(&self, entry: &Entry, op: &Operation) -> Option<InvalidateOnDrop<'_>> {
         let reads = || entry.effect().class() == EffectClass::Reads || op.method != Method::CallTool;
         if reads() || self.ttl(entry, op).is_some() {
@@ -185,19 +185,19 @@ impl ResponseCache {
         }
     }
 
-    /// Forgets everything: a source has changed.
+    /// Clears the cache after a source has changed.
     pub fn clear(&self) {
         self.replies.invalidate_all();
     }
 }
 
-/// An answer that says that it was given before.
+/// Marks a reply as cached.
 fn with_cached_mark(answer: JsonObject) -> JsonObject {
     let meta = answer.object("_meta").with(CACHED_META_KEY, true);
     answer.with("_meta", meta)
 }
 
-/// Toolboxes work on the same machine, so they count as one.
+/// Toolboxes work on the same machine, so they share one group.
 fn invalidation_group(entry: &Entry) -> String {
     if entry.item.source.is_native() { String::new() } else { entry.source_name().to_owned() }
 }

@@ -1,4 +1,4 @@
-//! What operators see of a call: a span, numbers, a line in the log.
+//! Telemetry of calls: spans, metrics, log lines.
 
 use crate::catalogue::item::{Entry, Item};
 use crate::pipeline::call_pipeline::Request;
@@ -9,20 +9,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tracing::Span;
 
-/// Links spans with the traces of others and fills in what only an exporter needs.
+/// Connects spans to distributed traces and adds attributes for exporters.
 pub trait Tracer: Send + Sync {
-    /// Joins the trace that the request came with.
+    /// Joins the trace of the request.
     fn begin(&self, span: &Span, request: &Request);
     /// The `traceparent` to pass on.
     fn parent_for_target(&self, span: &Span) -> Option<String>;
     fn end(&self, span: &Span, item: Option<&Item>, took: Duration, outcome: &Result<JsonObject, ToolError>);
 }
 
-/// Shows arguments without secrets, where the settings ask for it.
+/// Renders arguments without secrets, if enabled in the settings.
 pub trait Excerpts: Send + Sync {
     /// For the log.
     fn for_log(&self, arguments: &Json) -> Option<String>;
-    /// For the audit.
+    /// For the audit log.
     fn for_audit(&self, arguments: &Json) -> Option<String>;
 }
 
@@ -57,7 +57,7 @@ pub fn span(tracer: Option<&Arc<dyn Tracer>>, id: CallId, request: &Request) -> 
     span
 }
 
-/// An item's counters, made once. Failures other than the usual are counted when there are any.
+/// Counters of an item, created once. Rare kinds of failures are created on first use.
 pub struct CallMetrics {
     ok: Counter,
     failed: Counter,
@@ -94,10 +94,10 @@ fn record_metrics(item: Option<&Item>, outcome: Outcome, took: Duration) {
     }
 }
 
-/// Longest name that a line of the log has.
+/// Maximum bytes of a name in a log line.
 const MAX_NAME_BYTES: usize = 200;
 
-/// Counts and logs one call when it ends, also when its future is dropped.
+/// Counts and logs one call when it ends, also if its future is dropped.
 pub struct CallLog<'a> {
     id: CallId,
     request: &'a Request,
@@ -129,11 +129,11 @@ impl<'a> CallLog<'a> {
         let Some(error) = error else { return };
         let (id, detail) = (self.id, error.detail.as_deref().unwrap_or_default());
         if error.kind == Kind::Internal {
-            tracing::error!(target: "hub", call = %id, detail, "a call failed inside the hub");
+            tracing::error!(target: "hub", call = %id, detail, "call failed: internal error");
         } else if error.kind == Kind::Unavailable && !detail.is_empty() {
-            tracing::warn!(target: "hub", call = %id, said = %error.message, detail, "a call found something out of order");
+            tracing::warn!(target: "hub", call = %id, said = %error.message, detail, "call failed: dependency unavailable");
         } else {
-            tracing::debug!(target: "hub", call = %id, kind = error.kind.as_str(), said = %error.message, detail, "a call failed");
+            tracing::debug!(target: "hub", call = %id, kind = error.kind.as_str(), said = %error.message, detail, "call failed");
         }
     }
 }

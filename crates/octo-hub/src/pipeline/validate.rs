@@ -1,4 +1,4 @@
-//! Arguments held against the tool's schema, with an answer that says how to mend them.
+//! Validation of arguments against the tool's schema, with errors that tell how to fix them.
 
 use crate::catalogue::item::Entry;
 use crate::pipeline::call_pipeline::timeout_error;
@@ -12,21 +12,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// An operation in the tool's own words.
+/// An operation with the tool's own parameter names.
 pub struct ValidatedCall {
     pub op: Operation,
-    /// Members of the reply that the caller does not want.
+    /// Members of the reply to empty.
     pub blank_fields: Vec<String>,
-    /// What was changed so that the arguments fit.
+    /// Changes made so that the arguments are valid.
     pub coercions: Coercions,
 }
 
-/// Arguments up to this size are checked where the call runs.
+/// Maximum bytes of arguments that are checked on the calling thread.
 const MAX_INLINE_BYTES: usize = 16 << 10;
-/// Large arguments are taken apart by so many at a time: as values they need many times the memory of their text.
+/// Maximum number of large arguments parsed at the same time: parsed values need many times the memory of
+/// their text.
 const MAX_CONCURRENT_CHECKS: usize = 2;
 
-/// Takes values of others apart without keeping the runtime's threads busy.
+/// Parses and checks large values off the runtime's threads.
 pub struct ArgumentValidator(Arc<Semaphore>);
 
 impl Default for ArgumentValidator {
@@ -36,7 +37,7 @@ impl Default for ArgumentValidator {
 }
 
 impl ArgumentValidator {
-    /// Holds the arguments of a call against the schemas of its tool. Only what is small and quickly done is done at once.
+    /// Validates the arguments of a call. Small and cheap checks run on the calling thread.
     pub async fn validate(
         &self,
         entry: &Entry,
@@ -55,12 +56,12 @@ impl ArgumentValidator {
         let done = self.run_blocking(move || match validate_arguments(&entry, op, CheckBudget::Full) {
             Ok(checked) => Ok(checked),
             Err(CheckError::Invalid(error)) => Err(error),
-            Err(CheckError::OverBudget) => Err(ToolError::internal("a full check has no other after it")),
+            Err(CheckError::OverBudget) => Err(ToolError::internal("a full check exceeded its budget")),
         });
         tokio::time::timeout(allowed, done).await.map_err(|_| timeout_error(allowed))?
     }
 
-    /// Does something beside the runtime's threads, when it is its turn.
+    /// Runs `work` on a blocking thread, limited by the semaphore.
     pub async fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
@@ -74,17 +75,17 @@ impl ArgumentValidator {
     }
 }
 
-/// How much a check may cost.
+/// Budget of a check.
 #[derive(Clone, Copy)]
 enum CheckBudget {
     Inline,
     Full,
 }
 
-/// Why a check ends early.
+/// Why a check ended early.
 enum CheckError {
     Invalid(ToolError),
-    /// It is not quickly done.
+    /// The inline budget was exceeded.
     OverBudget,
 }
 
@@ -94,14 +95,14 @@ impl From<ToolError> for CheckError {
     }
 }
 
-/// Whether the schemas of a tool are compiled already, or ours.
+/// Returns whether the schemas of a tool are compiled already or native.
 fn has_compiled_schemas(entry: &Entry) -> bool {
     entry.item.vouched
         || (entry.item.has_compiled_input()
             && entry.tool_override.as_ref().is_none_or(|recast| recast.is_ready()))
 }
 
-/// Checks the arguments of a call as the caller's profile describes them, then as the tool does.
+/// Validates the arguments against the profile's schema, then against the tool's.
 fn validate_arguments(
     entry: &Entry,
     mut op: Operation,
@@ -119,8 +120,8 @@ fn validate_arguments(
     Ok(ValidatedCall { op, blank_fields: emptied, coercions: changes })
 }
 
-/// Holds the arguments against a schema and drops nulls that stand for absent parameters of native tools. Arguments that do
-/// not fit are coerced where that is plain.
+/// Validates arguments against a schema and drops nulls for absent parameters of native tools. Invalid
+/// arguments are coerced where there is one reading.
 fn validate_against(
     entry: &Entry,
     checker: Option<&CompiledSchema>,
@@ -133,7 +134,7 @@ fn validate_against(
     };
     let mut arguments: Value = match op.params.get("arguments") {
         Some(json) => {
-            json.to().map_err(|error| ToolError::invalid(format!("The arguments are unusable: {error}.")))?
+            json.to().map_err(|error| ToolError::invalid(format!("Invalid arguments: {error}.")))?
         }
         None => Value::Object(Map::new()),
     };
@@ -152,7 +153,7 @@ fn validate_against(
         (Validity::Valid, _) => return Ok(op),
         (Validity::Invalid, _) => {}
         (Validity::Unchecked, CheckBudget::Inline) => return Err(CheckError::OverBudget),
-        // What could not be checked is left to the server.
+        // Values that could not be checked are left to the server.
         (Validity::Unchecked, CheckBudget::Full) => return Ok(op),
     }
     let before = arguments.clone();
@@ -167,7 +168,8 @@ fn validate_against(
     Ok(op)
 }
 
-/// The arguments with what has changed, and all else as it came: values do not hold every number exactly.
+/// Applies the changes and keeps everything else as received: parsed values do not represent every number
+/// exactly.
 fn merge_changes(given: &JsonObject, before: &Value, after: &Value) -> Result<Json, ToolError> {
     let after = after.as_object().into_iter().flatten();
     let written = after.map(|(name, value)| match given.get(name) {
@@ -175,9 +177,9 @@ fn merge_changes(given: &JsonObject, before: &Value, after: &Value) -> Result<Js
         _ => (name.clone(), Json::of(value)),
     });
     let arguments = written.collect::<JsonObject>().to_json();
-    // Texts that became values may not nest deeper than a message may.
+    // Strings parsed as JSON may not nest deeper than a message may.
     Json::parse(arguments.bytes().clone())
-        .map_err(|fault| ToolError::invalid(format!("The arguments are unusable: {fault}.")))
+        .map_err(|fault| ToolError::invalid(format!("Invalid arguments: {fault}.")))
 }
 
 fn drop_nulls(arguments: &mut Value, schema: &Value) -> bool {
@@ -194,7 +196,7 @@ fn drop_nulls(arguments: &mut Value, schema: &Value) -> bool {
 
 fn schema_error(checker: &CompiledSchema, arguments: &Value) -> ToolError {
     if let Some((unknown, hint)) = unknown_parameter(&checker.schema, arguments) {
-        return ToolError::invalid(format!("There is no parameter `{}`.", truncate(&unknown))).hint(hint);
+        return ToolError::invalid(format!("Unknown parameter `{}`.", truncate(&unknown))).hint(hint);
     }
     let errors = checker.errors(arguments, |error| {
         let at = truncate(error.instance_path().as_str());
@@ -205,13 +207,13 @@ fn schema_error(checker: &CompiledSchema, arguments: &Value) -> ToolError {
         if at.is_empty() { text } else { format!("{}: {text}", at.trim_start_matches('/')) }
     });
     let message = match errors.as_slice() {
-        [] => "The arguments do not fit the tool's schema.".to_owned(),
-        errors => format!("The arguments do not fit: {}.", errors.join("; ")),
+        [] => "The arguments do not match the tool's schema.".to_owned(),
+        errors => format!("Invalid arguments: {}.", errors.join("; ")),
     };
     ToolError::invalid(message).hint(parameter_hint(&checker.schema))
 }
 
-/// With every value that is allowed, so that the next try can be right.
+/// Lists every allowed value, so that the next attempt can succeed.
 fn enum_error(given: &Value, options: &Value) -> String {
     let options: Vec<String> = options.as_array().into_iter().flatten().map(Value::to_string).collect();
     truncate(&format!("{given} is not one of {}", options.join(", ")))

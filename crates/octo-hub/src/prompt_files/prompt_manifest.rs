@@ -1,4 +1,4 @@
-//! Prompts as a playbook writes them.
+//! Prompts as written in a playbook.
 
 use crate::yaml_files::{OrderedMap, ScalarText};
 use serde::de::value::MapAccessDeserializer;
@@ -7,7 +7,7 @@ use serde::{Deserialize, de};
 use serde_saphyr::Spanned;
 use std::fmt;
 
-/// One file. Declared tools may stand beside prompts; somebody else reads them.
+/// One file. It may also contain declared tools, which are read elsewhere.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 pub struct PromptFile {
@@ -22,7 +22,7 @@ pub struct PromptManifest {
     #[serde(default)]
     pub title: Option<String>,
     pub description: String,
-    /// Words to find it by.
+    /// Search keywords.
     #[serde(default)]
     pub tags: Vec<String>,
     pub template: Spanned<String>,
@@ -30,16 +30,16 @@ pub struct PromptManifest {
     pub arguments: Arguments,
 }
 
-/// What a prompt is filled in with.
+/// An argument of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argument {
     pub name: String,
     pub description: String,
     pub required: bool,
     pub default: Option<String>,
-    /// The only ones that are accepted, when there are any.
+    /// Accepted values; empty: any.
     pub values: Vec<String>,
-    /// Offered while typing; others are accepted as well.
+    /// Offered as completions; other values are accepted, too.
     pub suggest: Vec<String>,
 }
 
@@ -74,7 +74,7 @@ impl ArgumentBody {
     }
 }
 
-/// Arguments in their order: a mapping by name, or a list of them with their names inside.
+/// Arguments in order: a mapping by name, or a list with names.
 #[derive(Default)]
 pub struct Arguments(pub Vec<Argument>);
 

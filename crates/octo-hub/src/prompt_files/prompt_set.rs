@@ -1,4 +1,4 @@
-//! What the playbooks give: prompts ready to be filled in, and what is wrong with the rest.
+//! Prompts loaded from playbooks, and the problems found.
 
 use super::prompt_manifest::{Argument, PromptFile, PromptManifest};
 use super::prompt_template::{self, Engine};
@@ -11,7 +11,7 @@ use serde_saphyr::Spanned;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// One prompt and the file it comes from.
+/// A prompt and its file.
 pub struct Prompt {
     pub title: Option<String>,
     pub description: String,
@@ -28,11 +28,11 @@ pub struct PromptSet {
     problems: Vec<Problem>,
 }
 
-/// The prompts that come with the product, as name of the file and text.
+/// Built-in prompts: file name and text.
 pub type BuiltinPrompts = &'static [(&'static str, &'static str)];
 
-/// Later files win over earlier ones, and all of them over what is shipped. A prompt whose file broke stays as it last
-/// was: somebody may be in the middle of writing it.
+/// Later files take precedence over earlier ones, and all of them over built-in prompts. A prompt whose file
+/// became invalid keeps its last version: the file may be in the middle of an edit.
 pub fn load_prompts(shipped: BuiltinPrompts, leaves: &[ConfigFile], before: Option<&PromptSet>) -> PromptSet {
     let mut making = PromptSetBuilder { all: BTreeMap::new(), problems: Vec::new(), before };
     for (name, text) in shipped {
@@ -78,7 +78,7 @@ impl PromptSetBuilder<'_> {
         }
     }
 
-    /// A file that cannot be read at all.
+    /// A file that cannot be read or parsed at all.
     fn add_broken_file(&mut self, problem: Problem) {
         let last = self.previous_of(&problem.file);
         self.report(problem, !last.is_empty());
@@ -89,7 +89,7 @@ impl PromptSetBuilder<'_> {
 
     fn report(&mut self, mut problem: Problem, stays: bool) {
         if stays {
-            problem.what.push_str(" (what it last gave stays)");
+            problem.what.push_str(" (its last valid version is kept)");
         }
         self.problems.push(problem);
     }
@@ -105,7 +105,7 @@ impl PromptSetBuilder<'_> {
         if let Some(other) = self.all.insert(name.to_owned(), prompt)
             && !other.is_builtin
         {
-            let what = format!("`{name}` takes the place of the one in {}", other.file);
+            let what = format!("`{name}` overrides the one in {}", other.file);
             self.problems.push(Problem { file, line: None, what });
         }
     }
@@ -126,7 +126,7 @@ fn build_prompt(
     };
     let written = written.value;
     if !is_valid_name(name) {
-        return Err(problem(line, "a name has letters, digits, `-` and `_`"));
+        return Err(problem(line, "a name consists of letters, digits, `-` and `_`"));
     }
     if let Some(what) = argument_problem(&written.arguments.0) {
         return Err(problem(line, &what));
@@ -148,7 +148,7 @@ fn build_prompt(
     })
 }
 
-/// A template in a block begins in the line after its `|`; another one in its own line.
+/// A block template starts in the line after its `|`; any other in its own line.
 fn line_in_file(text: &str, begins: u64, within: u64) -> u64 {
     let at = usize::try_from(begins.saturating_sub(1)).unwrap_or_default();
     let first = text.lines().nth(at).unwrap_or_default();
@@ -162,17 +162,17 @@ fn argument_problem(arguments: &[Argument]) -> Option<String> {
     for (at, argument) in arguments.iter().enumerate() {
         let name = &argument.name;
         if !is_valid_name(name) || prompt_template::is_reserved(name) {
-            return Some(format!("`{name}` cannot be the name of an argument"));
+            return Some(format!("invalid argument name `{name}`"));
         }
         if arguments.iter().take(at).any(|other| other.name == *name) {
-            return Some(format!("there are two arguments `{name}`"));
+            return Some(format!("duplicate argument `{name}`"));
         }
         if argument.required && argument.default.is_some() {
-            return Some(format!("`{name}` is required and has a default"));
+            return Some(format!("`{name}` cannot be required and have a default"));
         }
         let stray = argument.default.as_ref().filter(|_| !argument.values.is_empty());
         if let Some(stray) = stray.filter(|default| !argument.values.contains(default)) {
-            return Some(format!("the default `{stray}` of `{name}` is not among its values"));
+            return Some(format!("the default `{stray}` of `{name}` is not one of its values"));
         }
     }
     None
@@ -214,7 +214,7 @@ impl Prompt {
 }
 
 impl Argument {
-    /// What is accepted stands in the description, since the protocol has no other place for it.
+    /// Accepted values go into the description, since the protocol has no field for them.
     fn definition(&self) -> JsonObject {
         let mut description = self.description.clone();
         if !self.values.is_empty() {

@@ -1,4 +1,4 @@
-//! Templates: variables and conditions, nothing that loops, includes or runs.
+//! Templates: variables and conditions only; no loops, includes or code.
 
 use handlebars::template::{HelperTemplate, Parameter, TemplateElement};
 use handlebars::{Handlebars, Path, Template, no_escape};
@@ -7,29 +7,30 @@ use octo_model::{Kind, ToolError};
 use serde_json::{Map, Value};
 use std::io::{self, Write};
 
-/// More than anybody writes by hand.
+/// Generous for text written by hand.
 const MAX_TEMPLATE_BYTES: usize = 64 << 10;
 const MAX_RENDERED_BYTES: usize = 4 << 20;
 
-/// Blocks, and what may be asked inside of one: `{{#if (eq style "short")}}`.
+/// Block helpers, and helpers for their conditions: `{{#if (eq style "short")}}`.
 const BLOCK_HELPERS: [&str; 2] = ["if", "unless"];
 const CONDITION_HELPERS: [&str; 5] = ["eq", "ne", "and", "or", "not"];
 
-/// What is wrong with a template, and in which of its lines.
+/// A problem in a template, with its line.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TemplateError {
     pub line: Option<usize>,
     pub what: String,
 }
 
-/// Whether a name means something else inside of a template.
+/// Returns whether a name has a special meaning in templates.
 pub fn is_reserved(name: &str) -> bool {
     BLOCK_HELPERS.contains(&name)
         || CONDITION_HELPERS.contains(&name)
         || ["else", "this", "true", "false", "null"].contains(&name)
 }
 
-/// A template in which every variable is an argument: a hole in a prompt is worse than a message.
+/// Compiles a template in which every variable must be an argument: an error is better than a gap in a
+/// prompt.
 pub fn compile(text: &str, arguments: &[&str]) -> Result<Template, TemplateError> {
     if text.len() > MAX_TEMPLATE_BYTES {
         return Err(TemplateError {
@@ -67,24 +68,24 @@ impl TemplateChecker<'_> {
             TemplateElement::Expression(expression) | TemplateElement::HtmlExpression(expression) => {
                 if !expression.params.is_empty() || !expression.hash.is_empty() {
                     return Err(CheckError::Here(format!(
-                        "`{}` is no argument; only {{{{name}}}} and {{{{#if name}}}} are understood",
+                        "`{}` is not an argument; only {{{{name}}}} and {{{{#if name}}}} are supported",
                         name(&expression.name)
                     )));
                 }
                 self.variable(&expression.name)
             }
             TemplateElement::HelperBlock(block) => self.block(block, line),
-            _ => Err(CheckError::Here("partials and decorators are not understood".to_owned())),
+            _ => Err(CheckError::Here("partials and decorators are not supported".to_owned())),
         }
     }
 
     fn block(&self, block: &HelperTemplate, line: Option<usize>) -> Result<(), CheckError> {
         let helper = name(&block.name);
         if !BLOCK_HELPERS.contains(&helper) {
-            return Err(CheckError::Here(format!("there is no block `{helper}`, only if and unless")));
+            return Err(CheckError::Here(format!("unknown block `{helper}`; use if or unless")));
         }
         if block.params.len() != 1 || !block.hash.is_empty() || block.block_param.is_some() {
-            return Err(CheckError::Here(format!("`{helper}` wants one condition")));
+            return Err(CheckError::Here(format!("`{helper}` takes one condition")));
         }
         self.conditions(&block.params)?;
         for part in [&block.template, &block.inverse].into_iter().flatten() {
@@ -102,12 +103,9 @@ impl TemplateChecker<'_> {
                         self.conditions(&asked.params)?;
                     }
                     TemplateElement::Expression(asked) => {
-                        return Err(CheckError::Here(format!(
-                            "there is no question `{}`",
-                            name(&asked.name)
-                        )));
+                        return Err(CheckError::Here(format!("unknown condition `{}`", name(&asked.name))));
                     }
-                    _ => return Err(CheckError::Here("this condition is not understood".to_owned())),
+                    _ => return Err(CheckError::Here("unsupported condition".to_owned())),
                 },
                 other => self.variable(other)?,
             }
@@ -122,7 +120,7 @@ impl TemplateChecker<'_> {
         }
         let close = nearest(name, self.arguments.iter().copied());
         let close = close.map_or_else(String::new, |close| format!("; did you mean `{close}`?"));
-        Err(CheckError::Here(format!("`{name}` is not among the arguments{close}")))
+        Err(CheckError::Here(format!("`{name}` is not an argument{close}")))
     }
 }
 
@@ -140,7 +138,7 @@ fn name(parameter: &Parameter) -> &str {
     }
 }
 
-/// Fills templates in. Text goes in as it is, and what goes in is not read as a template.
+/// Renders templates. Values are inserted unescaped and never parsed as templates.
 pub struct Engine(Handlebars<'static>);
 
 impl Engine {
@@ -165,7 +163,7 @@ impl Engine {
                     Kind::TooLarge,
                     format!("The prompt has more than {MAX_RENDERED_BYTES} bytes."),
                 )
-                .hint("Give it less text.");
+                .hint("Pass shorter arguments.");
             }
             ToolError::internal(error)
         })?;

@@ -1,4 +1,4 @@
-//! Playbooks from folders, through the source.
+//! Playbooks from directories, through the source.
 #![expect(clippy::disallowed_methods, reason = "tests write the files that the source follows")]
 
 use super::*;
@@ -96,12 +96,12 @@ async fn prompts_are_filled_in_with_and_without_what_is_optional() {
 async fn arguments_that_are_missing_unknown_or_wrong_are_named() {
     let (_folder, source) = with(GREETING);
     for (name, arguments, wanted) in [
-        ("greet", json!({}), "needs the argument `name`. Its arguments: name (required), mood"),
-        ("greet", json!({"name": " "}), "needs the argument `name`"),
-        ("listed", json!({}), "needs the arguments `a`, `b`"),
-        ("greet", json!({"nam": "x"}), "There is no argument `nam`. Did you mean `name`?"),
+        ("greet", json!({}), "requires the argument `name`. Its arguments: name (required), mood"),
+        ("greet", json!({"name": " "}), "requires the argument `name`"),
+        ("listed", json!({}), "requires the arguments `a`, `b`"),
+        ("greet", json!({"nam": "x"}), "Unknown argument `nam`. Did you mean `name`?"),
         ("greet", json!({"name": "x", "style": "shrt"}), "cannot be `shrt`. Did you mean `short`?"),
-        ("greet", json!({"name": ["x"]}), "is no text"),
+        ("greet", json!({"name": ["x"]}), "must be a string"),
         ("greet", json!("x"), "must be a JSON object"),
     ] {
         let error = get(&source, name, arguments.clone()).await.unwrap_err();
@@ -168,7 +168,7 @@ fn what_is_wrong_is_told_with_its_line_and_the_rest_is_served() {
         (
             "prompts:\n  a:\n    description: x\n    template: |\n      one\n\n      {{nme}}\n    arguments: {name: {description: y}}\n  c: {description: x, template: y}\n",
             7,
-            "`nme` is not among the arguments; did you mean `name`?",
+            "`nme` is not an argument; did you mean `name`?",
             1,
         ),
         (
@@ -182,26 +182,31 @@ fn what_is_wrong_is_told_with_its_line_and_the_rest_is_served() {
         (
             "prompts:\n  a:\n    description: x\n    template: '{{#each this}}x{{/each}}'\n",
             4,
-            "no block `each`",
+            "unknown block `each`",
             0,
         ),
-        ("prompts:\n  a:\n    description: x\n    template: '{{lookup this \"x\"}}'\n", 4, "no argument", 0),
+        (
+            "prompts:\n  a:\n    description: x\n    template: '{{lookup this \"x\"}}'\n",
+            4,
+            "not an argument",
+            0,
+        ),
         (
             "prompts:\n  a:\n    description: x\n    template: y\n    arguments: [{name: if}]\n",
             0,
-            "cannot be the name",
+            "invalid argument name",
             0,
         ),
         (
             "prompts:\n  a:\n    description: x\n    template: y\n    arguments: [{name: b, required: true, default: 1}]\n",
             0,
-            "required and has a default",
+            "required and have a default",
             0,
         ),
         (
             "prompts:\n  a:\n    description: x\n    template: y\n    arguments: [{name: b, values: [1], default: 2}]\n",
             0,
-            "not among its values",
+            "not one of its values",
             0,
         ),
         ("prompts:\n  'a b': {description: x, template: y}\n", 0, "letters, digits", 0),
@@ -233,7 +238,7 @@ fn later_folders_win_and_say_so() {
     let stock = prompt_set::load_prompts(shipped, &folders.read(), None);
     assert_eq!(stock.all["x"].description, "second");
     assert_eq!(stock.problems().len(), 1);
-    assert!(stock.problems()[0].what.contains("takes the place"));
+    assert!(stock.problems()[0].what.contains("overrides"));
 }
 
 #[tokio::test]

@@ -1,11 +1,11 @@
-//! Pictures cost a model by their pixels and not by their bytes, so they do not count as text does.
+//! Size of images in replies. They cost a model by pixels rather than bytes, so they are not counted as text.
 
 use octo_model::JsonObject;
 
-/// Bytes of pictures that one reply may have beside its text; more of them count like text.
+/// Maximum bytes of images per reply beside its text; beyond that they count as text.
 const MAX_IMAGE_BYTES: usize = 3 << 20;
 
-/// Bytes of a reply that the cap on its text does not count.
+/// Bytes of a reply that the result limit does not count.
 pub(crate) fn uncounted_image_bytes(result: &JsonObject) -> usize {
     if !result.get("content").is_some_and(|content| content.as_str().contains("\"image\"")) {
         return 0;

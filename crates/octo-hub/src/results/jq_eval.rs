@@ -1,4 +1,4 @@
-//! Evaluates jq expressions, for the process that runs them.
+//! Evaluation of jq expressions, for the process that runs them.
 
 use jaq_core::load::{self, Arena, File, Loader};
 use jaq_core::{Compiler, Ctx, Vars, data, unwrap_valr};
@@ -6,23 +6,23 @@ use jaq_json::{Val, read};
 use octo_grants::jq::top_level_keys;
 pub use octo_grants::jq::{Jq, JqRunner, MAX_OUTPUT_BYTES};
 
-/// Of an error that holds what an expression was applied to.
+/// Maximum characters of an error, which may contain the input.
 const MAX_ERROR_CHARS: usize = 300;
 
-/// Evaluates in this thread, without any bound on time: for the process that may be killed.
-/// Gives one output per line, and stops past `limit` bytes.
+/// Evaluates on this thread without a time limit: for a process that can be killed. Returns one output per
+/// line and stops after `limit` bytes.
 pub fn evaluate(program: &str, input: &[u8], limit: usize) -> Result<String, String> {
     let input = read::parse_single(input).map_err(|error| format!("the input is not JSON: {error}"))?;
     let keys = keys_of(&input);
     let loader = Loader::new(jaq_core::defs().chain(jaq_std::defs()).chain(jaq_json::defs()));
     let arena = Arena::default();
     let modules = loader.load(&arena, File { code: program, path: () }).map_err(|errors| {
-        format!("the expression cannot be read: {}{keys}", parse_error_text(program, &errors))
+        format!("the expression cannot be parsed: {}{keys}", parse_error_text(program, &errors))
     })?;
     let filter = Compiler::default()
         .with_funs(jaq_core::funs().chain(jaq_std::funs()).chain(jaq_json::funs()))
         .compile(modules)
-        .map_err(|errors| format!("the expression cannot be used: {}{keys}", undefined_names(&errors)))?;
+        .map_err(|errors| format!("the expression is invalid: {}{keys}", undefined_names(&errors)))?;
     let ctx = Ctx::<data::JustLut<Val>>::new(&filter.lut, Vars::new([]));
     let mut text = String::new();
     for output in filter.id.run((ctx, input)).map(unwrap_valr) {
@@ -37,7 +37,7 @@ pub fn evaluate(program: &str, input: &[u8], limit: usize) -> Result<String, Str
     Ok(text)
 }
 
-/// The keys of the input, to be appended to an error.
+/// The keys of the input, appended to errors.
 fn keys_of(input: &Val) -> String {
     let Val::Obj(members) = input else { return String::new() };
     let names = members.keys().map(|key| key.to_string().trim_matches('"').to_owned());
@@ -52,7 +52,7 @@ fn truncate(text: &str) -> String {
     short
 }
 
-/// Where and why an expression cannot be read.
+/// Position and cause of a syntax error.
 fn parse_error_text(program: &str, errors: &load::Errors<&str, ()>) -> String {
     let first = errors.first().map(|(_, error)| match error {
         load::Error::Io(errors) => errors.first().map(|(path, _)| format!("it refers to the file `{path}`")),
@@ -73,10 +73,10 @@ fn expected_text(program: &str, expected: &str, at: &str) -> String {
         Some(column) if !at.is_empty() => format!("at character {column}"),
         _ => "at the end".to_owned(),
     };
-    format!("{expected} was expected {place}")
+    format!("expected {expected} {place}")
 }
 
-/// The names that an expression uses and that do not exist.
+/// Undefined names that an expression uses.
 fn undefined_names(errors: &jaq_core::compile::Errors<&str, ()>) -> String {
     let all = errors.iter().flat_map(|(_, errors)| errors);
     let names = all.take(3).map(|(name, undefined)| format!("there is no {} `{name}`", undefined.as_str()));
@@ -96,10 +96,10 @@ mod tests {
         }
         let long = format!("\"{}\"", "x".repeat(1_000_000));
         for (program, input, wanted) in [
-            (".a[", "{}", "the expression cannot be read: "),
+            (".a[", "{}", "the expression cannot be parsed: "),
             (".a | nosuch(1)", "{}", "there is no filter `nosuch`"),
             ("$x", "1", "there is no variable `$x`"),
-            (". as [$a | 1", "1", "was expected"),
+            (". as [$a | 1", "1", "expected "),
             ("fromjson", long.as_str(), "the expression failed: "),
             (".a", long.as_str(), "the expression failed: "),
             (".items[", r#"{"items":[]}"#, "The top-level keys are `items`"),

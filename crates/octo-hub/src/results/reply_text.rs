@@ -1,12 +1,12 @@
-//! Reading parts of a stored text: no read needs more memory than the part that it gives.
+//! Reading parts of a stored text: a read needs no more memory than the part it returns.
 
 use octo_ports::{ReadSeek, StoredText};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
-/// Lines of a text, of which at most a part is in memory.
+/// Reads the lines of a text, keeping only a part in memory.
 pub struct LineReader(BufReader<Box<dyn ReadSeek>>);
 
-/// A line, or the part of it that was asked for.
+/// A line, or the requested part of it.
 pub struct TextLine {
     pub prefix: Vec<u8>,
     pub bytes: usize,
@@ -19,7 +19,7 @@ impl LineReader {
         Self(BufReader::with_capacity(64 << 10, reader))
     }
 
-    /// The next line; `see` is shown its pieces, and `keep` bytes of it are given.
+    /// Returns up to `keep` bytes of the next line; `see` receives all pieces of it.
     pub fn next(&mut self, keep: usize, mut see: impl FnMut(&[u8])) -> io::Result<Option<TextLine>> {
         let mut line = TextLine { prefix: Vec::new(), bytes: 0, is_ended: false };
         let mut any = false;
@@ -45,7 +45,7 @@ impl LineReader {
     }
 }
 
-/// A range of bytes, moved to where characters begin, and where the next one does.
+/// Reads a range of bytes, aligned to character boundaries, and returns where the next one starts.
 pub fn read_range(text: &mut StoredText, from: u64, length: usize) -> io::Result<(String, Option<u64>)> {
     let start = from.min(text.size.bytes);
     text.reader.seek(SeekFrom::Start(start))?;

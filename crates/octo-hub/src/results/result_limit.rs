@@ -1,4 +1,4 @@
-//! Every reply is capped before it leaves the hub; what was left out can be read again.
+//! Result limit: every reply is truncated before it leaves the hub, and the whole is stored.
 
 use crate::catalogue::item::Item;
 use crate::hub::Hub;
@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// How large a reply may be.
+/// Maximum size of replies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResultLimits {
-    /// Bytes that one reply of a tool may have, pictures and the notice about what was left out aside. Text that repeats the
-    /// structure is not counted. The rest is read with `next` of the reply, or with `result_read`.
+    /// Bytes of one tool reply, without images and the truncation notice. Text that repeats the structured
+    /// content is not counted. Read the rest with `next` of the reply, or with `result_read`.
     pub max_bytes: usize,
-    /// Bytes that one resource or prompt may have. Half of a file is a broken file, so larger ones are refused whole and
-    /// kept in the hub.
+    /// Bytes of one resource or prompt. A truncated file is a broken file, so larger ones are refused and
+    /// stored in the hub.
     pub max_resource_bytes: usize,
 }
 
@@ -34,18 +34,18 @@ impl Default for ResultLimits {
 
 pub(crate) const HANDLE_SCHEME: &str = "octoprox://results/";
 
-/// A larger reply is put together on a thread that may take its time.
+/// Larger replies are assembled on a blocking thread.
 const MAX_INLINE_BYTES: usize = 256 << 10;
-/// A larger structure is shown as text: as values it would need many times its size.
+/// Larger structured content is shown as text: parsed, it would need many times its size.
 const MAX_STRUCTURE_BYTES: usize = 4 << 20;
 const MAX_BLOCKS: usize = 1_000;
-/// Members of a block or a reply that are kept beside what is truncated, if they are small.
+/// Maximum size of members that are preserved beside truncated ones.
 const MAX_KEPT_MEMBER_BYTES: usize = 256;
-/// What the notice and the link to the whole may add to the cap.
+/// Maximum bytes that the notice and the resource link add to the limit.
 const MAX_NOTICE_BYTES: usize = 1_000;
 
 impl Hub {
-    /// The reply within its cap. What is left out is kept for the caller.
+    /// Returns the reply within its limit. The whole is stored for the caller.
     pub(crate) async fn limit_result(
         &self,
         permit: &Permit<'_>,
@@ -65,8 +65,11 @@ impl Hub {
             return Ok(result);
         }
         if result.text("resultType").as_deref() == Some("input_required") {
-            return Err(ToolError::new(Kind::TooLarge, format!("The server's question has {size} bytes."))
-                .hint(format!("At most {cap} are allowed; raise `results.max_bytes`.")));
+            return Err(ToolError::new(
+                Kind::TooLarge,
+                format!("The server's input request has {size} bytes."),
+            )
+            .hint(format!("The limit is {cap} bytes; raise `results.max_bytes`.")));
         }
         let (result, whole) = join_reply(result, size).await?;
         let handle = self.spills.store(&request.caller, call, whole).await?;
@@ -79,15 +82,15 @@ impl Hub {
     }
 }
 
-/// How long the reply is as text.
+/// Size of the reply as text.
 pub(crate) fn reply_size(result: &JsonObject) -> usize {
     let plain = |key: &str| !key.bytes().any(|byte| byte < 0x20 || byte == b'"' || byte == b'\\');
     let key_size = |key: &str| if plain(key) { key.len() + 2 } else { Json::text(key).bytes().len() };
     result.iter().map(|(key, value)| key_size(key) + value.bytes().len() + 2).sum::<usize>() + 1
 }
 
-/// How long a reply of a tool is, with what is there as text and as structure counted once. The pictures of our own tools have
-/// bounds of their own.
+/// Size of a tool reply, counting text that repeats the structured content once. Images of native tools have
+/// their own limits.
 fn content_size(result: &JsonObject, is_native: bool) -> usize {
     let structure = result.get("structuredContent").map_or(0, |structure| structure.bytes().len());
     let (mut texts, mut others) = (0, 0);
@@ -97,7 +100,7 @@ fn content_size(result: &JsonObject, is_native: bool) -> usize {
     }
     for block in result.list("content") {
         match block.member("text") {
-            // Of our own tools it is the same text, with its quotes escaped.
+            // For native tools it is the same text with its quotes escaped.
             Some(text) if is_native && structure > 0 => texts += text.to_text().map_or(0, |text| text.len()),
             Some(_) if structure > 0 => texts += block.bytes().len() + 1,
             _ => others += block.bytes().len() + 1,
@@ -120,19 +123,21 @@ async fn join_reply(result: JsonObject, size: usize) -> Result<(JsonObject, Json
     }
     let work = tokio::task::spawn_blocking(move || {
         let whole = result.to_json();
-        // From here on there is one copy of it.
+        // From here on there is only one copy.
         whole.members().map(|result| (result, whole)).map_err(ToolError::internal)
     });
     work.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
 }
 
 fn stored_whole_error(size: usize, cap: usize, handle: &str) -> ToolError {
-    ToolError::new(Kind::TooLarge, format!("This has {size} bytes; {cap} are allowed at once."))
-        .hint(format!("Read it in parts with result_read and handle \"{handle}\", or raise `results.max_resource_bytes`."))
+    ToolError::new(Kind::TooLarge, format!("The result has {size} bytes; the limit is {cap}.")).hint(format!(
+        "Read it in parts with result_read and handle \"{handle}\", or raise `results.max_resource_bytes`."
+    ))
 }
 
-/// The result within the budget, with a notice in a block of its own. Of what is truncated only known members stay. When
-/// the parts do not fit together, they get less, and in the end nothing but the notice is left.
+/// Truncates the result to the budget and adds a notice as a separate block. Of truncated parts only known
+/// members are preserved. If the parts exceed the budget together, each gets less; in the end only the notice
+/// is left, or an error if the tool has an output schema.
 fn truncate_reply(
     item: &Item,
     result: &JsonObject,
@@ -152,7 +157,7 @@ fn truncate_reply(
     Ok(with_notice(result, Vec::new(), handle, size))
 }
 
-/// Whether the tool has promised a structure that nothing may be left out of.
+/// Returns whether the tool declares an output schema that truncation could violate.
 fn has_schema(item: &Item, result: &JsonObject) -> bool {
     item.members.get("outputSchema").is_some() && !result.is_true("isError")
 }
@@ -213,11 +218,8 @@ fn with_notice(result: &JsonObject, blocks: Vec<Json>, handle: &str, size: usize
 }
 
 fn untruncatable_error(handle: &str) -> ToolError {
-    ToolError::new(
-        Kind::TooLarge,
-        "The result is too large, and its schema does not allow it to be truncated.",
-    )
-    .hint(format!("It was kept: read it with result_read and handle \"{handle}\"."))
+    ToolError::new(Kind::TooLarge, "The result is too large, and its schema does not permit truncation.")
+        .hint(format!("It was stored: read it with result_read and handle \"{handle}\"."))
 }
 
 fn truncate_structure(item: &Item, structure: &Json, budget: usize, handle: &str) -> Result<Json, ToolError> {
@@ -230,7 +232,7 @@ fn truncate_structure(item: &Item, structure: &Json, budget: usize, handle: &str
     let fits =
         |value: &Value| item.output().is_none_or(|checker| checker.check(value, item) != Validity::Invalid);
     if let Value::Object(members) = &mut value {
-        // Whoever followed it would skip what was left out here.
+        // Following it would skip what was truncated here.
         let next = members.remove("next");
         let mut said = members.clone();
         said.insert("truncated".to_owned(), Value::Bool(true));
@@ -244,13 +246,13 @@ fn truncate_structure(item: &Item, structure: &Json, budget: usize, handle: &str
     if fits(&value) { Ok(Json::from(value)) } else { Err(untruncatable_error(handle)) }
 }
 
-/// How many items the arrays of a structure have.
+/// Lengths of the arrays in a structure.
 fn array_lengths(value: &Value) -> Vec<usize> {
     let members = value.as_object().into_iter().flatten();
     members.map(|(_, member)| member.as_array().map_or(0, Vec::len)).collect()
 }
 
-/// `count` of our own tools says how many items are here.
+/// In native tools `count` is the number of items in the reply.
 fn update_count(value: &mut Value, before: &[usize]) {
     let now = array_lengths(value);
     let Some(count) = value.get_mut("count") else { return };
@@ -260,7 +262,7 @@ fn update_count(value: &mut Value, before: &[usize]) {
     }
 }
 
-/// Text is truncated; pictures and the like are left out whole when they do not fit.
+/// Truncates text; omits images and other blocks that do not fit.
 fn truncate_blocks(blocks: &[Json], budget: usize) -> Vec<Json> {
     let mut left = budget;
     let mut kept = Vec::new();
@@ -280,7 +282,7 @@ fn truncate_blocks(blocks: &[Json], budget: usize) -> Vec<Json> {
     kept
 }
 
-/// The beginning of a text, without taking the whole of a long one apart.
+/// The start of a text, without parsing all of a long one.
 fn truncate_text(text: &Json, budget: usize) -> Option<Json> {
     let raw = text.as_str().strip_prefix('"')?;
     if raw.len() <= MAX_STRUCTURE_BYTES {
@@ -288,7 +290,7 @@ fn truncate_text(text: &Json, budget: usize) -> Option<Json> {
         truncate_value(&mut text, budget);
         return Some(Json::from(text));
     }
-    // An escape that is cut through is left out.
+    // A truncated escape sequence is dropped.
     let part = char_prefix(raw, budget.min(MAX_STRUCTURE_BYTES));
     let ends = (0..12).filter_map(|less| part.get(..part.len().checked_sub(less)?));
     let mut text = ends.into_iter().find_map(|part| serde_json::from_str(&format!("\"{part}\"")).ok())?;

@@ -1,4 +1,4 @@
-//! `result_read`: the rest of a reply that was truncated.
+//! `result_read`: reads the rest of a truncated reply.
 
 use crate::results::jq_eval::JqRunner;
 use crate::results::reply_text::{LineReader, TextLine, read_range};
@@ -15,27 +15,27 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// A page is at most this long.
+/// Maximum bytes of a page.
 const MAX_PAGE_BYTES: usize = 40_000;
-/// Bytes that the reply takes beside its text, at most.
+/// Maximum bytes of the reply beside its text.
 const ENVELOPE_BYTES: usize = 160;
-/// Bytes of what is appended to a long line, at most.
+/// Maximum bytes of the note on a long line.
 const LINE_NOTE_BYTES: usize = 72;
-/// A page is never smaller, so that `next` always moves: a character takes up to four bytes.
+/// Minimum page size, so that `next` always advances: a character takes up to four bytes.
 const MIN_PAGE_BYTES: usize = 4;
-/// Bytes that the number of a line takes, at most.
+/// Maximum bytes of a line number.
 const LINE_NUMBER_BYTES: usize = 24;
 const DEFAULT_LINES: u64 = 200;
 
-/// Reads that run at the same time.
+/// Maximum concurrent reads.
 const MAX_CONCURRENT_READS: usize = 4;
-/// A longer line is searched in pieces of this size, which overlap.
+/// Longer lines are searched in overlapping pieces of this size.
 const MAX_PIECE_BYTES: usize = 1 << 20;
 const PIECE_OVERLAP_BYTES: usize = 4 << 10;
-/// How many lines are read between two looks at the deadline.
+/// Lines read between two checks of the deadline.
 const LINES_PER_DEADLINE_CHECK: u64 = 4_096;
 
-/// The results that are kept, and what reads them.
+/// The stored results and their readers.
 #[derive(Clone)]
 pub struct ResultReader {
     spills: Arc<dyn ResultStore>,
@@ -48,7 +48,7 @@ impl ResultReader {
         Self { spills, jq, reads: Arc::new(Semaphore::new(MAX_CONCURRENT_READS)) }
     }
 
-    /// Does blocking work on the text of a kept reply, beside the runtime's own threads.
+    /// Runs blocking work on the text of a stored reply, off the runtime's threads.
     async fn read<T: Send + 'static>(
         &self,
         text: StoredText,
@@ -81,7 +81,7 @@ impl ResultReader {
     }
 }
 
-/// What a jq expression is about: the structure of a reply, or the JSON that its text is.
+/// Input of a jq expression: the structured content of a reply, or its text if that is JSON.
 fn jq_input(whole: &Json) -> Result<Json, ToolError> {
     let result = whole.members().unwrap_or_default();
     if let Some(structure) = result.get("structuredContent") {
@@ -134,7 +134,7 @@ pub struct Input {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// What was asked for; lines found by a pattern begin with their number.
+    /// The requested part; lines found by a pattern start with their number.
     text: String,
     /// Lines of the whole reply.
     total_lines: u64,
@@ -177,10 +177,10 @@ impl Tool for ResultRead {
     }
 }
 
-/// A part of a text and where the next one begins.
+/// A part of a text and where the next one starts.
 type Page = (String, Option<u64>);
 
-/// The part of the text that is asked for, and where to continue.
+/// Returns the requested part of the text and where to continue.
 fn read_part(mut text: StoredText, input: &Input, room: usize, cx: &CallContext) -> Result<Page, ToolError> {
     match input {
         Input { pattern: Some(pattern), .. } => matching_lines(text, pattern, input, room, cx),
@@ -191,7 +191,7 @@ fn read_part(mut text: StoredText, input: &Input, room: usize, cx: &CallContext)
     }
 }
 
-/// As many bytes as are wanted, or fewer so that they take `room` bytes in the reply.
+/// The wanted number of bytes, or fewer so that they take `room` bytes in the reply.
 fn read_within(
     wanted: Option<usize>,
     room: usize,
@@ -208,7 +208,7 @@ fn read_within(
     }
 }
 
-/// A range of bytes, moved to where characters begin.
+/// A range of bytes, aligned to character boundaries.
 fn page(text: &str, from: u64, length: usize) -> Page {
     let from = usize::try_from(from).unwrap_or(usize::MAX).min(text.len());
     let start = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
@@ -217,15 +217,16 @@ fn page(text: &str, from: u64, length: usize) -> Page {
     (text.get(start..end).unwrap_or_default().to_owned(), (end < text.len()).then_some(end as u64))
 }
 
-/// A line with its place in the text.
+/// A line with its position in the text.
 struct NumberedLine {
     number: u64,
-    /// The byte that it begins at.
+    /// Byte offset of its start.
     at: u64,
     line: TextLine,
 }
 
-/// Goes through the lines from the one that is wanted; `each` says with `true` that a line is not shown any more.
+/// Iterates over the lines from the requested one; `each` returns `true` for the first line that is not shown
+/// any more.
 fn for_each_line(
     text: StoredText,
     input: &Input,
@@ -256,17 +257,18 @@ fn for_each_line(
     }
 }
 
-/// Ends a read that nobody waits for any more.
+/// Stops a read whose call has ended.
 fn check_deadline(cx: &CallContext) -> Result<(), ToolError> {
     cx.check()?;
     if cx.time_left().is_zero() {
-        return Err(ToolError::new(Kind::Timeout, "Reading took too long.").hint("Begin at a later line."));
+        return Err(ToolError::new(Kind::Timeout, "Reading took too long.").hint("Start at a later line."));
     }
     Ok(())
 }
 
 impl NumberedLine {
-    /// The line as text; of one that takes more than `room` bytes in the reply, its beginning and where the rest is.
+    /// The line as text. A line that takes more than `room` bytes is truncated, with a note of where to
+    /// continue.
     fn render(&self, room: usize) -> String {
         let text = String::from_utf8_lossy(&self.line.prefix);
         let is_whole = self.line.prefix.len() == self.line.bytes;
@@ -313,8 +315,7 @@ fn matching_lines(
 ) -> Result<Page, ToolError> {
     let pattern = RegexBuilder::new(pattern).size_limit(1 << 20).dfa_size_limit(1 << 20).build();
     let pattern = pattern.map_err(|error| {
-        ToolError::invalid(format!("The pattern cannot be read: {error}."))
-            .hint("Escape special characters with \\.")
+        ToolError::invalid(format!("Invalid pattern: {error}.")).hint("Escape special characters with \\.")
     })?;
     let want = input.lines.unwrap_or(DEFAULT_LINES).max(1);
     let search = RefCell::new(LineSearch { pattern, piece: Vec::new(), found: false });
@@ -342,7 +343,7 @@ fn matching_lines(
     Ok((shown, next))
 }
 
-/// Looks for a pattern in a line that comes in pieces.
+/// Searches for a pattern in a line that arrives in pieces.
 struct LineSearch {
     pattern: Regex,
     piece: Vec<u8>,
@@ -361,7 +362,7 @@ impl LineSearch {
         }
     }
 
-    /// Whether the line that ends here has matched.
+    /// Returns whether the line that ends here matched.
     fn finish_line(&mut self) -> bool {
         let line = self.piece.strip_suffix(b"\r").unwrap_or(&self.piece);
         let found = self.found || self.pattern.is_match(line);

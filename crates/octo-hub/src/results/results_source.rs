@@ -1,4 +1,4 @@
-//! The hub's own source: kept results, as a tool and as resources.
+//! The hub's own source: stored results, as a tool and as resources.
 
 use crate::results::jq_eval::JqRunner;
 use crate::results::result_limit::HANDLE_SCHEME;
@@ -12,16 +12,16 @@ use octo_toolkit::{
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Results larger than `most` bytes are not given as resources.
+/// Results larger than `most` bytes are not returned as resources.
 pub fn source(spills: Arc<dyn ResultStore>, jq: JqRunner, most: usize) -> Arc<dyn Source> {
-    let toolbox = Toolbox::new("results", "Large results that were cut, kept for reading.").with(ResultRead);
+    let toolbox = Toolbox::new("results", "Stored results that were truncated.").with(ResultRead);
     let doors = Capabilities::default().with(ResultReader::new(Arc::clone(&spills), jq));
     let tools = toolbox.into_source(doors, SourceState::Ready);
     let template = JsonObject::new()
         .with("uriTemplate", format!("{HANDLE_SCHEME}{{handle}}").as_str())
         .with("name", "kept_result")
-        .with("title", "A kept result")
-        .with("description", "The whole of a reply that was cut; its handle stands in the reply.")
+        .with("title", "A stored result")
+        .with("description", "The whole of a truncated reply, by the handle in the reply.")
         .with("mimeType", "application/json");
     let template = Definition {
         key: format!("{HANDLE_SCHEME}{{handle}}"),
@@ -69,7 +69,7 @@ impl Source for ResultsSource {
             let handle = uri.strip_prefix(HANDLE_SCHEME).unwrap_or_default();
             let size = self.spills.open_text(&cx.caller, handle).await?.size.bytes;
             if size > self.max_resource_bytes as u64 {
-                // Keeping it a second time would help nobody.
+                // Storing it a second time would not help.
                 return Err(ToolError::new(Kind::TooLarge, format!("This result has {size} bytes."))
                     .hint(format!("Read it in parts with result_read and handle \"{handle}\".")));
             }

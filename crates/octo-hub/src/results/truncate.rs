@@ -1,10 +1,10 @@
-//! Making a JSON value smaller without changing its shape: strings and arrays lose their ends, and members stay unless
-//! their names alone are too much.
+//! Shrinks a JSON value without changing its shape: strings and arrays lose their ends, and members are only
+//! dropped if their names alone are too large.
 
 use octo_model::json_len;
 use serde_json::{Map, Value};
 
-/// Cuts the value to about `budget` bytes of text. Numbers and booleans are never touched.
+/// Truncates the value to about `budget` bytes of text. Numbers and booleans are never changed.
 pub fn truncate_value(value: &mut Value, budget: usize) {
     if json_size(value) <= budget {
         return;
@@ -24,7 +24,7 @@ pub fn truncate_value(value: &mut Value, budget: usize) {
     }
 }
 
-/// Keeps the first members whose names fit; gives how much these take.
+/// Keeps the first members whose names fit; returns the size of these names.
 fn drop_members(members: &mut Map<String, Value>, budget: usize) -> usize {
     let (mut used, mut full) = (0, false);
     members.retain(|key, _| {
@@ -35,7 +35,7 @@ fn drop_members(members: &mut Map<String, Value>, budget: usize) -> usize {
     used
 }
 
-/// Small members keep all they have; the large ones share what is left.
+/// Small members are kept whole; large ones share the rest.
 fn share_budget(mut parts: Vec<&mut Value>, budget: usize) {
     parts.sort_by_cached_key(|part| json_size(part));
     let mut left = budget;
@@ -48,7 +48,7 @@ fn share_budget(mut parts: Vec<&mut Value>, budget: usize) {
     }
 }
 
-/// Whole items from the front; when even the first is too large, that one is cut.
+/// Keeps whole items from the front; if even the first is too large, truncates that one.
 fn truncate_array(items: &mut Vec<Value>, budget: usize) {
     let mut used = 2;
     let mut keep = 0;
@@ -80,12 +80,12 @@ fn truncate_string(text: &mut String, budget: usize) {
     text.truncate(end);
 }
 
-/// A name with its quotes, colon and comma.
+/// A key with its quotes, colon and comma.
 fn key_size(key: &str) -> usize {
     4 + json_len(key)
 }
 
-/// How long the value is as compact text.
+/// Size of the value as compact JSON.
 fn json_size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(true) => 4,

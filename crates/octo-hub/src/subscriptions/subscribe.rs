@@ -1,4 +1,4 @@
-//! Subscribing to a resource: recorded, decided and limited like every other call.
+//! Subscribing to a resource: audited, authorized and rate limited like any other call.
 
 use crate::hub::Hub;
 use crate::pipeline::audit_record::AuditRecord;
@@ -7,19 +7,19 @@ use crate::pipeline::error_limits::truncate_error;
 use crate::subscriptions::subscription_counts::Subscription;
 use octo_model::{CallId, JsonObject, Kind, ToolError};
 
-/// Bytes of the longest URI that can be subscribed to.
+/// Maximum bytes of a URI that can be subscribed to.
 pub const MAX_SUBSCRIBED_URI_BYTES: usize = 8 << 10;
-/// Resources that one session may be subscribed to at once.
+/// Maximum subscriptions per session.
 pub const MAX_SUBSCRIPTIONS: usize = 256;
 
 impl Hub {
-    /// Subscribes the caller of `request` to the resource that it names, if they may read it.
+    /// Subscribes the caller of `request` to the resource that it names, if the policy permits reading it.
     pub async fn subscribe(&self, request: &Request) -> Result<Subscription, ToolError> {
         if request.op.name.len() > MAX_SUBSCRIBED_URI_BYTES {
             return Err(ToolError::invalid(format!(
-                "This URI is longer than the {MAX_SUBSCRIBED_URI_BYTES} bytes that can be subscribed to."
+                "The URI exceeds the limit of {MAX_SUBSCRIBED_URI_BYTES} bytes for subscriptions."
             ))
-            .hint("Read the resource when it is needed."));
+            .hint("Read the resource when you need it."));
         }
         let mut record = AuditRecord::open(&self.ledger, CallId::fresh(), request, None).await?;
         let subscribed = self.decide_and_subscribe(request, &mut record).await;
@@ -42,7 +42,7 @@ impl Hub {
         rules.limits.check(&request.caller, &entry)?;
         let begun = self.subscriptions.subscribe(&entry.item.source, &request.op.name);
         tokio::time::timeout(rules.timeout(None), begun).await.unwrap_or_else(|_| {
-            Err(ToolError::new(Kind::Timeout, "The server did not answer whether it can be subscribed to.")
+            Err(ToolError::new(Kind::Timeout, "The server did not answer the subscription request.")
                 .hint("Read the resource again instead."))
         })
     }

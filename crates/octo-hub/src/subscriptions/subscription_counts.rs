@@ -1,17 +1,18 @@
-//! Subscriptions to resources: a source hears of a resource's first subscriber and of its last.
+//! Subscriber counts per resource: a source is notified of the first subscriber and of the last one's end.
 
 use octo_model::ToolError;
 use octo_toolkit::Source;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// How many subscribers each resource of each source has.
+/// Number of subscribers per source and resource.
 #[derive(Default)]
 pub struct SubscriptionCounts(Mutex<HashMap<Key, Arc<SubscriberCount>>>);
 
-/// A source by its address, which stays its own as long as a subscription holds the source.
+/// A source by its address, which is not reused while a subscription holds the source.
 type Key = (usize, String);
-/// Locked while the source is asked, so that two who come together ask it once and both know its answer.
+/// Locked during the request to the source, so that concurrent subscribers send one request and share the
+/// answer.
 type SubscriberCount = tokio::sync::Mutex<usize>;
 
 impl SubscriptionCounts {
@@ -19,7 +20,7 @@ impl SubscriptionCounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a subscriber once the source has agreed.
+    /// Counts a subscriber after the source has accepted.
     pub async fn subscribe(
         self: &Arc<Self>,
         source: &Arc<dyn Source>,
@@ -41,7 +42,7 @@ impl SubscriptionCounts {
     }
 }
 
-/// Somebody who looks at a count. The last one to go takes a count of nobody out of the table.
+/// Handle to a count. The last handle to be dropped removes a zero count from the table.
 struct CountHandle {
     counts: Arc<SubscriptionCounts>,
     source: Arc<dyn Source>,
@@ -66,7 +67,7 @@ impl CountHandle {
 impl Drop for CountHandle {
     fn drop(&mut self) {
         let mut all = self.counts.all();
-        // The table's and this one.
+        // One reference is the table's, the other this handle's.
         let is_last = Arc::strong_count(&self.count) <= 2;
         if is_last && self.count.try_lock().is_ok_and(|subscribers| *subscribers == 0) {
             all.remove(&self.key);
@@ -74,11 +75,11 @@ impl Drop for CountHandle {
     }
 }
 
-/// One subscription of one client. Dropping it ends it.
+/// One subscription of one client. Ends when dropped.
 pub struct Subscription(Option<CountHandle>);
 
 impl Subscription {
-    /// Ends it, and waits until the source knows.
+    /// Ends it and waits until the source has been notified.
     pub async fn end(mut self) -> Result<(), ToolError> {
         match self.0.take() {
             Some(interest) => interest.unsubscribe().await,
@@ -171,7 +172,7 @@ mod tests {
         }
         let (one, two) = tokio::join!(watches.subscribe(&source, "a"), watches.subscribe(&source, "a"));
         assert!(one.is_err() && two.is_err());
-        // Nor does one that nobody waited for.
+        // A subscription whose future was dropped is not counted either.
         drop(futures_util::FutureExt::now_or_never(watches.subscribe(&source, "b")));
         assert_eq!(watches.len(), 0);
         assert!(diary.watch_calls.lock().unwrap().is_empty());

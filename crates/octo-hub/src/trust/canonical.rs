@@ -1,11 +1,12 @@
-//! One text for all spellings of the same definition.
+//! Canonical text of definitions: one text for all spellings.
 
 use aws_lc_rs::digest::{Context, SHA256};
 use octo_ports::ItemKind;
 use serde_json::{Number, Value};
 use std::fmt::Write;
 
-/// SHA-256 of a definition, in hexadecimal. `_meta` is for programs and may change with every listing.
+/// SHA-256 of a definition, in hexadecimal. Without `_meta`, which is for programs and may change with every
+/// listing.
 pub fn hash(what: ItemKind, definition: &Value) -> String {
     let mut text = String::new();
     match definition {
@@ -19,7 +20,7 @@ pub fn hash(what: ItemKind, definition: &Value) -> String {
     digest([what.as_str(), &text])
 }
 
-/// Parts with their lengths, so that no two lists of parts are alike.
+/// Digest of length-prefixed parts, so that different lists never collide.
 pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut context = Context::new(&SHA256);
     for part in parts {
@@ -32,7 +33,7 @@ pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     })
 }
 
-/// Keys in order, no spaces, whole numbers without a fraction.
+/// Sorted keys, no whitespace, whole numbers without a fraction.
 pub fn canonical_text(value: &Value) -> String {
     let mut text = String::new();
     write_canonical(value, &mut text);

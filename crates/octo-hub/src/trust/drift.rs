@@ -1,4 +1,4 @@
-//! What has changed between two definitions, and how much each change can mislead.
+//! Differences between two definitions, with their severity.
 
 use super::canonical;
 use super::schema_drift::{compare_schemas, has_no_text};
@@ -7,10 +7,10 @@ use octo_ports::ItemKind;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The hints of a tool and what is assumed without them, which is also the careful answer.
+/// Annotations of a tool with their defaults, which are also the safe values.
 const ANNOTATION_HINTS: [(&str, bool); 4] =
     [("readOnlyHint", false), ("destructiveHint", true), ("idempotentHint", false), ("openWorldHint", true)];
-/// Members that tell about the thing itself and change with it.
+/// Members with facts about the item, which change with it.
 const FACT_MEMBERS: [&str; 4] = ["size", "mimeType", "execution", "_meta"];
 
 pub fn compare(what: ItemKind, old: &Value, new: &Value) -> Vec<Difference> {
@@ -41,12 +41,10 @@ fn compare_member(
         ("name", ItemKind::Resource | ItemKind::Template) => compare_text(key, old, new, out),
         ("inputSchema" | "outputSchema", ItemKind::Tool) => compare_schema_member(key, old, new, out),
         ("annotations", ItemKind::Tool) => compare_hints(old, new, out),
-        ("annotations", _) => {
-            add_difference(out, Severity::Harmless, key, "facts about it changed", old, new)
-        }
+        ("annotations", _) => add_difference(out, Severity::Harmless, key, "metadata changed", old, new),
         ("arguments", ItemKind::Prompt) => compare_arguments(old, new, out),
         (key, _) if FACT_MEMBERS.contains(&key) => {
-            add_difference(out, Severity::Harmless, key, "facts about it changed", old, new);
+            add_difference(out, Severity::Harmless, key, "metadata changed", old, new);
         }
         _ => add_difference(out, Severity::Notable, key, "changed", old, new),
     }
@@ -56,12 +54,12 @@ fn compare_schema_member(key: &str, old: Option<&Value>, new: Option<&Value>, ou
     match (old, new) {
         (Some(old), Some(new)) => compare_schemas(key, old, new, out),
         (None, Some(added)) if key == "outputSchema" && has_no_text(added) => {
-            add_difference(out, Severity::Harmless, key, "says what it answers", None, new);
+            add_difference(out, Severity::Harmless, key, "output schema added", None, new);
         }
         (Some(_), None) if key == "outputSchema" => {
-            add_difference(out, Severity::Harmless, key, "no longer says what it answers", old, None);
+            add_difference(out, Severity::Harmless, key, "output schema removed", old, None);
         }
-        _ => add_difference(out, Severity::Serious, key, "came or went", old, new),
+        _ => add_difference(out, Severity::Serious, key, "added or removed", old, new),
     }
 }
 
@@ -88,14 +86,14 @@ fn compare_hints(old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Differe
             continue;
         }
         if value(after) == *careful {
-            add_difference(out, Severity::Harmless, &at, "is more careful", before, after);
+            add_difference(out, Severity::Harmless, &at, "is safer", before, after);
         } else {
             add_difference(out, Severity::Serious, &at, "claims to be less dangerous", before, after);
         }
     }
 }
 
-/// A prompt's arguments, by name.
+/// Compares a prompt's arguments by name.
 fn compare_arguments(old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {
     let by_name = |list: Option<&Value>| -> BTreeMap<String, Map<String, Value>> {
         let entries = list.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object);
@@ -116,38 +114,38 @@ fn compare_arguments(old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Dif
                 compare_text(&format!("{at}.title"), before.get("title"), after.get("title"), out);
                 match (required(before), required(after)) {
                     (false, true) => {
-                        add_difference(out, Severity::Serious, &at, "must be given now", None, None)
+                        add_difference(out, Severity::Serious, &at, "is required now", None, None)
                     }
                     (true, false) => {
-                        add_difference(out, Severity::Harmless, &at, "may be left out now", None, None)
+                        add_difference(out, Severity::Harmless, &at, "is optional now", None, None)
                     }
                     _ => {}
                 }
             }
             (None, Some(after)) if required(after) => {
-                add_difference(out, Severity::Serious, &at, "a new argument that must be given", None, None);
+                add_difference(out, Severity::Serious, &at, "new required argument", None, None);
             }
             (None, Some(after)) => {
                 let mut rest = after.clone();
                 rest.remove("name");
                 let quiet = is_plain_word(name) && has_no_text(&Value::Object(rest));
                 let (severity, what) = if quiet {
-                    (Severity::Harmless, "a new optional argument without text")
+                    (Severity::Harmless, "new optional argument without text")
                 } else {
-                    (Severity::Serious, "a new argument with text of its own")
+                    (Severity::Serious, "new argument with text")
                 };
                 add_difference(out, severity, &at, what, None, Some(&Value::Object(after.clone())));
             }
             (Some(before), None) => {
                 let severity = if required(before) { Severity::Notable } else { Severity::Harmless };
-                add_difference(out, severity, &at, "is gone", None, None);
+                add_difference(out, severity, &at, "removed", None, None);
             }
             (None, None) => {}
         }
     }
 }
 
-/// Texts may differ in spaces; in anything else they say something else.
+/// Texts may differ in whitespace; any other difference is reported.
 pub fn compare_text(at: &str, old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {
     if is_equivalent(old, new) {
         return;
@@ -159,9 +157,9 @@ pub fn compare_text(at: &str, old: Option<&Value>, new: Option<&Value>, out: &mu
     };
     match (words(old), words(new)) {
         (Some(before), Some(after)) if before == after => {
-            add_difference(out, Severity::Harmless, at, "only spaces changed", old, new);
+            add_difference(out, Severity::Harmless, at, "only whitespace changed", old, new);
         }
-        _ => add_difference(out, Severity::Notable, at, "says something else", old, new),
+        _ => add_difference(out, Severity::Notable, at, "text changed", old, new),
     }
 }
 
@@ -191,7 +189,7 @@ fn display_value(value: &Value) -> String {
     }
 }
 
-/// Whether two values are spellings of the same.
+/// Returns whether two values are spellings of the same value.
 pub fn is_equivalent(old: Option<&Value>, new: Option<&Value>) -> bool {
     match (old, new) {
         (Some(old), Some(new)) => {
@@ -206,7 +204,7 @@ pub fn all_keys<'a>(old: &'a Map<String, Value>, new: &'a Map<String, Value>) ->
     old.keys().chain(new.keys()).map(String::as_str).collect()
 }
 
-/// A name or value that can hardly say anything: letters, digits, `_` and `-`, not many.
+/// A name or value that can hardly carry a message: a few letters, digits, `_` and `-`.
 pub fn is_plain_word(text: &str) -> bool {
     text.len() <= 40 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
 }

@@ -1,5 +1,5 @@
-//! What is wrong with a definition by itself: hidden text, another's name, words that command the model. The words are a
-//! net with holes; pins, prefixes and policy are what the hub stands on.
+//! Findings in a definition itself: hidden text, another server's name, instructions to the model. Text
+//! matching is heuristic; the hub relies on pins, prefixes and policy.
 
 use super::drift::is_plain_word;
 use super::shadowing;
@@ -49,7 +49,7 @@ pub fn find_poisoning(
     out
 }
 
-/// One string of a definition.
+/// A string of a definition.
 struct DefinitionText<'a> {
     at: String,
     text: &'a str,
@@ -63,7 +63,7 @@ fn finding(at: &str, what: &str, after: &str, firm: bool) -> Difference {
     Difference { severity: Severity::Dangerous, at, what, before: None, after, always_held: firm }
 }
 
-/// Every string with its path, names of members included; `_meta` is not for models.
+/// Collects all strings with their paths, including member names; `_meta` is not shown to models.
 fn collect_texts<'a>(at: &str, value: &'a Value, out: &mut Vec<DefinitionText<'a>>) {
     match value {
         Value::String(words) => out.push(DefinitionText { at: at.to_owned(), text: words, is_name: false }),
@@ -84,13 +84,13 @@ fn collect_texts<'a>(at: &str, value: &'a Value, out: &mut Vec<DefinitionText<'a
     }
 }
 
-/// Pictures may only be fetched safely or stand in the definition.
+/// Icons must be loaded over HTTPS or embedded.
 fn check_icon(at: &str, source: &str, out: &mut Vec<Difference>) {
     let lower = source.trim().to_ascii_lowercase();
     let picture = ["data:image/png", "data:image/jpeg", "data:image/webp", "data:image/gif"];
     let good = lower.starts_with("https://") || picture.iter().any(|kind| lower.starts_with(kind));
     if !good || strip_hidden(source).removed > 0 {
-        out.push(finding(at, "is an unsafe picture", source, true));
+        out.push(finding(at, "is an unsafe icon", source, true));
     }
 }
 
@@ -101,7 +101,7 @@ fn check_text(at: &str, words: &str, whose: &ServerIdentity, out: &mut Vec<Diffe
         out.push(finding(at, &what, words, true));
     }
     if PADDING_PATTERN.as_ref().is_none_or(|padding| padding.is_match(words)) {
-        out.push(finding(at, "pushes text out of sight", words, false));
+        out.push(finding(at, "pads text out of view", words, false));
     }
     if words.len() <= MAX_HARMLESS_WORD_LEN && is_plain_word(words) {
         return;
@@ -112,17 +112,17 @@ fn check_text(at: &str, words: &str, whose: &ServerIdentity, out: &mut Vec<Diffe
         out.push(finding(at, rule.what, words, false));
     }
     if let Some(other) = mentioned_server(&read, whose) {
-        out.push(finding(at, &format!("speaks about tools of `{other}`"), words, false));
+        out.push(finding(at, &format!("mentions tools of `{other}`"), words, false));
     }
 }
 
-/// The text as a model reads it, whatever letters it is written with: lower case, one space between words.
+/// The text as a model reads it, regardless of look-alike letters: lower case, single spaces.
 fn normalize(text: &str) -> String {
     let plain: String = text.chars().map(shadowing::latin_lookalike).flat_map(char::to_lowercase).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The same with `readSshKey` and `read_ssh_key` as the words that they are.
+/// Splits `readSshKey` and `read_ssh_key` into words.
 fn split_identifiers(text: &str) -> String {
     let mut apart = String::with_capacity(text.len());
     let mut before = ' ';
@@ -136,7 +136,7 @@ fn split_identifiers(text: &str) -> String {
     normalize(&apart)
 }
 
-/// Another server's tool, by the name that models know it by.
+/// Another server's tool, by the name that models know.
 fn mentioned_server<'a>(read: &str, whose: &'a ServerIdentity) -> Option<&'a String> {
     let own = whose.server.to_ascii_lowercase();
     let begins = |at: usize| {
@@ -150,16 +150,16 @@ fn mentioned_server<'a>(read: &str, whose: &'a ServerIdentity) -> Option<&'a Str
     })
 }
 
-/// Words that no description needs. Each is one pattern over text in lower case.
+/// A pattern over lower-case text that no description needs.
 struct PoisonRule {
     what: &'static str,
     pattern: Option<Regex>,
-    /// Whether a sentence that forbids it is meant well.
+    /// Whether a sentence that forbids it is harmless.
     unless_forbidden: bool,
 }
 
 impl PoisonRule {
-    /// A pattern that could not be compiled fits everything: refused is safer than unseen.
+    /// A pattern that failed to compile matches everything: a refusal is safer than a miss.
     fn matches(&self, read: &str) -> bool {
         let Some(pattern) = &self.pattern else { return true };
         if !self.unless_forbidden {
@@ -172,10 +172,10 @@ impl PoisonRule {
     }
 }
 
-/// A single word of this length says nothing that a rule looks for.
+/// A single word of at most this length cannot match a rule.
 const MAX_HARMLESS_WORD_LEN: usize = 12;
 
-/// So many empty lines or spaces hide what follows from whoever looks at it.
+/// This many empty lines or spaces hide the text that follows from a reader.
 static PADDING_PATTERN: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?:\r?\n[ \t]*){25,}|[ \t\u{a0}\u{2000}-\u{200a}\u{3000}]{150,}").ok());
 
@@ -194,20 +194,20 @@ static POISON_RULES: LazyLock<Vec<PoisonRule>> = LazyLock::new(|| {
     let kind = |what, pattern: &str| PoisonRule { unless_forbidden: true, ..rule(what, pattern) };
     vec![
         rule(
-            "is dressed up as a command to the model",
+            "poses as an instruction to the model",
             r"<\s*/?\s*(?:important|system|instructions?|secret|hidden|admin|assistant|critical|override|sys)\b[^>]{0,80}>|\[/?(?:inst|system|admin)\]|<\|[a-z_]{2,20}\|>|\b(?:system|developer|admin) (?:prompt|message|override|note|instructions?)\s*:|###\s*(?:system|instruction)",
         ),
         rule(
-            "tells the model to forget its instructions",
+            "tells the model to ignore its instructions",
             r"\b(?:ignore|disregard|forget|override|bypass)\b[^.]{0,40}\b(?:previous|prior|above|earlier|other|all|system|safety|your|user'?s?)\b[^.]{0,30}\b(?:instructions?|rules?|prompts?|guidelines?|messages?|descriptions?|polic(?:y|ies)|warnings?|restrictions?|requests?)\b",
         ),
         rule(
-            "tells the model to keep something from people",
+            "tells the model to hide something from the user",
             r"\b(?:do not|don't|dont|never|without|no need to|must not|avoid)\b[^.]{0,30}\b(?:tell|telling|mention|mentioning|inform|informing|reveal|revealing|notify|notifying|alert|alerting|disclose|disclosing|let|letting|show|showing)\b[^.]{0,40}\b(?:user|users|human|person|people|operator|anyone|anybody|know)\b|\b(?:hide|conceal|keep) (?:this|it|that)\b.{0,20}\b(?:from|secret|hidden|confidential)\b|\bthe user (?:must|should|need) not (?:know|see|be told)",
         ),
         kind(
             "asks for files with secrets",
-            // Public ones are put somewhere every day; to read one is another matter.
+            // Writing public keys is common; reading keys is not.
             &format!(
                 r"\b{EXFILTRATION_VERBS}\b.{{0,90}}{SECRET_FILES}|{SECRET_FILES}.{{0,90}}\b{EXFILTRATION_VERBS}\b|\b(?:read|reads|reading|cat|contents?|copy|attach|paste|dump|exfiltrate)\b(?: [a-z']+){{0,4}}? ssh keys?\b"
             ),
@@ -219,11 +219,11 @@ static POISON_RULES: LazyLock<Vec<PoisonRule>> = LazyLock::new(|| {
             ),
         ),
         kind(
-            "asks for what was said before",
+            "asks for the conversation",
             &format!(r"\b(?:{EXFILTRATION_VERBS}|summari[sz]e|full|verbatim)\b.{{0,60}}\b{CONVERSATION}"),
         ),
         rule(
-            "gives orders about other tools",
+            "gives instructions about other tools",
             r"\b(?:before|prior to|whenever|instead of|after|when)\b.{0,30}\b(?:using|calling|invoking|running|use|call|invoke|run|you use|you call)\b.{0,20}\b(?:any|other|another|all|every|each)\b.{0,20}\b(?:tools?|functions?|servers?)\b|\b(?:other|another|built-?in|native|all other|any other|competing) (?:[a-z]+ )?(?:tools?|servers?|functions?)\b.{0,50}\b(?:deprecated|broken|disabled|insecure|unsafe|compromised|replaced|obsolete|malicious|must not|should not|forbidden|no longer)\b|\b(?:do not|don't|never|stop) (?:use|using|call|calling|trust) (?:any |the )?(?:other|built-?in|native|original|official)\b|\b(?:always|must) (?:use|prefer|call|choose|select) this (?:tool|server|function) (?:instead|first|over|rather|for (?:all|every|any))",
         ),
         rule(
@@ -235,19 +235,19 @@ static POISON_RULES: LazyLock<Vec<PoisonRule>> = LazyLock::new(|| {
             r"<!--|!\[[^\]]{0,200}\]\(\s*https?://|\]\(\s*(?:javascript|data|vbscript):|\bjavascript:[a-z(]|<\s*(?:img|iframe|object|embed)\b[^>]{0,200}\bsrc\b|display\s*:\s*none|font-size\s*:\s*0",
         ),
         rule(
-            "has something encoded in it",
+            "contains encoded text",
             r"[a-z0-9+/]{160,}={0,2}|(?:\\u00[0-9a-f]{2}){4,}|(?:\\x[0-9a-f]{2}){4,}|(?:&#x?[0-9a-f]{1,6};){3,}|(?:%[0-9a-f]{2}){12,}|\bbase64\b.{0,40}\b(?:decode|decoded)\b.{0,60}\b(?:follow|execute|run|obey)\b",
         ),
         rule(
-            "gives a program to run",
+            "contains a command to run",
             r"\b(?:curl|wget)\b.{0,120}\|\s*(?:sudo )?(?:ba|z|da)?sh\b|\brm -rf\s+[~/$]|\bpowershell\b.{0,40}-enc|\b(?:eval|exec)\(\s*(?:atob|base64)",
         ),
         rule(
-            "says that people have agreed already",
+            "claims prior approval",
             r"\b(?:user|operator|administrator|admin) (?:has |have )?(?:already |pre-?)(?:approved|authori[sz]ed|consented|agreed|confirmed)\b|\b(?:skip|bypass|disable|suppress|circumvent)\b.{0,30}\b(?:confirmations?|consent|safety|(?:approval|permission|security|review) (?:prompts?|checks?|dialogs?|steps?|warnings?)|(?:user|human|your) (?:approval|permission|review)s?)\b",
         ),
         rule(
-            "speaks in the name of others",
+            "claims to speak for others",
             r"\b(?:message|notice|order|request|requested|instructions?|required|mandated|approved) (?:from|by) (?:anthropic|openai|google|microsoft|the (?:system|administrator|developers?|operator|platform|security team))\b|\bthis is (?:anthropic|openai|your (?:developer|administrator|operator|creator))\b|\byou are now\b|\bnew (?:system )?(?:instructions|persona|role)\s*:",
         ),
     ]

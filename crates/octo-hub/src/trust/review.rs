@@ -1,4 +1,4 @@
-//! What of a listing is shown, what is held, and what is to be remembered of it.
+//! Review of a listing: which definitions are shown, which are held, and which pins to store.
 
 use super::{
     ChangePolicy, Difference, NewItems, Severity, TrustSettings, find_differences, make_pin, sanitize,
@@ -10,16 +10,16 @@ use octo_toolkit::{Definition, Listing};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 
-/// More definitions of one server than anybody uses; what comes after them is not shown.
+/// Maximum definitions per server; any beyond are not shown.
 const MAX_DEFINITIONS: usize = 20_000;
 
-/// What came of one listing.
+/// Result of the review of one listing.
 pub struct Review {
     pub lists: Listing,
     pub news: PinDelta,
-    /// What is held, and why.
+    /// Held definitions, with the reasons.
     pub held: HashMap<(ItemKind, String), Vec<Difference>>,
-    /// Why something passed that is worth a word.
+    /// Definitions that passed but are reported, with the reasons.
     pub reported: HashMap<(ItemKind, String), Vec<Difference>>,
 }
 
@@ -28,7 +28,7 @@ struct Reviewer<'a> {
     settings: TrustSettings,
     taken: &'a HashSet<String>,
     pins: HashMap<(ItemKind, &'a str), &'a Pin>,
-    /// The kinds that the server has listed before.
+    /// Kinds that the server has listed before.
     known_kinds: HashSet<ItemKind>,
     news: PinDelta,
     held: HashMap<(ItemKind, String), Vec<Difference>>,
@@ -67,7 +67,7 @@ impl Reviewer<'_> {
     fn review_one(&mut self, what: ItemKind, definition: &Definition) -> Option<Definition> {
         let text = definition.members.to_json();
         let members = self.choose_definition(what, &definition.key, text)?.members().ok()?;
-        // What a server says about its effects is believed for as little as before.
+        // The effect only applies to the definition it came with; the pinned one gets an unknown effect.
         let effect = if members == definition.members { definition.effect } else { Effect::unknown() };
         let members = sanitize::sanitize_definition(&members);
         Some(Definition {
@@ -115,18 +115,18 @@ impl Reviewer<'_> {
         Some(text)
     }
 
-    /// Why something that was never seen before is not taken on.
+    /// Why a definition that was never seen before is held.
     fn refusal_of_new(&self, what: ItemKind, key: &str) -> Option<Difference> {
         let full = self.pins.len() + self.news.new_pins.len() >= MAX_DEFINITIONS;
         let why = if full {
-            "is one too many"
+            "exceeds the limit of definitions"
         } else if matches!(what, ItemKind::Resource | ItemKind::Template) && self.taken.contains(key) {
-            "has an address that another server had first"
+            "has a URI that another server listed first"
         } else if self.settings.new == NewItems::Hold
             && matches!(what, ItemKind::Tool | ItemKind::Prompt)
             && self.known_kinds.contains(&what)
         {
-            "was not there before"
+            "is new"
         } else {
             return None;
         };

@@ -1,4 +1,4 @@
-//! A source whose listing is judged before anybody sees it, and whose results are cleaned.
+//! A source whose listing is reviewed before it is shown, and whose results are sanitized.
 
 use super::review::{Review, review};
 use super::sanitizing_peer::SanitizingPeer;
@@ -11,17 +11,17 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// While something is held, a decision of a person takes effect within this time.
+/// Poll interval for decisions of a person while something is held.
 const DECISION_POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// The pause before pins that could not be read or written are tried again.
+/// Delay before pins that could not be read or written are tried again.
 const PIN_RETRY_DELAY: Duration = Duration::from_secs(3);
-/// So often other processes may be quicker.
+/// Attempts to write pins when other processes write, too.
 const MAX_PIN_ATTEMPTS: usize = 20;
 
-/// Guards the servers of one hub.
+/// Reviews the servers of one hub.
 pub struct Trust {
     pins: SharedPins,
-    /// The names of all servers in the settings.
+    /// Names of all configured servers.
     servers: Vec<String>,
 }
 
@@ -30,7 +30,8 @@ impl Trust {
         Self { pins, servers: servers.into_iter().collect() }
     }
 
-    /// The source as it may be shown. `identity` tells what is behind its name, see [`super::identity`]. Needs a runtime.
+    /// Wraps a source. `identity` is a digest of what is behind its name, see [`super::identity`]. Needs a
+    /// runtime.
     pub fn guard(
         &self,
         source: Arc<dyn Source>,
@@ -63,7 +64,7 @@ struct ReviewedSource {
     last_review: Mutex<Option<ReviewedListing>>,
 }
 
-/// What the present listing of the source has led to.
+/// Result of the review of the source's current listing.
 #[derive(Clone)]
 struct ReviewedListing {
     lists: Arc<Listing>,
@@ -72,7 +73,7 @@ struct ReviewedListing {
     revision: u64,
 }
 
-/// Judges every listing, one after the other.
+/// Reviews every listing in turn.
 async fn run_reviews(guard: Weak<ReviewedSource>, mut listing: watch::Receiver<ListingState>) {
     loop {
         let now = listing.borrow_and_update().clone();
@@ -90,7 +91,7 @@ async fn run_reviews(guard: Weak<ReviewedSource>, mut listing: watch::Receiver<L
 }
 
 impl ReviewedSource {
-    /// Shows what a listing has led to; gives the time after which it is to be looked at again.
+    /// Publishes the reviewed listing; returns the time until the next review.
     async fn apply_listing(&self, now: ListingState) -> Option<Duration> {
         if now.state == SourceState::Starting && is_empty(&now.listing) {
             self.publish(now.state, Arc::default());
@@ -99,9 +100,9 @@ impl ReviewedSource {
         let judged = match self.review_listing(&now.listing).await {
             Ok(judged) => judged,
             Err(error) => {
-                tracing::error!(target: "trust", server = %self.identity.server, %error, detail = error.detail, "definitions cannot be checked");
+                tracing::error!(target: "trust", server = %self.identity.server, %error, detail = error.detail, "cannot review definitions");
                 let before = self.listing.borrow().listing.clone();
-                self.publish(SourceState::Down("its definitions cannot be checked".to_owned()), before);
+                self.publish(SourceState::Down("its definitions cannot be reviewed".to_owned()), before);
                 return Some(PIN_RETRY_DELAY);
             }
         };
@@ -136,10 +137,10 @@ impl ReviewedSource {
                 });
             }
         }
-        Err(ToolError::unavailable("The pins of this server change all the time."))
+        Err(ToolError::unavailable("Could not update pins: too many concurrent writers."))
     }
 
-    /// Thousands of texts take a while, which no call should wait for.
+    /// Thousands of texts take a while; no call should wait for it.
     async fn review_blocking(&self, lists: &Arc<Listing>, pinned: PinSet) -> Result<Review, ToolError> {
         let (lists, whose, settings) = (Arc::clone(lists), self.identity.clone(), self.settings);
         let judged = tokio::task::spawn_blocking(move || review(&lists, &pinned, &whose, settings));
@@ -156,7 +157,7 @@ impl ReviewedSource {
         });
     }
 
-    /// Every definition is reported once, however often a server goes back and forth.
+    /// Reports every definition once, even if a server alternates between versions.
     fn report(&self, verdict: &Review, fresh: &[Pin]) {
         for pin in fresh {
             let place = (pin.kind, pin.key.clone());
@@ -171,9 +172,9 @@ impl ReviewedSource {
             let name = octo_toolkit::hidden_text::strip_hidden_owned(pin.key.clone(), &mut 0);
             let (server, what) = (&self.identity.server, pin.kind.as_str());
             if let Some((severity, why)) = why(&verdict.held) {
-                tracing::warn!(target: "trust", %server, what, name, severity, why, "held back; `octoprox servers diff {server}` shows it");
+                tracing::warn!(target: "trust", %server, what, name, severity, why, "definition held; review it with `octoprox servers diff {server}`");
             } else if let Some((severity, why)) = why(&verdict.reported) {
-                tracing::warn!(target: "trust", %server, what, name, severity, why, "changed");
+                tracing::warn!(target: "trust", %server, what, name, severity, why, "definition changed");
             }
         }
     }
@@ -194,9 +195,9 @@ impl ReviewedSource {
         }
         let (server, word) = (&self.identity.server, what.as_str());
         Err(ToolError::denied(format!(
-            "The server `{server}` has changed what this {word} says about itself, and nobody has looked at it yet."
+            "The server `{server}` has changed the definition of this {word}, and the change has not been reviewed."
         ))
-        .hint(format!("The operator can see and accept the change: octoprox servers diff {server}")))
+        .hint(format!("The operator can review and accept the change: octoprox servers diff {server}")))
     }
 }
 
@@ -223,7 +224,7 @@ impl Layer for ReviewedSource {
             let result = self.source.run(op, cx, &washed).await.map_err(sanitize::sanitize_error)?;
             let (result, removed) = sanitize::sanitize_result(method, result)?;
             if removed > 0 {
-                tracing::warn!(target: "trust", server = %self.identity.server, call = %cx.id, removed, "hidden text was taken out of a reply");
+                tracing::warn!(target: "trust", server = %self.identity.server, call = %cx.id, removed, "removed hidden text from a reply");
             }
             Ok(result)
         })

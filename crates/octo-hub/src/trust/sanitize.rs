@@ -1,12 +1,12 @@
-//! Hidden text is taken out of what passes; all else stays byte for byte.
+//! Removes hidden text; everything else is preserved byte for byte.
 
 use octo_model::{Json, JsonObject, Method, ToolError};
 use octo_toolkit::hidden_text::{strip_hidden, strip_hidden_owned};
 
-/// Members of a result that are for programs, and must come back as they were sent.
+/// Members of a result for programs, which must be returned unchanged.
 const OPAQUE_MEMBERS: [&str; 2] = ["_meta", "requestState"];
 
-/// What the hub's own members of `_meta` begin with.
+/// Prefix of the hub's own `_meta` members.
 const HUB_META_PREFIX: &str = "octoprox/";
 pub(crate) const HIDDEN_REMOVED_META_KEY: &str = "octoprox/hidden_removed";
 
@@ -15,7 +15,7 @@ pub fn sanitize_definition(members: &JsonObject) -> JsonObject {
     sanitize_members(members).map_or_else(|_| JsonObject::new(), |(members, _)| members)
 }
 
-/// A result without hidden text, and a word about what was taken out.
+/// A result without hidden text, and a note if any was removed.
 pub fn sanitize_result(method: Method, result: JsonObject) -> Result<(JsonObject, usize), ToolError> {
     let (mut result, removed) = sanitize_members(&strip_hub_meta(result, &[]))?;
     if removed == 0 {
@@ -24,7 +24,7 @@ pub fn sanitize_result(method: Method, result: JsonObject) -> Result<(JsonObject
     let meta = result.object("_meta").with(HIDDEN_REMOVED_META_KEY, Json::of(&removed));
     result.set("_meta", meta);
     if method == Method::CallTool && result.get("content").is_some() {
-        let notice = format!("[{removed} hidden characters were taken out of this reply.]");
+        let notice = format!("[{removed} hidden characters were removed from this reply.]");
         let notice = JsonObject::new().with("type", "text").with("text", notice.as_str()).to_json();
         let blocks: Vec<Json> = result.list("content").into_iter().chain([notice]).collect();
         result.set("content", Json::array(&blocks));
@@ -32,7 +32,7 @@ pub fn sanitize_result(method: Method, result: JsonObject) -> Result<(JsonObject
     Ok((result, removed))
 }
 
-/// The result without members that only the hub may set, but for some.
+/// Removes members that only the hub may set, except those in `but`.
 pub(crate) fn strip_hub_meta(mut result: JsonObject, but: &[&str]) -> JsonObject {
     let Some(Ok(mut meta)) = result.get("_meta").map(Json::members) else { return result };
     let ours = meta.iter().map(|(name, _)| name.to_owned());
@@ -48,12 +48,12 @@ pub(crate) fn strip_hub_meta(mut result: JsonObject, but: &[&str]) -> JsonObject
     result
 }
 
-/// What a server tells or asks a client, or nothing when it cannot be cleaned.
+/// Messages of a server to a client; `None` if they cannot be sanitized.
 pub fn sanitize_params(params: &JsonObject) -> Option<JsonObject> {
     sanitize_members(params).ok().map(|(clean, _)| clean)
 }
 
-/// The texts of an error, which are the server's own words.
+/// Sanitizes the texts of an error, which come from the server.
 pub fn sanitize_error(mut error: ToolError) -> ToolError {
     error.message = strip_hidden_owned(error.message.into_owned(), &mut 0).into();
     error.hint = error.hint.map(|hint| strip_hidden_owned(hint.into_owned(), &mut 0).into());
@@ -80,7 +80,7 @@ fn sanitize_members(members: &JsonObject) -> Result<(JsonObject, usize), ToolErr
     Ok((all, removed))
 }
 
-/// The text with every string cleaned, or nothing when there is nothing to clean.
+/// Sanitizes every string; `None` if there is nothing to remove.
 fn sanitize_json(json: &Json) -> Result<Option<(Json, usize)>, ToolError> {
     let text = json.as_str();
     if !text.contains("\\u") && strip_hidden(text).removed == 0 {
@@ -90,10 +90,10 @@ fn sanitize_json(json: &Json) -> Result<Option<(Json, usize)>, ToolError> {
     if removed == 0 {
         return Ok(None);
     }
-    // Two names that differ in hidden text alone would become one.
+    // Two names that differ only in hidden text would become one.
     let clean = Json::parse(text).map_err(|why| {
-        ToolError::unavailable("The answer hides text in the names of its members.")
-            .hint("Do not trust this server; tell whoever runs the hub.")
+        ToolError::unavailable("The response has hidden text in member names.")
+            .hint("Do not trust this server; inform the operator of the hub.")
             .detail(why)
     })?;
     Ok(Some((clean, removed)))
@@ -120,7 +120,7 @@ fn rewrite_strings(text: &str) -> (String, usize) {
     (out, removed)
 }
 
-/// Where the string that a text begins with has ended.
+/// End of the string literal at the start of `text`.
 fn string_literal_end(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {
@@ -157,7 +157,7 @@ mod tests {
             "{\"content\":[{\"type\":\"text\",\"text\":\"a\u{e0041}b\\u001b[31mc\\\"\"}],\"n\":1.50,\"structuredContent\":{\"k\\u200b\":\"\\u202e\"}}",
         );
         assert_eq!(removed, 8);
-        assert!(clean.starts_with(r#"{"content":[{"type":"text","text":"abc\""},{"type":"text","text":"[8 hidden characters were taken out of this reply.]"}],"n":1.50,"structuredContent":{"k":""}"#), "{clean}");
+        assert!(clean.starts_with(r#"{"content":[{"type":"text","text":"abc\""},{"type":"text","text":"[8 hidden characters were removed from this reply.]"}],"n":1.50,"structuredContent":{"k":""}"#), "{clean}");
         assert!(clean.ends_with(r#""_meta":{"octoprox/hidden_removed":8}}"#), "{clean}");
     }
 

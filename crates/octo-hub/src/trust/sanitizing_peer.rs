@@ -1,4 +1,4 @@
-//! The client at the other end, as a server may speak to it: questions, progress and logs without hidden text.
+//! A peer that removes hidden text from what a server sends to the client: requests, progress and logs.
 
 use super::sanitize;
 use octo_model::JsonObject;
@@ -12,7 +12,7 @@ impl Peer for SanitizingPeer {
         self.0.capabilities()
     }
 
-    /// What cannot be cleaned is not passed on.
+    /// Messages that cannot be sanitized are dropped.
     fn notify(&self, method: &str, params: JsonObject) {
         if let Some(params) = sanitize::sanitize_params(&params) {
             self.0.notify(method, params);

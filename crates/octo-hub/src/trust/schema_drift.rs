@@ -1,11 +1,11 @@
-//! Two schemas, held side by side.
+//! Comparison of two schemas.
 
 use super::drift::{add_difference, all_keys, compare_text, is_equivalent, is_plain_word};
 use super::{Difference, Severity, canonical};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// Keywords that bound values or name the dialect, and say nothing to a model.
+/// Keywords that bound values or name the dialect, without text for a model.
 const BOUND_KEYWORDS: [&str; 19] = [
     "$schema",
     "$id",
@@ -27,7 +27,7 @@ const BOUND_KEYWORDS: [&str; 19] = [
     "maxProperties",
     "minContains",
 ];
-/// Keywords whose strings are words of the schema language.
+/// Keywords whose strings belong to the schema language.
 const GRAMMAR_KEYWORDS: [&str; 5] = ["type", "format", "$schema", "$id", "$ref"];
 
 pub fn compare_schemas(at: &str, old: &Value, new: &Value, out: &mut Vec<Difference>) {
@@ -40,7 +40,7 @@ pub fn compare_schemas(at: &str, old: &Value, new: &Value, out: &mut Vec<Differe
             }
         }
         _ if is_equivalent(Some(old), Some(new)) => {}
-        _ => add_difference(out, Severity::Serious, at, "is another schema", Some(old), Some(new)),
+        _ => add_difference(out, Severity::Serious, at, "schema replaced", Some(old), Some(new)),
     }
 }
 
@@ -70,17 +70,17 @@ fn compare_keyword(
         }
         "not" | "if" | "then" | "else" => match (before, after) {
             (Some(old), Some(new)) => compare_schemas(&path, old, new, out),
-            _ => add_difference(out, Severity::Serious, &path, "came or went", before, after),
+            _ => add_difference(out, Severity::Serious, &path, "added or removed", before, after),
         },
         "anyOf" | "oneOf" | "allOf" | "prefixItems" => compare_alternatives(&path, before, after, out),
-        "format" => add_unless_plain(Severity::Serious, &path, "another format", before, after, out),
+        "format" => add_unless_plain(Severity::Serious, &path, "format changed", before, after, out),
         key if BOUND_KEYWORDS.contains(&key) => {
-            add_unless_plain(Severity::Notable, &path, "another bound", before, after, out);
+            add_unless_plain(Severity::Notable, &path, "bound changed", before, after, out);
         }
         "examples" | "example" => {
-            add_difference(out, Severity::Notable, &path, "other examples", before, after)
+            add_difference(out, Severity::Notable, &path, "examples changed", before, after)
         }
-        "default" | "const" => add_difference(out, Severity::Serious, &path, "another value", before, after),
+        "default" | "const" => add_difference(out, Severity::Serious, &path, "value changed", before, after),
         "$ref" | "$dynamicRef" | "pattern" | "x-mcp-header" => {
             add_difference(out, Severity::Serious, &path, "changed", before, after);
         }
@@ -127,49 +127,42 @@ fn compare_named(
         match (old.get(name), new.get(name)) {
             (Some(old), Some(new)) => compare_schemas(&path, old, new, out),
             (None, Some(added)) if are.contains(name) => {
-                add_difference(out, Severity::Serious, &path, "is new and must be given", None, Some(added));
+                add_difference(out, Severity::Serious, &path, "new and required", None, Some(added));
             }
             (None, Some(added)) if is_plain_word(name) && has_no_text(added) => {
                 add_difference(
                     out,
                     Severity::Harmless,
                     &path,
-                    "is new, optional and without text",
+                    "new, optional and without text",
                     None,
                     Some(added),
                 );
             }
             (None, Some(added)) => {
-                add_difference(
-                    out,
-                    Severity::Serious,
-                    &path,
-                    "is new and has text of its own",
-                    None,
-                    Some(added),
-                );
+                add_difference(out, Severity::Serious, &path, "new, with text", None, Some(added));
             }
             (Some(gone), None) => {
                 let severity = if were.contains(name) { Severity::Notable } else { Severity::Harmless };
-                add_difference(out, severity, &path, "is gone", Some(gone), None);
+                add_difference(out, severity, &path, "removed", Some(gone), None);
             }
             (None, None) => {}
         }
     }
 }
 
-/// What had to be given and need not be any more is harmless; the other way round is not.
+/// A parameter that becomes optional is harmless; one that becomes required is not.
 fn compare_required(at: &str, old: &Map<String, Value>, new: &Map<String, Value>, out: &mut Vec<Difference>) {
     let (were, are) = (required_names(old), required_names(new));
     let known = old.get("properties").and_then(Value::as_object);
     for name in are.difference(&were) {
-        // One that is new altogether is told where it is described.
+        // A new parameter is reported where it is described.
         if known.is_some_and(|known| known.contains_key(name)) {
             add_difference(
                 out,
                 Severity::Serious,
                 &format!("{at}.required.{name}"),
-                "must be given now",
+                "is required now",
                 None,
                 None,
             );
@@ -178,7 +171,7 @@ fn compare_required(at: &str, old: &Map<String, Value>, new: &Map<String, Value>
                 out,
                 Severity::Serious,
                 &format!("{at}.required.{name}"),
-                "must be given, undescribed",
+                "is required but not described",
                 None,
                 None,
             );
@@ -189,7 +182,7 @@ fn compare_required(at: &str, old: &Map<String, Value>, new: &Map<String, Value>
             out,
             Severity::Harmless,
             &format!("{at}.required.{name}"),
-            "may be left out now",
+            "is optional now",
             None,
             None,
         );
@@ -212,7 +205,7 @@ fn compare_types(at: &str, old: Option<&Value>, new: Option<&Value>, out: &mut V
     };
     let harmless = (old.is_none() || are.iter().all(fits)) && !are.is_empty();
     let severity = if harmless { Severity::Harmless } else { Severity::Serious };
-    add_difference(out, severity, at, "is of another type", old, new);
+    add_difference(out, severity, at, "type changed", old, new);
 }
 
 fn compare_enum(at: &str, old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {
@@ -225,19 +218,19 @@ fn compare_enum(at: &str, old: Option<&Value>, new: Option<&Value>, out: &mut Ve
         Some(_) if quiet => Severity::Harmless,
         Some(_) => Severity::Serious,
     };
-    add_difference(out, severity, at, "allows other values", old, new);
+    add_difference(out, severity, at, "allowed values changed", old, new);
 }
 
-/// A schema for what is inside; a plain yes or no describes nothing.
+/// A nested schema; a plain boolean describes nothing.
 fn compare_inner(at: &str, old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {
     match (old, new) {
         (Some(before @ Value::Object(_)), Some(after @ Value::Object(_))) => {
             compare_schemas(at, before, after, out)
         }
         (_, Some(added)) if !has_no_text(added) => {
-            add_difference(out, Severity::Serious, at, "has text of its own", old, new);
+            add_difference(out, Severity::Serious, at, "has text", old, new);
         }
-        _ => add_difference(out, Severity::Harmless, at, "bounds what is inside", old, new),
+        _ => add_difference(out, Severity::Harmless, at, "nested bounds changed", old, new),
     }
 }
 
@@ -253,10 +246,10 @@ fn compare_alternatives(at: &str, old: Option<&Value>, new: Option<&Value>, out:
     let known: BTreeSet<String> = were.iter().map(canonical::canonical_text).collect();
     let quiet = are.iter().filter(|one| !known.contains(&canonical::canonical_text(one))).all(has_no_text);
     let severity = if quiet && !are.is_empty() { Severity::Harmless } else { Severity::Serious };
-    add_difference(out, severity, at, "has other alternatives", old, new);
+    add_difference(out, severity, at, "alternatives changed", old, new);
 }
 
-/// Whether a schema only has structure: no sentence, no address, nothing that a model would follow.
+/// Returns whether a schema has only structure: no sentence, no address, nothing that a model would follow.
 pub fn has_no_text(value: &Value) -> bool {
     match value {
         Value::Object(members) => members.iter().all(|(key, value)| match key.as_str() {

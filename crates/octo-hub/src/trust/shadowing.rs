@@ -1,11 +1,11 @@
-//! Names that look like another server's. A name is compared by what a person would read in it.
+//! Names that imitate another server's. Names are compared by what a person would read.
 
 use octo_ports::{ItemKind, ServerIdentity};
 
-/// The hub's own; no server may use it.
+/// The hub's own namespace; no server may use it.
 const HUB_NAMESPACE: &str = "octoprox";
 
-/// Why a key stands in another's place, when it does.
+/// Why a key shadows another server's, if it does.
 pub fn shadowing_reason(whose: &ServerIdentity, what: ItemKind, key: &str) -> Option<String> {
     match what {
         ItemKind::Tool | ItemKind::Prompt => shadowed_name(whose, key),
@@ -14,11 +14,11 @@ pub fn shadowing_reason(whose: &ServerIdentity, what: ItemKind, key: &str) -> Op
     }
 }
 
-/// `notion__x` of another server, whatever letters, case and signs it is written with; also a key that moves the end of
-/// its own server's name, as `_x` of `a` does beside a server `a_`.
+/// `notion__x` of another server, in any letters, case and punctuation; also a key that shifts the end of its
+/// own server's name, as `_x` of `a` does beside a server `a_`.
 fn shadowed_name(whose: &ServerIdentity, key: &str) -> Option<String> {
     if mixes_scripts(key) {
-        return Some("its name mixes letters that look alike".to_owned());
+        return Some("its name mixes look-alike letters".to_owned());
     }
     let own = skeleton(&whose.server);
     let key = skeleton(&key.replace([':', '/', '.'], "__"));
@@ -28,25 +28,25 @@ fn shadowed_name(whose: &ServerIdentity, key: &str) -> Option<String> {
         let space = format!("{}__", skeleton(other));
         let shifted = space.len() > own.len() + 2 && whole.starts_with(&space);
         let claims = skeleton(other) != own && (key.starts_with(&space) || shifted);
-        claims.then(|| format!("its name claims to be of `{other}`"))
+        claims.then(|| format!("its name claims to belong to `{other}`"))
     })
 }
 
-/// An address in another server's scheme, or a template that fits every address.
+/// A URI in another server's scheme, or a template that matches every URI.
 fn shadowed_uri(whose: &ServerIdentity, what: ItemKind, key: &str) -> Option<String> {
     let scheme = key.split_once(':').map(|(scheme, _)| scheme).filter(|scheme| !scheme.contains('{'));
     let Some(scheme) = scheme else {
-        return (what == ItemKind::Template).then(|| "it fits the addresses of every server".to_owned());
+        return (what == ItemKind::Template).then(|| "it matches the URIs of every server".to_owned());
     };
     let own = skeleton(&whose.server);
     let scheme = skeleton(scheme);
     let hub = HUB_NAMESPACE.to_owned();
     let mut all = whose.others.iter().chain([&hub]);
     let other = all.find(|other| skeleton(other) == scheme && scheme != own)?;
-    Some(format!("its address claims to be of `{other}`"))
+    Some(format!("its URI claims to belong to `{other}`"))
 }
 
-/// What a person reads: without case, with look-alikes as the letter they look like, `-` as `_`.
+/// What a person reads: without case, look-alikes replaced, `-` as `_`.
 pub fn skeleton(name: &str) -> String {
     let seen =
         octo_toolkit::hidden_text::strip_hidden(name).text.chars().map(latin_lookalike).collect::<String>();
@@ -60,7 +60,7 @@ pub fn skeleton(name: &str) -> String {
         .collect()
 }
 
-/// Whether some of the letters are Latin and others only look so.
+/// Returns whether it has both Latin letters and look-alikes.
 pub fn mixes_scripts(name: &str) -> bool {
     name.chars().any(|c| c.is_ascii_alphabetic()) && name.chars().any(|c| latin_lookalike(c) != c)
 }

@@ -1,4 +1,4 @@
-//! Definitions of all kinds, held against what is let through.
+//! Definitions of all kinds, and what passes the review.
 
 mod drift_cases;
 mod harmless_changes;
@@ -24,7 +24,7 @@ pub fn settings_with(changes: ChangePolicy) -> TrustSettings {
     TrustSettings { changes, ..TrustSettings::default() }
 }
 
-/// Lists as a server would give them: `{tools, prompts, resources, resourceTemplates, instructions}`.
+/// Listing as a server sends it: `{tools, prompts, resources, resourceTemplates, instructions}`.
 pub fn listing_from(all: &Value) -> Listing {
     let of = |member: &str, key: &str| -> Vec<Definition> {
         let entries = all.get(member).and_then(Value::as_array).cloned().unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn listing_from(all: &Value) -> Listing {
     }
 }
 
-/// Lists as JSON again, to be compared.
+/// Listing as JSON, for comparison.
 pub fn listing_json(lists: &Listing) -> Value {
     let of = |definitions: &[Definition]| -> Vec<Value> {
         definitions.iter().map(|one| one.members.to_json().to().unwrap()).collect()
@@ -68,7 +68,7 @@ pub fn listing_json(lists: &Listing) -> Value {
     Value::Object(all)
 }
 
-/// What is known after a first listing that was taken on whole.
+/// Pins after a first listing that was accepted as a whole.
 pub fn pinned(all: &Value) -> PinSet {
     let first =
         review(&listing_from(all), &PinSet::default(), &server_identity(), settings_with(ChangePolicy::Hold));
@@ -104,7 +104,7 @@ pub fn search() -> Value {
     })
 }
 
-/// A server with one of everything.
+/// A server with one item of every kind.
 pub fn everything() -> Value {
     json!({
         "tools": [search(), {"name": "save", "description": "Saves a page.", "inputSchema": {"type": "object"}}],
@@ -119,7 +119,7 @@ pub fn everything() -> Value {
     })
 }
 
-/// Sets (or removes) what a JSON pointer leads to.
+/// Sets or removes the value at a JSON pointer.
 pub fn with_change(all: &Value, pointer: &str, value: Option<Value>) -> Value {
     let mut all = all.clone();
     let (parent, key) = pointer.rsplit_once('/').unwrap();

@@ -1,4 +1,4 @@
-//! A hub on a workbench: a native toolbox, an upstream that does as it is told, ports that remember.
+//! A hub for tests: a native toolbox, a scripted upstream, ports that record.
 
 use octo_hub::jq_eval::{self, Jq, JqRunner};
 use octo_hub::{CallOutcome, Hub, HubConfig, PolicySettings, Request, ResultLimits};

@@ -1,4 +1,5 @@
-//! What a stranger's server, or a caller, may cost: schemas, replies, cached answers, and names that are not for everybody.
+//! Limits for untrusted servers and callers: schemas, replies, cached replies, and names that are not visible
+//! to everyone.
 
 use crate::hub_fixture::HubFixture;
 use octo_hub::{CacheRule, Decision, PolicySettings, Profile, ProfileSettings, Request, Rule};
@@ -12,7 +13,7 @@ use tokio::sync::watch;
 
 type Answer = dyn Fn(&Operation) -> Result<JsonObject, ToolError> + Send + Sync;
 
-/// A server of a stranger, named `evil`, that answers as a test wants.
+/// An untrusted server named `evil`, which answers as a test needs.
 struct UntrustedSource {
     listing: watch::Sender<ListingState>,
     answer: Box<Answer>,
@@ -128,10 +129,10 @@ async fn no_schema_of_a_stranger_takes_long() {
     for (what, schema, arguments) in cases {
         let bench = one_tool(schema);
         let begun = Instant::now();
-        // What could not be checked is left to the server.
+        // Values that could not be checked are left to the server.
         let answer = bench.call("evil__do", arguments).await;
         let took = begun.elapsed();
-        // Unbounded, the first takes minutes; a busy machine and a build that is not optimised get room.
+        // Without a limit the first takes minutes; leaves room for a busy machine and a debug build.
         assert!(took < Duration::from_secs(15), "{what}: {took:?}");
         assert!(answer.is_ok() || answer.unwrap_err().kind == Kind::Invalid, "{what}");
     }
@@ -160,7 +161,7 @@ async fn a_schema_that_never_ends_ends_nothing() {
     ] {
         assert!(one_tool(schema).call("evil__do", nested_value(40)).await.is_ok(), "{what}");
     }
-    // A tree that contains itself is as good as any other schema.
+    // A tree that contains itself is a valid schema.
     let tree = json!({"type": "object", "properties": {"a": {"$ref": "#"}, "n": {"type": "integer"}}});
     let bench = one_tool(tree);
     assert!(bench.call("evil__do", json!({"a": {"a": {"n": 1}}})).await.is_ok());
@@ -207,7 +208,7 @@ async fn whoever_may_not_call_a_tool_learns_nothing_of_it() {
 }
 
 const REPLY_LIMIT: usize = 4_000;
-/// A notice, a link and their names.
+/// Room for a notice, a link and their names.
 const NOTICE_ROOM: usize = 1_000;
 
 fn size_of(outcome: &Result<JsonObject, ToolError>) -> usize {
@@ -227,7 +228,7 @@ fn failure(message: &str, data: Option<Value>) -> Result<JsonObject, ToolError> 
     Err(ToolError::unavailable(message.to_owned()).hint(message.to_owned()).rpc(rpc))
 }
 
-/// Ways to send more than the cap allows.
+/// Replies that exceed the limit.
 fn oversized() -> Vec<(&'static str, Result<JsonObject, ToolError>)> {
     let big = "x".repeat(50_000);
     let many = |make: fn(usize) -> (String, Value)| Value::Object((0..5_000).map(make).collect());
@@ -264,12 +265,12 @@ async fn no_reply_is_larger_than_the_cap() {
         let bench = HubFixture::new(vec![stranger], |parts| parts.shape.max_bytes = REPLY_LIMIT);
         let outcome = bench.call("evil__do", json!({})).await;
         let size = size_of(&outcome);
-        // As text and as structure.
+        // As text and as structured content.
         assert!(size <= 2 * REPLY_LIMIT + NOTICE_ROOM, "{way}: {size}");
     }
 }
 
-/// Small numbers that look like chance and are always the same.
+/// Deterministic pseudo-random numbers.
 struct Rng(u64);
 
 impl Rng {
@@ -362,7 +363,7 @@ fn read(uri: &str) -> Request {
     request
 }
 
-/// Answers with what it was asked for.
+/// Returns the requested URI.
 fn library_source() -> Arc<UntrustedSource> {
     let lists = Listing {
         tools: vec![
@@ -387,7 +388,7 @@ async fn a_cached_answer_belongs_to_its_question() {
             let answer = bench.call_request(read(uri)).await.outcome.unwrap().to_json();
             assert!(answer.as_str().contains(&format!("\"text\":\"{uri}\"")), "{uri}: {}", answer.as_str());
         }
-        // A pattern of tools is not one of resources.
+        // A pattern of tools does not match resources.
         assert_eq!(stranger.calls(), if pattern == "*" { 4 } else { 3 });
     }
 }
@@ -434,7 +435,7 @@ async fn rules_about_uris_hold_however_they_are_written() {
         ("evil://docs/public", true),
         ("evil://docs/a%20b", true),
         ("evil://tree/open/a", true),
-        // Its own server writes it so.
+        // The server itself lists it in this spelling.
         ("evil://listed%2Fname", false),
     ] {
         let outcome = bench.call_request(read(uri)).await.outcome;
@@ -451,7 +452,7 @@ async fn rules_about_uris_hold_however_they_are_written() {
         request.op.method = Method::Subscribe;
         assert!(allowed || bench.hub.subscribe(&request).await.is_err(), "subscribing to {uri}");
     }
-    // What is asked for is what was decided on.
+    // The URI that is read is the one that was authorized.
     let mut request = read("evil://docs/public");
     request.op.params.set("uri", "evil://secret/a");
     assert!(bench.call_request(request).await.outcome.is_err());
@@ -513,7 +514,7 @@ async fn equal_arguments_of_two_hubs_do_not_look_equal() {
     let opened = bench.store.opened.lock().unwrap();
     let hashes: Vec<&str> = opened.iter().map(|one| one.arguments.as_str()).collect();
     assert_eq!(hashes[0], hashes[1]);
-    // SHA-256 of {"pin":1234}, which anybody can compute.
+    // SHA-256 of {"pin":1234}, which anyone can compute.
     assert_ne!(hashes[0], "db6ef889e411ac42b55e31638dbcc3bb973f5b7a76b6e82caae4f243a68234d4");
     assert_eq!(hashes[0].len(), 64);
 }

@@ -1,4 +1,4 @@
-//! The journey of a call, station by station.
+//! A call through the pipeline, stage by stage.
 
 #![allow(
     clippy::disallowed_methods,
@@ -65,7 +65,7 @@ async fn a_wrong_name_is_answered_with_a_close_one() {
     let rpc = error.rpc.unwrap();
     assert_eq!(
         (rpc.code, rpc.message.as_str()),
-        (-32602, "There is no tool `up__serch`. Did you mean `up__search`?")
+        (-32602, "Tool not found: `up__serch`. Did you mean `up__search`?")
     );
     assert_eq!(rpc.data.unwrap().to::<Value>().unwrap(), json!({"hint": "Did you mean `up__search`?"}));
 }
@@ -78,7 +78,7 @@ async fn arguments_are_held_against_the_schema() {
     assert!(error.message.contains('n') && error.hint.unwrap().contains("parameters"));
     assert_eq!(error_kind(bench.call("up__do", json!([1])).await), Kind::Invalid);
     let error = bench.call("result_read", json!({"handel": "x"})).await.unwrap_err();
-    assert_eq!(error.message, "There is no parameter `handel`.");
+    assert_eq!(error.message, "Unknown parameter `handel`.");
     assert!(error.hint.unwrap().starts_with("Did you mean `handle`?"));
 }
 

@@ -1,4 +1,4 @@
-//! No server gets another's place by a name.
+//! No server can shadow another by name.
 
 use crate::hub_fixture::{HubFixture, ScriptedSource, tool};
 use crate::{error_kind, listed_names};
@@ -51,7 +51,7 @@ async fn a_guarded_server_behind_the_hub_cannot_claim_another() {
     assert_eq!(listed_names(&bench, "bare").await, ["own", "search"]);
 }
 
-/// A profile that is nothing but a way to one server changes nothing of it: no name, no order, and nobody else's tools.
+/// A passthrough profile changes nothing about its server: same names, same order, no other tools.
 #[tokio::test]
 async fn a_way_to_one_server_shows_it_as_it_is() {
     let remote = ScriptedSource::new("remote", vec![tool("z-last"), tool("a.b"), tool("z_last")]);
@@ -65,7 +65,7 @@ async fn a_way_to_one_server_shows_it_as_it_is() {
         request.profile = profile.to_owned();
         bench.call_request(request)
     };
-    // What it does not list, only it can know.
+    // Only the server can know about items that it does not list.
     assert!(call("not_listed", "way").await.outcome.is_ok());
     assert_eq!(error_kind(call("not_listed", "").await.outcome), Kind::NotFound);
     assert_eq!(remote.calls.load(Ordering::Relaxed), 1);
@@ -82,7 +82,7 @@ async fn a_server_is_called_without_its_own_name_in_front_of_a_tools() {
     }
     assert_eq!(other.calls.load(Ordering::Relaxed), 0);
     assert_eq!(error_kind(bench.call("other__search", json!({})).await), Kind::NotFound);
-    // What has the short name itself keeps it.
+    // An item that has the short name itself keeps it.
     let view = bench.hub.view("").unwrap();
     let named = view.by_name(octo_hub::ListKind::Tools, "notion__save").unwrap();
     assert_eq!(named.item.key, "save");

@@ -1,4 +1,4 @@
-//! A policy other than the rules of the settings: arguments, approval, obligations, and another one while the hub runs.
+//! A custom policy engine: arguments, approval, obligations, and replacement while the hub runs.
 
 use crate::hub_fixture::{HubFixture, ScriptedSource, tool};
 use crate::{error_kind, listed_names};
@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Denies `n` above 10 and `up__hidden`, asks for approval of `up__risky`, and redacts `up__mirror`.
+/// Denies `n` above 10 and `up__hidden`, requires approval of `up__risky`, and redacts `up__mirror`.
 struct NumberPolicy;
 
 impl PolicyEngine for NumberPolicy {
@@ -73,7 +73,7 @@ async fn whoever_is_denied_learns_nothing_of_the_schema() {
     assert!(!listed_names(&bench, "").await.contains(&"up__hidden".to_owned()));
 }
 
-/// Notes what it is asked, and agrees to calls with `n`.
+/// Records what it is asked, and approves calls with `n`.
 #[derive(Default)]
 struct NotingApprover(Mutex<Vec<String>>);
 
@@ -93,7 +93,7 @@ async fn a_call_that_needs_approval_waits_for_it() {
     let bench = fixture();
     let error = bench.call("up__risky", json!({"n": 1})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied);
-    assert!(error.text().contains("`risky` asks for approval"), "{error}");
+    assert!(error.text().contains("`risky` requires approval"), "{error}");
     let approver = Arc::new(NotingApprover::default());
     bench.hub.set_approver(Arc::clone(&approver) as Arc<dyn Approver>);
     assert!(bench.call("up__risky", json!({"n": 1})).await.is_ok());
@@ -111,7 +111,7 @@ async fn obligations_shape_the_result() {
     assert_eq!(structure, json!({"got": {"n": 3}, "out": "", "list": [1]}));
     let result = bench.call("up__long", json!({"n": 10})).await.unwrap();
     assert!(result.inner_text("_meta", "octoprox/result_handle").is_none());
-    // Within the cap of the settings, and above that of the policy.
+    // Within the limit of the settings, and above that of the policy.
     struct Smaller;
     impl PolicyEngine for Smaller {
         fn decide<'a>(&'a self, _: &PolicyRequest<'_>) -> PolicyDecision<'a> {
@@ -143,7 +143,7 @@ async fn whoever_cancels_waits_for_no_approval() {
     assert_eq!(error_kind(called.outcome), Kind::Cancelled);
 }
 
-/// Asks for approval of everything.
+/// Requires approval of everything.
 struct AskFirst;
 
 impl PolicyEngine for AskFirst {
@@ -159,7 +159,7 @@ async fn a_subscription_needs_approval_like_a_call() {
     let mut request = HubFixture::request("big://file", json!({}));
     request.op.method = Method::Subscribe;
     let error = bench.hub.subscribe(&request).await.err().unwrap();
-    assert!(error.text().contains("`ask` asks for approval"), "{error}");
+    assert!(error.text().contains("`ask` requires approval"), "{error}");
     assert_eq!(last_rule(&bench).as_deref(), Some("ask"));
 }
 
@@ -192,7 +192,7 @@ async fn another_policy_takes_effect_at_once_and_lists_are_announced() {
     bench.hub.set_policy(Some(Arc::new(Nothing))).unwrap();
     assert_eq!(error_kind(bench.call("up__do", json!({})).await), Kind::Denied);
     assert!(listed_names(&bench, "").await.is_empty());
-    // A reload of the settings does not bring their rules back.
+    // A reload of the settings does not restore their rules.
     bench
         .hub
         .apply(

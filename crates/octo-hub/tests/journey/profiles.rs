@@ -1,4 +1,4 @@
-//! Tools in a profile's own words, and rules that are not fooled by them.
+//! Tools renamed by a profile, and rules that still apply to them.
 
 use crate::hub_fixture::{HubFixture, ScriptedSource};
 use octo_hub::{ListKind, Profile, ProfileSettings};
@@ -101,7 +101,7 @@ async fn one_tool_may_be_renamed_among_all() {
 async fn a_profile_that_does_not_fit_its_tool_says_why() {
     for (recast, why) in [
         (json!({"tool": "up__mirror", "args": {"a": "nosuch"}}), "has no parameter `nosuch`"),
-        (json!({"tool": "up__mirror", "others": "hide"}), "needs the parameter `path`"),
+        (json!({"tool": "up__mirror", "others": "hide"}), "requires the parameter `path`"),
     ] {
         let bench = override_fixture(json!({"odd": recast}), json!({}));
         assert!(tools(&bench).await.is_empty());

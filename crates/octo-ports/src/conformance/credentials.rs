@@ -62,7 +62,7 @@ pub async fn limited_in_size(open: &Open) -> StoreResult<()> {
     store.put(&a, Secret::new("x".repeat(MAX_SECRET_BYTES)), None).await.map(drop)
 }
 
-/// A login that waits is taken once, and replaced by the next.
+/// A pending login is taken once, and replaced by the next.
 pub async fn taken_once(open: &Open) -> StoreResult<()> {
     let (one, two) = (open().credentials, open().credentials);
     let owner = Owner::from(&ada());

@@ -96,7 +96,7 @@ pub async fn ended_or_erased(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-/// Names of a page, and of how many entities and types.
+/// Names on a page, total number of entities, and types.
 type Page = (Vec<String>, u64, Vec<(String, u64)>);
 
 async fn page(memory: &Memory, kind: Option<&str>, offset: u64) -> StoreResult<Page> {

@@ -27,7 +27,7 @@ pub async fn first_one_stays(open: &Open) -> StoreResult<()> {
     assert_eq!(open().pins.write(&notion, first(vec![pin("a", "1")])).await?, UNCHANGED);
     let pins = open().pins;
     assert_eq!(pins.load(&notion).await?.pins, [pin("a", "1")]);
-    // Another process saw something else at the same time, and was later.
+    // Another process saw something else at the same time, and came second.
     let later = first(vec![pin("b", "1"), pin("a", "2")]);
     assert_eq!(pins.write(&notion, later).await?, PinWrite::Conflict);
     assert_eq!(pins.load(&notion).await?.pins, [pin("a", "1")], "all or nothing");
@@ -49,7 +49,7 @@ pub async fn held_until_accepted(open: &Open) -> StoreResult<()> {
         let waiting = pins.pending("notion").await?;
         let brief: Vec<_> = waiting.iter().map(|one| (one.new.clone(), one.pinned.clone())).collect();
         assert_eq!(brief, [(pin("a", "2"), Some(pin("a", "1")))]);
-        // Back to the pinned one: nothing waits any more.
+        // Back to the pinned one: nothing is held any more.
         pins.write(&notion, PinDelta::default()).await?;
         assert_eq!(pins.pending("notion").await?, []);
     }
@@ -73,7 +73,7 @@ pub async fn follow_a_renamed_server(open: &Open) -> StoreResult<()> {
     assert_eq!(pins.load(&new).await?.pins, [pin("a", "1")]);
     assert_eq!(pins.pending("notes").await?.len(), 1);
     assert!(pins.load(&whose("third", "another", &[])).await?.pins.is_empty());
-    // A name that keeps its pins keeps them when what is behind it changes.
+    // A name keeps its pins if what is behind it changes.
     assert_eq!(pins.load(&whose("notion", "another", &[])).await?.pins, [pin("a", "1")]);
     Ok(())
 }
@@ -84,7 +84,7 @@ pub async fn addresses_of_others(open: &Open) -> StoreResult<()> {
     pins.write(&whose("notion", "i", &[]), first(vec![page, pin("tool", "1")])).await?;
     let taken = pins.load(&whose("evil", "j", &["notion"])).await?.uris_of_others;
     assert_eq!(taken.into_iter().collect::<Vec<_>>(), ["x://page"]);
-    // Servers that are no longer in the settings own nothing.
+    // Servers that are no longer configured own nothing.
     assert!(pins.load(&whose("evil", "j", &[])).await?.uris_of_others.is_empty());
     Ok(())
 }

@@ -24,7 +24,7 @@ pub async fn stored_whole(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-/// Someone else's handle is answered like one that does not exist.
+/// Another caller's handle is treated as nonexistent.
 pub async fn owned_by_their_caller(open: &Open) -> StoreResult<()> {
     let results = open().results;
     let handle = results.store(&ada(), CallId::fresh(), whole()?).await?;

@@ -49,7 +49,7 @@ pub async fn stored_with_steps_in_order(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
-/// Someone else's run is answered like one that does not exist.
+/// Another caller's run is treated as nonexistent.
 pub async fn owned_by_their_caller(open: &Open) -> StoreResult<()> {
     let runs = open().runs;
     let id = runs.begin(&ada(), new("test")).await?.id().to_owned();

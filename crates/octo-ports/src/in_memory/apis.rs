@@ -1,4 +1,4 @@
-//! APIs of callers, until the process ends.
+//! In-memory APIs.
 
 use super::ready;
 use crate::StoreResult;

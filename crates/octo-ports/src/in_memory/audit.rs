@@ -1,4 +1,4 @@
-//! The audit log, until the process ends.
+//! In-memory audit log.
 
 use super::ready;
 use crate::{
@@ -16,7 +16,7 @@ pub struct InMemoryAudit(Mutex<Log>);
 #[derive(Default)]
 struct Log {
     records: Vec<AuditRecord>,
-    /// The last record that was taken out.
+    /// The last record that was pruned.
     pruned: Option<Anchor>,
 }
 
@@ -50,29 +50,31 @@ impl Log {
 
     fn verify(&self, noted: Option<Anchor>) -> StoreResult<Verified> {
         let broken = |seq: u64, why: &str| {
-            StoreError::corrupt(Port::AuditReader, format!("the audit is broken at record {seq}: {why}"))
+            StoreError::corrupt(Port::AuditReader, format!("broken at record {seq}: {why}"))
         };
         let mut at = self.pruned.unwrap_or_default();
         for record in &self.records {
             let hash = link(at.hash, record);
             if record.seq != at.seq + 1 || record.hash != hash.to_string() {
-                return Err(broken(at.seq + 1, "its hash does not fit it and the record before"));
+                return Err(broken(at.seq + 1, "its hash does not match it and the record before"));
             }
             at = Anchor { seq: record.seq, hash };
             if noted.is_some_and(|noted| noted.seq == at.seq && noted.hash != at.hash) {
-                return Err(broken(at.seq, "it is not the record that the anchor was taken of"));
+                return Err(broken(at.seq, "it does not match the anchor"));
             }
         }
         match noted {
-            Some(noted) if noted.seq > at.seq => Err(broken(at.seq + 1, "it and all after it are missing")),
+            Some(noted) if noted.seq > at.seq => {
+                Err(broken(at.seq + 1, "it and all later records are missing"))
+            }
             Some(noted) if self.pruned.is_some_and(|pruned| noted.seq < pruned.seq) => {
-                Err(broken(noted.seq, "it was pruned, so that the anchor cannot be compared with it"))
+                Err(broken(noted.seq, "it was pruned, so the anchor cannot be verified"))
             }
             _ => Ok(Verified { records: self.records.len() as u64, head: at, pruned: self.pruned }),
         }
     }
 
-    /// The newest record stays.
+    /// The newest record is always kept.
     fn prune(&mut self, retention: Retention, now: Timestamp) -> u64 {
         let most = retention.max_records.map(|most| usize::try_from(most.max(1)).unwrap_or(usize::MAX));
         let by_number = most.map_or(0, |most| self.records.len().saturating_sub(most));

@@ -1,4 +1,4 @@
-//! Credentials, until the process ends.
+//! In-memory credentials.
 
 use super::ready;
 use crate::credentials::{check_credential_count, check_pending_count, check_secret};

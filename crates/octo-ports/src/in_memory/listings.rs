@@ -1,4 +1,4 @@
-//! Listings of servers, until the process ends.
+//! In-memory listings.
 
 use super::ready;
 use crate::{ListingStore, StoreResult};
@@ -6,7 +6,7 @@ use octo_model::BoxFuture;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Marks and texts by server.
+/// Configuration hashes and texts by server.
 type ByServer = HashMap<String, (String, String)>;
 
 #[derive(Default)]

@@ -1,4 +1,4 @@
-//! Memories, until the process ends. Words are found as they are written, without stems or ranks.
+//! In-memory memories. Words are matched literally, without stemming or ranking.
 
 use super::ready;
 use crate::memory::{
@@ -15,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Default)]
 pub struct InMemoryMemory(Mutex<HashMap<Principal, Graph>>);
 
-/// What is true from one moment on, and perhaps only until another.
+/// An item with its period of validity.
 #[derive(Clone)]
 struct Dated<T> {
     item: T,
@@ -46,12 +46,12 @@ struct Entity {
     facts: Vec<Dated<KnownFact>>,
 }
 
-/// Names that differ in capitals and spaces alone have the same.
+/// Names that differ only in case and whitespace have the same folded form.
 fn folded(name: &str) -> String {
     name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// Ends or erases what fits; how many that were.
+/// Ends or erases matching items; returns their number.
 fn take<T>(
     items: &mut Vec<Dated<T>>,
     removal: Removal,
@@ -71,7 +71,7 @@ fn take<T>(
 }
 
 impl Graph {
-    /// One that only looks alike must be the only one, and of the same type where one is given.
+    /// A match by folded name must be the only one, and of the same type if one is given.
     fn find(&self, name: &str, kind: Option<&str>, names: NameMatch) -> Option<usize> {
         let live = || self.entities.iter().enumerate().filter(|(_, known)| known.holds(None));
         let exact = live().find(|(_, known)| known.item.name == name);
@@ -94,7 +94,7 @@ impl Graph {
             self.entities.push(Dated { item, since: now, until: None });
         }
         let Some(Dated { item: known, .. }) = self.entities.get_mut(at) else {
-            return Err(StoreError::internal("an entity is gone"));
+            return Err(StoreError::internal("an entity has disappeared"));
         };
         let kind = new.kind.clone().unwrap_or_else(|| known.kind.clone());
         let before = std::mem::replace(&mut known.kind, kind);
@@ -257,7 +257,7 @@ impl InMemoryMemory {
         Ok(self.lock().get(&asker.principal).map(look).unwrap_or_default())
     }
 
-    /// All of the change is made, or none.
+    /// Applies the whole change, or nothing.
     fn write<T>(
         &self,
         asker: &MemoryCaller,

@@ -1,4 +1,4 @@
-//! Pins, until the process ends.
+//! In-memory pins.
 
 use super::ready;
 use crate::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, ServerIdentity, StoreResult};

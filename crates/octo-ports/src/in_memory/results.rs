@@ -1,4 +1,4 @@
-//! Large results, until the process ends or newer ones take their place.
+//! In-memory results, evicted by newer ones.
 
 use super::ready;
 use crate::{Port, ResultStore, StoreError, StoreResult};
@@ -6,7 +6,7 @@ use octo_model::{BoxFuture, CallId, Caller, Json, Principal};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// All results together; the oldest make room.
+/// Maximum bytes of all results; the oldest are evicted.
 const MAX_BYTES: usize = 1 << 28;
 
 #[derive(Default)]

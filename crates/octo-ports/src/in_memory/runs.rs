@@ -1,4 +1,4 @@
-//! Runs of workflows, until the process ends.
+//! In-memory runs.
 
 use super::ready;
 use crate::{

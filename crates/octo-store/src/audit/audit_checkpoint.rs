@@ -1,8 +1,8 @@
-//! Moving what was written from the log into the file itself, which waits for the disk, beside the writing.
+//! Checkpoints of the write-ahead log, which wait for the disk, concurrently with writing.
 //!
-//! SQLite would do it inside every thousandth commit or so, and the calls of that group would wait for the disk. Here a
-//! thread of its own does it. It never quite catches up while calls keep coming, so once the log has grown long
-//! the writer does the rest itself, and the log begins anew.
+//! SQLite would checkpoint in about every thousandth commit, and the calls of that group would wait for the
+//! disk. Here a separate thread does it. It never quite catches up under load, so once the log is long the
+//! writer does the rest itself, and the log starts over.
 
 use crate::SqliteError;
 use rusqlite::Connection;
@@ -11,22 +11,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-/// So many pages are moved at a time.
+/// Pages between two checkpoints.
 const PAGES_PER_CHECKPOINT: usize = 1000;
-/// The log grows to so many pages, 32 MiB.
+/// Maximum length of the log in pages, 32 MiB.
 const MAX_WAL_PAGES: usize = 8192;
 
 pub(crate) struct Checkpointer {
     /// Pages in the log after the last commit.
     pages: Arc<AtomicUsize>,
-    /// How long the log is when the next part is moved.
+    /// Length of the log at the next checkpoint.
     next_threshold: usize,
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Checkpointer {
-    /// Takes over from `writer`, with a connection of its own.
+    /// Takes over checkpoints from `writer`, with a separate connection.
     pub(crate) fn start(writer: &mut Connection, own: Connection) -> Result<Self, SqliteError> {
         let pages = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&pages);
@@ -42,7 +42,7 @@ impl Checkpointer {
         Ok(Self { pages, next_threshold: PAGES_PER_CHECKPOINT, wake: Some(wake), thread: Some(thread) })
     }
 
-    /// Called after each commit, when nobody waits for it any more.
+    /// Called after each commit, when its callers have been answered.
     pub(crate) fn after_commit(&mut self, writer: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < PAGES_PER_CHECKPOINT {
@@ -52,17 +52,17 @@ impl Checkpointer {
             if pages >= MAX_WAL_PAGES {
                 checkpoint(writer);
             } else if let Some(wake) = &self.wake {
-                // When it is still busy it will hear of this soon enough.
+                // If the thread is still busy, a later commit wakes it.
                 let _ = wake.try_send(());
             }
         }
     }
 }
 
-/// Moves what can be moved without waiting for anybody.
+/// Checkpoints as far as possible without waiting.
 fn checkpoint(conn: &Connection) {
     if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(())) {
-        tracing::warn!(%error, "the log of the database could not be moved into it");
+        tracing::warn!(%error, "database checkpoint failed");
     }
 }
 

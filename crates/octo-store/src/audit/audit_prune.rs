@@ -1,4 +1,5 @@
-//! Taking old records out of the audit. A record of its own says up to where, so that the chain still proves what is left.
+//! Pruning of the audit log. A record of its own states up to where, so that the rest of the chain can still
+//! be verified.
 
 use crate::audit::hash_chain::ChainHasher;
 use crate::audit::record_codec;
@@ -9,13 +10,13 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
 
-/// Records that are taken out at a time, so that no call waits long for it.
+/// Records removed per transaction, so that no call waits long.
 const RECORDS_PER_TRANSACTION: u64 = 20_000;
 
-/// A hub lets records grow older by this much, so that it prunes no more often.
+/// Records may exceed the age limit by this much, to limit the frequency of pruning.
 const PRUNE_AGE_SLACK: Duration = Duration::from_secs(60 * 60);
 
-/// Takes out what need not be kept, and gives how many records that were.
+/// Removes records beyond the retention and returns their number.
 pub(crate) fn prune(dir: &Path, retention: Retention, now: Timestamp) -> Result<u64, SqliteError> {
     if retention.is_unbounded() {
         return Ok(0);
@@ -31,7 +32,8 @@ pub(crate) fn prune(dir: &Path, retention: Retention, now: Timestamp) -> Result<
     Ok(pruned)
 }
 
-/// The same for a hub that asks again and again: it waits until a good part can go at once, since each pruning adds a record.
+/// Like `prune`, for periodic calls: waits until many records can be removed at once, since each pruning adds
+/// a record.
 pub(crate) fn prune_when_due(dir: &Path, retention: Retention, now: Timestamp) -> Result<u64, SqliteError> {
     if retention.is_unbounded() {
         return Ok(0);
@@ -63,7 +65,7 @@ fn chain_end(conn: &Connection, order: &str) -> Result<Option<Anchor>, SqliteErr
     Ok(end.optional()?)
 }
 
-/// The last record that need not be kept.
+/// The last record beyond the retention.
 fn last_prunable(
     conn: &Connection,
     retention: Retention,
@@ -80,13 +82,13 @@ fn last_prunable(
     Ok(by_number.max(by_age).filter(|last| *last >= first.seq))
 }
 
-/// Takes out the oldest records up to this one, some of them; nothing when they are gone.
+/// Removes some of the oldest records up to this one; `None` if there are none left.
 fn prune_batch(conn: &mut Connection, wanted: u64, now: Timestamp) -> Result<Option<u64>, SqliteError> {
     let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let (Some(first), Some(head)) = (chain_end(&change, "ASC")?, chain_end(&change, "DESC")?) else {
         return Ok(None);
     };
-    // The newest record stays, so that the chain has an end.
+    // The newest record is kept, so that the chain has an end.
     let last = wanted.min(first.seq + RECORDS_PER_TRANSACTION - 1).min(head.seq.saturating_sub(1));
     if last < first.seq {
         return Ok(None);
@@ -109,7 +111,8 @@ fn prune_batch(conn: &mut Connection, wanted: u64, now: Timestamp) -> Result<Opt
     Ok(Some(last + 1 - first.seq))
 }
 
-/// The last record before a moment. Records are in the order of time but for jumps of the clock, so it is searched by halves.
+/// The last record before a point in time. Records are ordered by time except for clock changes, so this is a
+/// binary search.
 fn last_before(
     conn: &Connection,
     first: u64,
@@ -133,7 +136,7 @@ fn last_before(
     Ok(low.checked_sub(1).filter(|last| *last >= first))
 }
 
-/// Where the chain begins: after the last record that was taken out, as the newest record about that says.
+/// Start of the chain: after the last pruned record, according to the newest record about pruning.
 pub(crate) fn chain_start(conn: &Connection) -> Result<Option<Anchor>, SqliteError> {
     let first: Option<i64> = conn.query_row("SELECT min(seq) FROM audit", (), |row| row.get(0))?;
     let Some(before) = first.map(|first| first - 1).filter(|before| *before > 0) else { return Ok(None) };
@@ -184,7 +187,7 @@ mod tests {
         assert_eq!((verified.records, verified.pruned.unwrap().seq), (41, 60));
         let last = AuditConnection::open(temp.path()).unwrap().tail(1).unwrap().remove(0);
         assert_eq!((last.kind, last.seq), (RecordKind::Prune, 101));
-        // Once more, with records in between and the older record about it gone.
+        // Again, with records in between and the older prune record removed.
         drop(store);
         drop(store_with_calls(temp.path(), 50).await);
         assert_eq!(prune(temp.path(), keep(10), Timestamp::now()).unwrap(), 131);

@@ -1,4 +1,4 @@
-//! Reading the audit beside whoever writes it.
+//! Reading the audit log concurrently with its writer.
 
 use crate::audit::{audit_prune, audit_verify, record_codec};
 use crate::{BrokenChain, SqliteError, database};
@@ -10,10 +10,10 @@ use octo_ports::{
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::path::{Path, PathBuf};
 
-/// How many records one answer holds at most.
+/// Maximum records per answer.
 const MAX_RECORDS: usize = 10_000;
 
-/// A connection that can only read.
+/// A read-only connection.
 pub struct AuditConnection {
     conn: Connection,
 }
@@ -31,7 +31,7 @@ impl AuditConnection {
         Ok(records)
     }
 
-    /// The records after `seq`, oldest first; at most ten thousand, so ask again until there are none.
+    /// The records after `seq`, oldest first; at most ten thousand, so repeat until there are none.
     pub fn after(&self, seq: u64) -> Result<Vec<AuditRecord>, SqliteError> {
         self.records(
             "SELECT seq, hash, record FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2",
@@ -40,7 +40,7 @@ impl AuditConnection {
         )
     }
 
-    /// Where the chain ends now: to be noted elsewhere.
+    /// The current end of the chain, to be stored elsewhere.
     pub fn head(&self) -> Result<Anchor, SqliteError> {
         let mut last = self.conn.prepare_cached("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")?;
         let head =
@@ -70,7 +70,8 @@ fn record_of(row: &Row<'_>) -> Result<AuditRecord, SqliteError> {
     Ok(AuditRecord { seq, hash: Hash(row.get(1)?).to_string(), ..record })
 }
 
-/// The audit log of a directory. Each answer opens the file anew, so that a log that is replaced or made later is found.
+/// The audit log of a directory. Each request reopens the file, so that a log that is replaced or created
+/// later is found.
 pub(crate) struct SqliteAuditReader(PathBuf);
 
 impl SqliteAuditReader {

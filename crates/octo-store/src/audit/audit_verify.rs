@@ -1,4 +1,4 @@
-//! Walking the chain from its beginning.
+//! Verification of the hash chain.
 
 use crate::audit::audit_prune::chain_start;
 use crate::audit::hash_chain::ChainHasher;
@@ -7,26 +7,26 @@ use octo_ports::{Anchor, Hash, Verified};
 use rusqlite::{Connection, Row};
 use std::path::Path;
 
-/// Rows per look, so that a long walk does not hold up whoever writes.
+/// Rows per query, so that a long verification does not block writers.
 const ROWS_PER_BATCH: i64 = 10_000;
 
-/// Walks the chain in order and names the first record that is changed, missing, moved or slipped in. Records cut off
-/// at the end are found with an `anchor`, a head that was noted before.
+/// Verifies the chain in order and reports the first record that is changed, missing, moved or inserted.
+/// Truncation at the end is detected with an `anchor`, an earlier head.
 pub(crate) fn verify(dir: &Path, anchor: Option<Anchor>) -> Result<Verified, SqliteError> {
     let conn = database::read_audit(dir)?;
-    // One view of the file: records that are pruned meanwhile are still there.
+    // One snapshot of the file: records that are pruned meanwhile are still visible.
     let conn = conn.unchecked_transaction()?;
-    // What is damaged is named by the walk.
+    // Damage is reported by the verification.
     let pruned = chain_start(&conn).unwrap_or_default();
     let at = pruned.unwrap_or_default();
     if let (Some(anchor), Some(pruned)) = (anchor, pruned)
         && (anchor.seq < pruned.seq || (anchor.seq == pruned.seq && anchor.hash != pruned.hash))
     {
-        let why = "it was pruned, so that the anchor cannot be compared with it";
+        let why = "it was pruned, so the anchor cannot be verified";
         return Err(BrokenChain { seq: anchor.seq, why: why.to_owned() }.into());
     }
     let mut walk = ChainVerifier { at, pruned, link: ChainHasher::default(), anchor };
-    // The first row is looked for below 1: nothing may stand there.
+    // Starts below 1: there must be no rows.
     let mut after = i64::MIN;
     while let Some(last) = walk.verify_batch(&conn, after)? {
         after = last;
@@ -42,7 +42,7 @@ struct ChainVerifier {
 }
 
 impl ChainVerifier {
-    /// Checks the next rows and gives the number of the last one.
+    /// Checks the next rows and returns the number of the last one.
     fn verify_batch(&mut self, conn: &Connection, after: i64) -> Result<Option<i64>, SqliteError> {
         let mut statement = conn
             .prepare_cached("SELECT seq, hash, record FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2")
@@ -55,7 +55,7 @@ impl ChainVerifier {
         Ok(last)
     }
 
-    /// A file whose pages are damaged is a broken chain too; only a lock or a failing disk leaves the matter open.
+    /// Damaged pages count as a broken chain, too; only a lock or an I/O error leaves it undecided.
     fn damaged(&self, error: rusqlite::Error) -> SqliteError {
         match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DatabaseCorrupt | rusqlite::ErrorCode::NotADatabase) => {
@@ -73,7 +73,7 @@ impl ChainVerifier {
         let expected = self.at.seq + 1;
         let seq: i64 = row.get(0)?;
         if seq < 1 {
-            return Err(self.broken(0, format!("a record {seq} stands before the first")));
+            return Err(self.broken(0, format!("record {seq} precedes the first")));
         }
         if seq.cast_unsigned() != expected {
             return Err(self.broken(expected, format!("it is missing; the next one is {seq}")));
@@ -81,12 +81,12 @@ impl ChainVerifier {
         let bytes = |at| row.get_ref(at).ok().and_then(|value| value.as_bytes().ok()).unwrap_or_default();
         let hash = self.link.hash(self.at.hash, bytes(2));
         if Hash::from_bytes(bytes(1)) != Some(hash) {
-            return Err(self.broken(expected, "its hash does not fit it and the record before"));
+            return Err(self.broken(expected, "its hash does not match it and the record before"));
         }
         self.at = Anchor { seq: expected, hash };
         match self.anchor {
             Some(anchor) if anchor.seq == expected && anchor.hash != hash => {
-                Err(self.broken(expected, "it is not the record that the anchor was taken of"))
+                Err(self.broken(expected, "it does not match the anchor"))
             }
             _ => Ok(seq),
         }
@@ -96,10 +96,10 @@ impl ChainVerifier {
         match self.anchor {
             Some(anchor) if anchor.seq > self.at.seq => Err(self.broken(
                 self.at.seq + 1,
-                format!("it and all after it are missing; the anchor is record {}", anchor.seq),
+                format!("it and all later records are missing; the anchor is record {}", anchor.seq),
             )),
             Some(Anchor { seq: 0, hash }) if hash != Hash::default() => {
-                Err(self.broken(0, "no chain begins with the anchor's hash"))
+                Err(self.broken(0, "no chain starts with the anchor's hash"))
             }
             _ => {
                 let before = self.pruned.map_or(0, |pruned| pruned.seq);

@@ -1,4 +1,4 @@
-//! The one thread that writes the audit.
+//! The thread that writes the audit log.
 
 use crate::SqliteError;
 use crate::audit::audit_checkpoint::Checkpointer;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Held while something of this process writes to the file. SQLite's own waiting sleeps for milliseconds; it is left
+/// Held while this process writes to the file. SQLite's own busy handler sleeps for milliseconds; it is left
 /// for other processes.
 pub(crate) type WriteLock = Arc<Mutex<()>>;
 
@@ -22,7 +22,7 @@ pub(crate) struct AuditWriter {
 }
 
 impl AuditWriter {
-    /// Writes with one connection, and moves the log into the file with the other.
+    /// Writes with one connection, and checkpoints with the other.
     pub(crate) fn start(
         mut conn: Connection,
         beside: Connection,
@@ -71,7 +71,7 @@ impl WriterLoop {
     fn run(mut self, conn: &Connection) {
         let mut pen = match AuditStatements::new(conn) {
             Ok(pen) => pen,
-            Err(error) => return tracing::error!(%error, "the audit cannot be written"),
+            Err(error) => return tracing::error!(%error, "cannot write the audit log"),
         };
         while self.queue.take_batch(&mut self.batch) {
             let written = {
@@ -90,32 +90,32 @@ impl WriterLoop {
     }
 
     fn on_failure(&self, error: &rusqlite::Error) {
-        tracing::error!(%error, "the audit could not be written");
+        tracing::error!(%error, "writing to the audit log failed");
         metrics::counter!("octoprox_audit_write_errors_total").increment(1);
         self.batch.group.finish(Err(error.to_string().into()));
         let lost = self.queue.requeue(&self.batch);
         if lost > 0 {
-            tracing::error!(lost, "the ends of calls were not written to the audit");
+            tracing::error!(lost, "ends of calls were not written to the audit log");
         }
     }
 }
 
-/// Also when the thread panics: nobody waits for ever, and the next call is refused.
+/// Also on panic: no caller waits forever, and the next call is refused.
 impl Drop for WriterLoop {
     fn drop(&mut self) {
         const WHY: &str = "the audit's thread has ended";
         self.batch.group.finish(Err(WHY.into()));
         let lost = self.queue.abandon(WHY);
         if lost > 0 {
-            tracing::error!(lost, "records were not written to the audit");
+            tracing::error!(lost, "records were not written to the audit log");
         }
     }
 }
 
-/// Rows of the wide insert: a fixed part of the cost is paid once for all of them.
+/// Rows per insert statement, to share its fixed cost.
 const ROWS_PER_INSERT: usize = 8;
 
-/// A failure rolls the whole transaction back, so that SQLite need not remember each statement's beginning.
+/// A failure rolls back the whole transaction, so that SQLite needs no statement journal.
 fn insert_sql(rows: usize) -> String {
     format!(
         "INSERT OR ROLLBACK INTO audit (seq, hash, record) VALUES (?, ?, ?){}",
@@ -123,7 +123,7 @@ fn insert_sql(rows: usize) -> String {
     )
 }
 
-/// The statements, prepared once, and the buffer.
+/// Prepared statements and the buffer.
 struct AuditStatements<'a> {
     begin: Statement<'a>,
     head: Statement<'a>,
@@ -147,7 +147,7 @@ impl<'a> AuditStatements<'a> {
         })
     }
 
-    /// Writes all of it or nothing.
+    /// Writes the whole batch or nothing.
     fn write(&mut self, batch: &Batch) -> rusqlite::Result<()> {
         if batch.is_empty() {
             return Ok(());
@@ -155,7 +155,7 @@ impl<'a> AuditStatements<'a> {
         self.begin.execute(())?;
         let written = self.append(batch).and_then(|()| self.commit.execute(()).map(drop));
         if written.is_err() {
-            // Fails when SQLite has rolled back by itself, which is as good.
+            // Fails if SQLite has already rolled back, which is equivalent.
             let _ = self.rollback.execute(());
         }
         written
@@ -250,7 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_its_thread_every_call_is_refused() {
-        // No table, no thread.
+        // No table, so the thread ends.
         let writer = start(Connection::open_in_memory().unwrap());
         assert!(open(&writer, "time_now").await.unwrap_err().contains("thread has ended"));
         assert!(open(&writer, "time_now").await.unwrap_err().contains("thread has ended"));

@@ -1,19 +1,20 @@
-//! Each record's hash covers the one before it, so that none can be changed, moved or taken out alone.
+//! Hash chain: each record's hash covers the previous one, so that none can be changed, moved or removed
+//! alone.
 //!
-//! hash(0) is 32 zero bytes; hash(n) = SHA-256(hash(n - 1) ‖ bytes of record n). Whoever can write the file can also
-//! compute a whole new chain: only a head that was noted elsewhere (an `Anchor`) tells the two apart.
+//! hash(0) is 32 zero bytes; hash(n) = SHA-256(hash(n - 1) ‖ bytes of record n). Anyone who can write the
+//! file can also compute a whole new chain: only a head that was stored elsewhere (an `Anchor`) reveals that.
 
 use aws_lc_rs::digest::{SHA256, digest};
 use octo_ports::Hash;
 
-/// The bytes that a hash is taken of, in one reused buffer.
+/// Input of the hash function, in one reused buffer.
 #[derive(Default)]
 pub(crate) struct ChainHasher {
     bytes: Vec<u8>,
 }
 
 impl ChainHasher {
-    /// The hash of a record that stands behind `before`.
+    /// The hash of a record that follows `before`.
     pub(crate) fn hash(&mut self, before: Hash, record: &[u8]) -> Hash {
         self.bytes.clear();
         self.bytes.extend_from_slice(&before.0);

@@ -1,16 +1,18 @@
-//! The bytes of a record: what is written, and what the chain is over.
+//! Encoding of records: the bytes that are stored and hashed.
 //!
-//! Their length is most of what the audit costs, so they are packed. A record is its version (1), its kind (1 open,
-//! 2 close), the microseconds since 1970 (eight bytes, big end first), the sixteen bytes of the call's id, and then
+//! Their length dominates the cost of the audit log, so they are compact. A record is its version (1), its
+//! kind (1 open, 2 close), the microseconds since 1970 (eight bytes, big-endian), the sixteen bytes of the
+//! call's id, and then
 //!
-//! - open: subject, tenant, face, profile, method, name, arguments, trace, and in version 2 the arguments as they are shown;
-//! - close: target, rule, outcome, the microseconds it took, the bytes it answered, spill, and, only when they are not those of the
-//!   opening, arguments;
-//! - prune (kind 3): number and hash of the last record that was taken out.
+//! - open: subject, tenant, frontend, profile, method, name, arguments, trace, and in version 2 the shown
+//!   arguments;
+//! - close: target, rule, outcome, duration in microseconds, bytes of the reply, result handle, and, only if
+//!   they differ from the opening, arguments;
+//! - prune (kind 3): number and hash of the last removed record.
 //!
-//! A number is LEB128. A text is a number, four times its length and its form (0 absent, 1 as it is, 2 packed from
-//! lower-case hexadecimal digits), and that many bytes. So every record has one encoding and every encoding one record,
-//! and nothing is ever put together a second time in order to be checked.
+//! A number is LEB128. A text is a number, four times its length plus its form (0 absent, 1 plain, 2 packed
+//! from lower-case hexadecimal digits), followed by that many bytes. So records and encodings correspond one
+//! to one, and nothing is re-encoded for verification.
 
 use jiff::Timestamp;
 use octo_model::{CallId, hex};
@@ -26,9 +28,9 @@ pub(crate) const PRUNE: u8 = 3;
 const ABSENT: u64 = 0;
 const PLAIN: u64 = 1;
 const PACKED: u64 = 2;
-/// Hexadecimal digits are packed from here on: digests and traces, not names that happen to look like numbers.
+/// Hexadecimal digits are packed from this length on: digests and traces, not names that look like numbers.
 const MIN_PACKED_LEN: usize = 16;
-/// What a caller chose freely (a name, an URI) is cut here: a record is a line, not a document.
+/// Maximum bytes of text chosen by the caller (a name, a URI): a record is a line, not a document.
 const MAX_TEXT_LEN: usize = 2048;
 
 /// Appends an `open` record.
@@ -62,13 +64,13 @@ pub(crate) fn encode_close(out: &mut Vec<u8>, at: i64, closing: &CallEnded) {
     }
 }
 
-/// Appends a record that says up to where records were taken out.
+/// Appends a record of a pruning.
 pub(crate) fn encode_prune(out: &mut Vec<u8>, at: i64, anchor: Anchor) {
     encode_header(out, RECORD_VERSION, PRUNE, at, CallId::fresh());
     encode_text(out, &anchor.to_string());
 }
 
-/// When a record was written.
+/// Time of a record.
 pub(crate) fn timestamp(bytes: &[u8]) -> Option<Timestamp> {
     let at = bytes.get(2..10)?.try_into().ok()?;
     Timestamp::from_microsecond(i64::from_be_bytes(at)).ok()
@@ -122,11 +124,12 @@ fn is_packable(value: &str) -> bool {
         && value.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Reads a record; number and hash stand beside it.
+/// Decodes a record; number and hash are stored beside it.
 pub(crate) fn decode(bytes: &[u8]) -> Result<AuditRecord, &'static str> {
     let mut rest = Decoder(bytes);
     let [version, kind] = rest.take()?;
-    let at = Timestamp::from_microsecond(i64::from_be_bytes(rest.take()?)).map_err(|_| "its time is none")?;
+    let at =
+        Timestamp::from_microsecond(i64::from_be_bytes(rest.take()?)).map_err(|_| "invalid timestamp")?;
     let call = hex(&rest.take::<16>()?);
     let record = match (version, kind) {
         (RECORD_VERSION | RECORD_VERSION_WITH_ARGUMENTS, OPEN) => AuditRecord {
@@ -156,25 +159,21 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<AuditRecord, &'static str> {
         (RECORD_VERSION, PRUNE) => {
             AuditRecord { kind: RecordKind::Prune, target: rest.text()?, ..AuditRecord::default() }
         }
-        _ => return Err("this octoprox does not know its form"),
+        _ => return Err("unsupported record format"),
     };
-    if rest.0.is_empty() {
-        Ok(AuditRecord { at, call, ..record })
-    } else {
-        Err("it is longer than it should be")
-    }
+    if rest.0.is_empty() { Ok(AuditRecord { at, call, ..record }) } else { Err("trailing bytes") }
 }
 
 struct Decoder<'a>(&'a [u8]);
 
 impl<'a> Decoder<'a> {
-    const TOO_SHORT: &'static str = "it is shorter than it should be";
+    const TOO_SHORT: &'static str = "unexpected end";
 
-    /// A text that is left out, not written as absent, when there is none.
+    /// A text that is omitted, rather than encoded as absent, if there is none.
     fn optional_last_text(&mut self) -> Result<Option<String>, &'static str> {
         match self.0.is_empty() {
             true => Ok(None),
-            false => self.text()?.map(Some).ok_or("it is longer than it should be"),
+            false => self.text()?.map(Some).ok_or("trailing bytes"),
         }
     }
 
@@ -193,7 +192,7 @@ impl<'a> Decoder<'a> {
                 return Ok(value);
             }
         }
-        Err("a number in it is too large")
+        Err("number too large")
     }
 
     fn text(&mut self) -> Result<Option<String>, &'static str> {
@@ -203,9 +202,9 @@ impl<'a> Decoder<'a> {
         self.0 = rest;
         match head & 3 {
             ABSENT if length == 0 => Ok(None),
-            PLAIN => String::from_utf8(bytes.to_vec()).map(Some).map_err(|_| "a text in it is none"),
+            PLAIN => String::from_utf8(bytes.to_vec()).map(Some).map_err(|_| "text is not UTF-8"),
             PACKED => Ok(Some(hex(bytes))),
-            _ => Err("a text in it has no known form"),
+            _ => Err("unknown text encoding"),
         }
     }
 }
@@ -264,7 +263,7 @@ mod tests {
         assert_eq!(decode(&bytes).unwrap().arguments, coerced.arguments);
         let padded =
             [encoded(|out| encode_close(out, 5, &sample::closing(CallId::fresh()))), vec![0]].concat();
-        assert_eq!(decode(&padded).unwrap_err(), "it is longer than it should be");
+        assert_eq!(decode(&padded).unwrap_err(), "trailing bytes");
         assert_eq!(serde_json::to_value(&close).unwrap()["at"], "1970-01-01T00:00:00.000005Z");
     }
 

@@ -1,4 +1,4 @@
-//! Between the calls and the one thread that writes: everything queued becomes one group, written together.
+//! Queue between calls and the writer thread: everything queued becomes one group, written together.
 
 use crate::audit::record_codec;
 use octo_ports::{CallEnded, CallStarted};
@@ -8,19 +8,19 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How many records may wait before further calls are refused: far more than calls can run at once.
+/// Maximum queued records before further calls are refused: far more than calls can run at once.
 const MAX_QUEUED_OPENINGS: usize = 1 << 16;
-/// How many may wait before even the end of a call is no longer noted (nothing could be written for long).
+/// Maximum queued records before ends of calls are dropped, when nothing could be written for long.
 const MAX_QUEUED_RECORDS: usize = MAX_QUEUED_OPENINGS * 4;
-/// How long the end of a call may wait for others to be written with. Nobody waits for it.
+/// How long the end of a call may wait to be grouped with others. No caller waits for it.
 const GROUP_DELAY: Duration = Duration::from_millis(2);
 /// The same after a failure.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// Buffers larger than this, left by a rush, are given back.
+/// Larger buffers, left by a burst, are freed.
 const MAX_RETAINED_BYTES: usize = 1 << 20;
 
-/// Those whose records are written together, and how that went.
+/// The callers whose records are written together, and the outcome.
 #[derive(Default)]
 pub(crate) struct Group {
     outcome: OnceLock<Result<(), Arc<str>>>,
@@ -34,23 +34,23 @@ impl Group {
     }
 
     pub(crate) async fn wait(&self) -> Result<(), Arc<str>> {
-        // Made before the look, so that what is finished in between is not missed.
+        // Created before the check, so that a completion in between is not missed.
         let done = self.done.notified();
         if let Some(outcome) = self.outcome.get() {
             return outcome.clone();
         }
         done.await;
-        self.outcome.get().cloned().unwrap_or_else(|| Err("the group was left".into()))
+        self.outcome.get().cloned().unwrap_or_else(|| Err("the group was abandoned".into()))
     }
 }
 
-/// Records that wait, one after the other.
+/// Queued records.
 #[derive(Default)]
 pub(crate) struct Batch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
     pub(crate) group: Arc<Group>,
-    /// Somebody waits for the group.
+    /// A caller waits for the group.
     is_awaited: bool,
 }
 
@@ -99,7 +99,7 @@ impl Batch {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WriterWait {
     Awake,
-    /// Whoever waits for an answer; it looks by itself after a while for those who do not.
+    /// Only records that a caller waits for; others are picked up after the group delay.
     Lingering,
     /// Everything.
     Idle,
@@ -108,7 +108,7 @@ enum WriterWait {
 struct State {
     batch: Batch,
     wait: WriterWait,
-    /// Why nothing is taken any more.
+    /// Why records are no longer accepted.
     closed: Option<&'static str>,
     group_delay: Duration,
 }
@@ -118,7 +118,7 @@ pub(crate) struct RecordQueue {
     wake: Condvar,
 }
 
-/// Why a record was not even queued.
+/// Why a record was not queued.
 #[derive(Debug)]
 pub(crate) enum QueueError {
     Full,
@@ -140,7 +140,7 @@ impl RecordQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues the record of a call; the group tells when it is written.
+    /// Queues the start of a call; the group reports when it is written.
     pub(crate) fn open(&self, at: i64, opening: &CallStarted) -> Result<Arc<Group>, QueueError> {
         with_encoded(
             |bytes| record_codec::encode_open(bytes, at, opening),
@@ -167,7 +167,7 @@ impl RecordQueue {
         state.batch.is_awaited = true;
         let group = Arc::clone(&state.batch.group);
         let asleep = mem::replace(&mut state.wait, WriterWait::Awake) != WriterWait::Awake;
-        // First unlocked, then woken: else the writer would wake up only to wait for the lock.
+        // Unlock before waking: otherwise the writer would wake up only to wait for the lock.
         drop(state);
         if asleep {
             self.wake.notify_one();
@@ -175,7 +175,7 @@ impl RecordQueue {
         Ok(group)
     }
 
-    /// Queues the end of a call, which nobody waits for. `false` when it had to be let go.
+    /// Queues the end of a call, which no caller waits for. `false` if it had to be dropped.
     pub(crate) fn close(&self, at: i64, closing: &CallEnded) -> bool {
         with_encoded(
             |bytes| record_codec::encode_close(bytes, at, closing),
@@ -200,12 +200,12 @@ impl RecordQueue {
         true
     }
 
-    /// Waits for something to write and takes all of it in exchange for the buffers of `batch`. `false` at the end.
+    /// Waits for records and takes all of them in exchange for the buffers of `batch`. `false` at the end.
     pub(crate) fn take_batch(&self, batch: &mut Batch) -> bool {
         batch.clear();
         let mut state = self.lock();
-        // The first sleep is light even when nothing is queued: after a group those who waited for it come back,
-        // and the ends of their calls are to wait for their next beginnings.
+        // The first wait is short even when nothing is queued: after a group its callers return, and the ends
+        // of their calls should be grouped with their next starts.
         let mut rested = false;
         while !state.batch.is_awaited && state.closed.is_none() {
             if rested && !state.batch.is_empty() {
@@ -231,8 +231,8 @@ impl RecordQueue {
         state.closed.is_none() || batch.is_awaited || !batch.is_empty()
     }
 
-    /// Queues the ends of calls again that could not be written, before newer ones. At the end there is no
-    /// other time: then they are lost, and this many.
+    /// Queues the ends of calls that could not be written again, before newer ones. During shutdown they are
+    /// lost; returns their number.
     pub(crate) fn requeue(&self, batch: &Batch) -> usize {
         let mut state = self.lock();
         if state.closed.is_some() {
@@ -249,13 +249,13 @@ impl RecordQueue {
         0
     }
 
-    /// Takes nothing more; what is queued is still written.
+    /// Stops accepting records; what is queued is still written.
     pub(crate) fn shut_down(&self, why: &'static str) {
         self.lock().closed.get_or_insert(why);
         self.wake.notify_one();
     }
 
-    /// The writer is gone: whoever waits is told so.
+    /// The writer has ended: notifies waiting callers.
     pub(crate) fn abandon(&self, why: &'static str) -> usize {
         let mut state = self.lock();
         state.closed.get_or_insert(why);
@@ -265,15 +265,15 @@ impl RecordQueue {
     }
 }
 
-/// Lets others run first who could, if any: on a busy machine those are the calls that are about to join the group,
-/// and a group of ten costs hardly more than a group of one. On a quiet one this is nothing.
+/// Yields to other threads: on a busy machine these are calls that are about to join the group, and a group
+/// of ten costs hardly more than a group of one. On an idle machine this costs nothing.
 fn yield_to_callers() {
     for _ in 0..2 {
         std::thread::yield_now();
     }
 }
 
-/// Encodes before the lock is taken, in a buffer that each thread keeps.
+/// Encodes before taking the lock, in a thread-local buffer.
 fn with_encoded<T>(encode: impl FnOnce(&mut Vec<u8>), queue: impl FnOnce(&[u8]) -> T) -> T {
     thread_local! {
         static BYTES: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };

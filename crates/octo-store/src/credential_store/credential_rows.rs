@@ -46,14 +46,14 @@ pub(super) fn find(
     }
 }
 
-/// The places of all rows. Whether a row is genuine shows when it is opened.
+/// The slots of all rows. Whether a row is genuine is checked when it is opened.
 pub(super) fn slots(conn: &Connection) -> WorkResult<Vec<Slot>> {
     let mut every = conn.prepare_cached("SELECT kind, tenant, subject, server, issuer FROM credentials")?;
     let slots = every.query_map((), |row| slot_from_row(row, 0))?;
     Ok(slots.collect::<Result<_, _>>()?)
 }
 
-/// The place that five columns name, the first of them at this index.
+/// The slot in five columns, starting at this index.
 fn slot_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Slot> {
     let text = |at: usize| row.get::<_, String>(first + at);
     let owner = match text(0)?.as_str() {
@@ -141,7 +141,7 @@ pub(super) fn remove(conn: &Connection, ledger: &mut RevisionList, slot: &Slot) 
     Ok(ledger.forget(slot))
 }
 
-/// Every row with another key. One that was changed stops it: nothing is made to look right.
+/// Reseals every row with another key. Fails on a row that was tampered with, so that it is not made valid.
 pub(super) fn reseal(conn: &Connection, ledger: &RevisionList, from: &Seal, to: &Seal) -> WorkResult<()> {
     let mut every = conn
         .prepare("SELECT rowid, kind, tenant, subject, server, issuer, revision, secret FROM credentials")?;

@@ -1,4 +1,4 @@
-//! Logins that wait for a person.
+//! Pending logins.
 
 use super::{tampered, wrong_key};
 use crate::lazy_database::WorkResult;
@@ -27,7 +27,7 @@ pub(super) fn put_pending(
     Ok(())
 }
 
-/// Gone with the first who asks, whether it can be used or not.
+/// Removed by the first request, whether it is usable or not.
 pub(super) fn take_pending(
     conn: &Connection,
     seal: &Seal,
@@ -57,7 +57,7 @@ pub(super) fn find_pending(
     unseal(seal, found, now)
 }
 
-/// A login as it stands in the file, and what is sealed of it.
+/// A login as stored, and its sealed secret.
 fn pending_from_row(row: &Row<'_>) -> rusqlite::Result<(PendingLogin, Vec<u8>)> {
     let owner = match row.get::<_, String>(1)?.as_str() {
         "shared" => Owner::Shared,
@@ -80,7 +80,7 @@ fn bound<'a>(waiting: &'a PendingLogin, expires: &'a str) -> [&'a str; 7] {
     ["login", &waiting.id, kind, tenant, subject, &waiting.server, expires]
 }
 
-/// Logins that cannot be opened are forgotten: they are begun again in a minute.
+/// Logins that cannot be opened are removed: they are quickly started again.
 pub(super) fn reseal(conn: &Connection, from: &Seal, to: &Seal) -> WorkResult<()> {
     let mut every = conn.prepare("SELECT id, kind, tenant, subject, server, expires, secret FROM logins")?;
     let found: Vec<(PendingLogin, Vec<u8>)> =

@@ -1,4 +1,5 @@
-//! Which revision each credential has, in one sealed list. A row alone cannot be put back, and what was forgotten stays so.
+//! The revision of each credential, in one sealed list. A single row cannot be restored, and removed
+//! credentials stay removed.
 
 use super::{tampered, wrong_key};
 use crate::lazy_database::WorkResult;
@@ -8,19 +9,19 @@ use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
 
 pub(super) struct RevisionList {
-    /// Of the last change. Each change has one of its own, so that no two rows are ever alike.
+    /// Of the last change. Each change has its own, so that no two rows are ever identical.
     pub(super) revision: u64,
     revisions: BTreeMap<String, u64>,
 }
 
-/// What a slot is called where it is only compared.
+/// Digest of a slot, for comparison.
 fn slot_fingerprint(slot: &Slot) -> String {
     let [kind, tenant, subject] = slot.owner.parts();
     fingerprint(&[kind, tenant, subject, &slot.server, &slot.issuer])
 }
 
 impl RevisionList {
-    /// Nothing when it is sealed with another key.
+    /// `None` if it is sealed with another key.
     pub(super) fn load(conn: &Connection, seal: &Seal) -> WorkResult<Option<Self>> {
         let mut load = conn.prepare_cached("SELECT revision, marks FROM ledger")?;
         let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?));
@@ -32,7 +33,7 @@ impl RevisionList {
         Ok(Some(Self { revision: revision.cast_unsigned(), revisions: marks }))
     }
 
-    /// The list of a new file. One that has rows already had a list.
+    /// The list of a new file. A file that has rows must have a list already.
     fn create(conn: &Connection, seal: &Seal) -> WorkResult<Self> {
         let rows: i64 = conn.query_row("SELECT count(*) FROM credentials", (), |row| row.get(0))?;
         if rows > 0 {
@@ -59,7 +60,7 @@ impl RevisionList {
         self.revisions.get(&slot_fingerprint(slot)).copied()
     }
 
-    /// A new revision, for this slot.
+    /// A new revision for this slot.
     pub(super) fn advance(&mut self, slot: &Slot) -> u64 {
         self.revision += 1;
         self.revisions.insert(slot_fingerprint(slot), self.revision);

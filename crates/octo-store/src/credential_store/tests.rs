@@ -26,7 +26,7 @@ fn raw(dir: &Path) -> Connection {
     Connection::open(dir.join("credentials.db")).unwrap()
 }
 
-/// All of a row, to put it back later.
+/// All columns of a row, to restore it later.
 fn row(conn: &Connection, table: &str, subject: &str) -> Vec<Value> {
     let columns: usize = if table == "ledger" { 3 } else { 7 };
     let sql = if table == "ledger" {
@@ -84,7 +84,7 @@ async fn a_row_that_was_moved_changed_removed_or_put_back_is_noticed() {
     put_back(&conn, "credentials", &mixed);
     assert!(store.find(&ada).await.is_err());
 
-    // Another's.
+    // Another caller's secret.
     let mut others = new.clone();
     others[6] = row(&conn, "credentials", "bob")[6].clone();
     put_back(&conn, "credentials", &others);

@@ -1,8 +1,8 @@
-//! What tells a process from every other one, also from one that has its number later.
+//! Unique identity of a process, also against reuse of its pid.
 
 use std::sync::OnceLock;
 
-/// This process: its machine, its number and when it was started.
+/// This process: machine, pid and start time.
 pub(super) fn this_process() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
@@ -15,7 +15,7 @@ pub(super) fn of(process: u32, started: u64) -> String {
     format!("{} {process} {started}", machine())
 }
 
-/// False only for a process of this machine that is gone.
+/// False only for a process of this machine that has ended.
 pub(super) fn may_be_alive(holder: &str) -> bool {
     let mut parts = holder.rsplitn(3, ' ');
     let (started, process, host) = (parts.next(), parts.next(), parts.next());
@@ -28,7 +28,7 @@ pub(super) fn may_be_alive(holder: &str) -> bool {
     }
 }
 
-/// The boot of the kernel, and within it the space of process numbers: two containers share the first alone.
+/// The boot id of the kernel, and the pid namespace: two containers share only the former.
 fn machine() -> &'static str {
     static MACHINE: OnceLock<String> = OnceLock::new();
     MACHINE.get_or_init(|| {
@@ -38,10 +38,10 @@ fn machine() -> &'static str {
     })
 }
 
-/// In ticks since the boot. A process that has ended and waits for its parent is gone, too.
+/// In ticks since boot. A zombie process counts as ended.
 fn start_time(process: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name, in brackets, may hold anything.
+    // The name in parentheses may contain anything.
     let (_, rest) = text.rsplit_once(')')?;
     let mut fields = rest.split_whitespace();
     let state = fields.next()?;

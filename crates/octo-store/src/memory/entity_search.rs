@@ -1,6 +1,6 @@
-//! Finding entities by words. The index says which rows have a word; which of those fit best is found by reading
-//! them. What one search costs is bounded, however large the memory is: of a word that very many have, the rows of
-//! the newest entities are taken.
+//! Full-text search of entities. The index returns rows that have a word; ranking reads these rows. The cost
+//! of a search is bounded, however large the memory: for very frequent words only the rows of the newest
+//! entities are read.
 
 use super::memory_schema::{entity_of, first_row};
 use super::memory_view::{EntityHead, FactRow, MemoryView};
@@ -10,21 +10,21 @@ use super::word_index::{kind_term, term};
 use octo_search::idf;
 use std::collections::{BTreeSet, HashMap};
 
-/// Words of a question that are looked at.
+/// Maximum words of a query.
 const MAX_WORDS: usize = 16;
-/// Rows that are taken of one word.
+/// Maximum rows per word.
 const MAX_ROWS_PER_WORD: usize = 500;
-/// Rows that are passed over, about, in search of those that have several frequent words at once. The index itself can
-/// look for those, but goes on until it has found one, however far that is.
+/// Approximate number of rows scanned for those that have several frequent words at once. The index itself
+/// can search for those, but continues until it finds one, without a bound.
 const MAX_SCANNED_ROWS: f64 = 8_000.0;
-/// Entities that are read and compared.
+/// Maximum entities that are read and ranked.
 const MAX_CANDIDATES: usize = 64;
-/// Newest observations that are read of each, beside those that the index has named.
+/// Newest observations read per entity, beside those that the index returned.
 const MAX_RECENT_FACTS: usize = 32;
-/// Shorter beginnings of words would be found everywhere.
+/// Shorter prefixes would match everywhere.
 const MIN_PREFIX_CHARS: usize = 3;
 
-/// An entity that fits, and those of its observations that do, best first.
+/// A matching entity with its matching observations, best first.
 pub(super) struct SearchHit {
     pub(super) head: EntityHead,
     pub(super) score: f64,
@@ -42,7 +42,7 @@ pub(super) struct SearchHits {
 #[derive(Default)]
 struct Candidate {
     estimated_score: f64,
-    /// Some may be there twice.
+    /// May contain duplicates.
     rows: Vec<i64>,
 }
 
@@ -55,7 +55,7 @@ struct WordRows {
 }
 
 impl Term {
-    /// As the index is asked for it.
+    /// Query for the index.
     fn fts_query(&self, owner: i64) -> String {
         let word = format!("\"{}\"", term(owner, &self.stem));
         if self.is_prefix { format!("{word} *") } else { word }
@@ -63,7 +63,7 @@ impl Term {
 }
 
 impl WordRows {
-    /// How many rows there are for one number, among those that were taken.
+    /// Number of rows per row id, among those that were read.
     fn density(&self) -> f64 {
         let (Some(newest), Some(oldest)) = (self.rows.first(), self.rows.last()) else { return 1.0 };
         self.rows.len() as f64 / (newest - oldest + 1) as f64
@@ -85,7 +85,7 @@ pub(super) fn search(view: &MemoryView<'_>, text: &str, kind: Option<&str>) -> r
             let entity = entity_of(*row);
             let candidate = candidates.entry(entity).or_default();
             candidate.rows.push(*row);
-            // Several rows of one entity are neighbours, and the word counts once.
+            // Rows of one entity are adjacent, and the word counts once.
             if last.replace(entity) != Some(entity) {
                 candidate.estimated_score += list.term.idf;
             }
@@ -105,7 +105,7 @@ pub(super) fn search(view: &MemoryView<'_>, text: &str, kind: Option<&str>) -> r
     rank_candidates(view, text, kind, &terms, candidates, cut)
 }
 
-/// Reads the most promising candidates and brings those that fit into their order.
+/// Reads the most promising candidates and ranks those that match.
 fn rank_candidates(
     view: &MemoryView<'_>,
     text: &str,
@@ -141,7 +141,7 @@ fn rank_candidates(
     Ok(SearchHits { hits, total: (found - unfit) as u64, exact })
 }
 
-/// An entity with what speaks for it; nothing when nothing does.
+/// Scores an entity; `None` if nothing matches.
 pub(super) fn score_entity(
     view: &MemoryView<'_>,
     text: &str,
@@ -151,7 +151,7 @@ pub(super) fn score_entity(
 ) -> rusqlite::Result<Option<SearchHit>> {
     let mut facts = view.facts(head.id, MAX_RECENT_FACTS)?;
     let oldest = facts.last().map_or(i64::MAX, |seen| seen.row);
-    // The index names observations that are older than the newest ones.
+    // The index may return observations that are older than the newest ones.
     let rows: BTreeSet<&i64> =
         rows.iter().filter(|row| **row < oldest && **row != first_row(head.id)).collect();
     for row in rows.into_iter().take(MAX_RECENT_FACTS) {
@@ -168,12 +168,12 @@ pub(super) fn score_entity(
     Ok(Some(SearchHit { head, score: scored.score, facts }))
 }
 
-/// The words of a question for entities that are known already, all of them equally telling.
+/// The words of a query for known entities, with equal weights.
 pub(super) fn unweighted_terms(text: &str) -> Vec<Term> {
     tokenize(text).into_iter().map(|stem| Term { stem, idf: 1.0, is_prefix: false }).collect()
 }
 
-/// How many entities the memory has now.
+/// Current number of entities in the memory.
 fn entity_count(view: &MemoryView<'_>) -> rusqlite::Result<f64> {
     let all: Option<i64> = view
         .conn
@@ -201,15 +201,14 @@ fn rows_of_word(
     Ok(WordRows { term, rows, is_truncated: cut })
 }
 
-/// How many rows have a word of which only the newest were taken, if the older ones are like them.
+/// Estimated number of rows with a word of which only the newest were read, assuming the same density.
 fn estimate_row_count(rows: &[i64], all: f64) -> f64 {
     let (Some(newest), Some(oldest)) = (rows.first(), rows.last()) else { return 0.0 };
     let (newest, oldest) = (entity_of(*newest) as f64, entity_of(*oldest) as f64);
     (rows.len() as f64 * newest / (newest - oldest + 1.0)).min(all)
 }
 
-/// Rows that have all the frequent words at once, as far back as the work allows: what one word passes over, the other
-/// must.
+/// Rows that have all the frequent words at once, as far back as the budget allows.
 fn rows_with_all(
     view: &MemoryView<'_>,
     lists: &[WordRows],
@@ -234,7 +233,7 @@ fn rows_with_all(
     Ok(common.into_iter().flatten().rev().take(MAX_ROWS_PER_WORD).collect())
 }
 
-/// The rows that the index knows, newest entities first.
+/// The rows that the index returns, newest entities first.
 fn matching_rows(
     view: &MemoryView<'_>,
     words: &str,

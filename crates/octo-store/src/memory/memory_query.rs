@@ -1,4 +1,4 @@
-//! Answers to questions, lists, and everything for an export.
+//! Queries, lists and exports.
 
 use super::entity_search::{self, SearchHit};
 use super::memory_schema::{NO_END, NOW};
@@ -10,11 +10,11 @@ use octo_ports::memory::{
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 
-/// Names to try instead of one that is not there.
+/// Maximum similar names for one that does not exist.
 const MAX_NEAREST: usize = 3;
-/// Types that a list counts.
+/// Maximum types that a list counts.
 const MAX_KINDS: usize = 20;
-/// Entities that are looked at one by one for a moment in the past.
+/// Maximum entities scanned for a past state.
 const MAX_PAST_SCAN: i64 = 100_000;
 
 pub(super) fn query(conn: &Connection, owner: i64, question: &MemoryQuery) -> rusqlite::Result<QueryResult> {
@@ -66,7 +66,7 @@ fn by_name(
     Ok(QueryResult { entities, total, exact: true, nearest })
 }
 
-/// An entity with those observations that fit, and then the newest.
+/// An entity with its matching observations, then the newest.
 fn found_entity(
     view: &MemoryView<'_>,
     question: &MemoryQuery,
@@ -85,7 +85,7 @@ fn found_entity(
     Ok(KnownEntity { score: Some(hit.score), ..known })
 }
 
-/// Entities by name, without words to look for.
+/// Entities by name, without a text search.
 fn browse(view: &MemoryView<'_>, question: &MemoryQuery) -> rusqlite::Result<QueryResult> {
     let limit = question.limit;
     let heads = match view.is_now() {
@@ -177,7 +177,7 @@ pub(super) fn list(conn: &Connection, owner: i64, asked: &PageRequest) -> rusqli
     Ok(EntityPage { entities: entities.collect(), total: total(&view, asked.kind.as_deref())?, kinds })
 }
 
-/// Entities after the one with this number, with everything.
+/// Entities after the one with this id, with all their data.
 pub(super) fn dump(conn: &Connection, owner: i64, after: i64, limit: usize) -> rusqlite::Result<Dump> {
     let view = MemoryView { conn, owner, at: NOW, stated_only: false };
     let heads: Vec<EntityHead> = conn

@@ -1,19 +1,19 @@
-//! The tables of the memory, in a file of their own: what the index has to tidy up must never make the audit wait.
+//! Tables of the memory, in a separate file: index maintenance must never delay the audit log.
 //!
-//! Every row says since when and until when it was believed. The numbers of observations begin with the number of their
-//! entity, so that an entity's observations lie side by side and a hit of the index names its entity by itself.
+//! Every row has a period of validity. Ids of observations start with the id of their entity, so that an
+//! entity's observations are adjacent and an index hit identifies its entity.
 
 use crate::database::DatabaseSpec;
 
-/// `until` of what is still so.
+/// `until` of rows that are still valid.
 pub(super) const NO_END: i64 = i64::MAX;
-/// A moment after everything and before `NO_END`.
+/// A time after everything and before `NO_END`.
 pub(super) const NOW: i64 = NO_END - 1;
 
-/// Room for the observations of one entity, past ones included.
+/// Bits for the observations of one entity, including past ones.
 const FACT_BITS: u32 = 20;
 
-/// The row of the index for an entity's own name and type; its observations follow.
+/// The index row for an entity's own name and type; its observations follow.
 pub(super) const fn first_row(entity: i64) -> i64 {
     entity << FACT_BITS
 }
@@ -26,9 +26,9 @@ pub(super) const fn entity_of(row: i64) -> i64 {
     row >> FACT_BITS
 }
 
-/// The index holds words alone, no texts and no positions. `secure-delete`: what is taken out is gone at once, and not
-/// only when parts of the index are next merged. `automerge`: parts are merged by eights instead of fours, which leaves a
-/// search a few more to look at and a change much less to write.
+/// The index contains only words, no texts and no positions. `secure-delete`: removed words are gone
+/// immediately, and not only when segments are next merged. `automerge`: segments are merged by eights
+/// instead of fours, which leaves a search a few more segments to read and a change much less to write.
 pub(super) const DATABASE: DatabaseSpec = DatabaseSpec {
     file: "memory.db",
     migrations: &[

@@ -1,4 +1,4 @@
-//! Entities as they were believed at a moment.
+//! Entities at a point in time.
 
 use super::memory_schema::{NO_END, NOW, first_row, last_row};
 use super::tokenize::normalize_name;
@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use octo_ports::memory::{EntityRelation, KnownEntity, KnownFact};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-/// Most relations that are shown with one entity.
+/// Maximum relations shown with one entity.
 const MAX_LINKS: usize = 100;
 
-/// A moment at which a memory is looked at, and what is left out.
+/// The time at which a memory is read, and what is excluded.
 #[derive(Clone, Copy)]
 pub(super) struct MemoryView<'a> {
     pub(super) conn: &'a Connection,
@@ -30,7 +30,7 @@ pub(super) struct EntityHead {
     pub(super) updated: i64,
 }
 
-/// One observation and its row.
+/// An observation and its row.
 pub(super) struct FactRow {
     pub(super) row: i64,
     pub(super) fact: KnownFact,
@@ -47,7 +47,7 @@ impl<'a> MemoryView<'a> {
         self.at == NOW
     }
 
-    /// The entity with this number, when it was there and is the owner's.
+    /// The entity with this id, if it existed and belongs to the owner.
     pub(super) fn head(&self, entity: i64) -> rusqlite::Result<Option<EntityHead>> {
         let sql = format!(
             "SELECT {HEAD_COLUMNS} FROM entities WHERE id = ?1 AND owner = ?2 AND since <= ?3 AND until > ?3"
@@ -57,7 +57,7 @@ impl<'a> MemoryView<'a> {
         head.map(|head| self.at_time(head)).transpose()
     }
 
-    /// Those with this name: the very one, or else all that differ in capitals and spaces alone.
+    /// Entities with this name: the exact match, or else all that differ only in case and whitespace.
     pub(super) fn by_name(&self, name: &str) -> rusqlite::Result<Vec<EntityHead>> {
         let sql = format!(
             "SELECT {HEAD_COLUMNS} FROM entities WHERE owner = ?1 AND folded = ?2 AND since <= ?3 AND until > ?3"
@@ -76,7 +76,7 @@ impl<'a> MemoryView<'a> {
         Ok(EntityHead { id, name, kind, fact_count: row.get(3)?, since: row.get(4)?, updated: row.get(5)? })
     }
 
-    /// The type that an entity had then.
+    /// Sets the type that an entity had at the time.
     pub(super) fn at_time(&self, mut head: EntityHead) -> rusqlite::Result<EntityHead> {
         if !self.is_now() {
             let sql = "SELECT kind FROM former_kinds WHERE entity = ?1 AND until > ?2 ORDER BY until LIMIT 1";
@@ -99,7 +99,7 @@ impl<'a> MemoryView<'a> {
         statement.query_map(span, fact_from_row)?.collect()
     }
 
-    /// One observation by its row, when it was true.
+    /// One observation by its row, if it was valid.
     pub(super) fn fact(&self, row: i64) -> rusqlite::Result<Option<FactRow>> {
         self.conn
             .prepare_cached(
@@ -110,7 +110,7 @@ impl<'a> MemoryView<'a> {
             .optional()
     }
 
-    /// The last origin that is not left out.
+    /// The last origin that is included.
     const fn max_origin(&self) -> i64 {
         if self.stated_only { 0 } else { i64::MAX }
     }
@@ -127,7 +127,7 @@ impl<'a> MemoryView<'a> {
             .query_row((first_row(head.id), last_row(head.id), self.at, self.max_origin()), |row| row.get(0))
     }
 
-    /// An entity with these observations, which are brought into their order.
+    /// An entity with these observations, which are sorted.
     pub(super) fn build_entity(
         &self,
         head: EntityHead,
@@ -184,12 +184,12 @@ impl<'a> MemoryView<'a> {
     }
 }
 
-/// Which relations are wanted.
+/// Which relations to include.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LinkScope {
     None,
     Limited,
-    /// Those that begin here, every one.
+    /// All that start here.
     AllOutward,
 }
 

@@ -1,5 +1,5 @@
-//! The one thread that changes memories. What waits is written together, in one transaction, and answered when that is
-//! durable.
+//! The thread that changes memories. Queued changes are written together, in one transaction, and
+//! acknowledged when that is durable.
 
 use super::transaction::MemoryTxn;
 use super::word_index::IndexChanges;
@@ -14,17 +14,17 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// How many changes may wait before further ones are refused.
+/// Maximum queued changes before further ones are refused.
 const MAX_QUEUED_CHANGES: usize = 1 << 14;
-/// A group takes no more changes after this time: those in it wait.
+/// Maximum duration of a group: its changes wait for it.
 const MAX_GROUP_DURATION: Duration = Duration::from_millis(8);
 const MAX_GROUP_CHANGES: usize = 512;
-/// How long to wait for readers before the log is emptied later.
+/// Timeout for readers; after that the log is truncated later.
 const CHECKPOINT_BUSY_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Told to whoever waits: nothing when the change is written.
+/// Notifies the caller: `None` if the change is written.
 type Completion = Box<dyn FnOnce(Option<StoreError>) + Send>;
-/// Makes the change, and says whether it was made.
+/// Applies the change and returns whether it succeeded.
 type ChangeJob = Box<dyn FnOnce(&mut MemoryTxn<'_>) -> (bool, Completion) + Send>;
 
 pub(super) struct MemoryWriter {
@@ -33,7 +33,7 @@ pub(super) struct MemoryWriter {
 }
 
 impl MemoryWriter {
-    /// Writes with one connection, and moves the log into the file with the other.
+    /// Writes with one connection, and checkpoints with the other.
     pub(super) fn start(mut conn: Connection, beside: Connection) -> Result<Self, SqliteError> {
         let checkpointer = Checkpointer::start(&mut conn, beside)?;
         let (jobs, waiting) = sync_channel(MAX_QUEUED_CHANGES);
@@ -45,7 +45,7 @@ impl MemoryWriter {
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Makes a change and returns when it is durable.
+    /// Applies a change and returns when it is durable.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut MemoryTxn<'_>) -> WorkResult<T> + Send + 'static,
@@ -82,9 +82,9 @@ struct WriterLoop {
     conn: Connection,
     checkpointer: Checkpointer,
     jobs: Receiver<ChangeJob>,
-    /// Moments rise, so that what comes later is later.
+    /// Timestamps increase strictly.
     last_timestamp: i64,
-    /// The log still has pages as they were before something was erased.
+    /// The log still has old pages of something that was erased.
     needs_truncate: bool,
 }
 
@@ -95,8 +95,8 @@ impl WriterLoop {
             let failed = match self.write_group(first, &mut finishes) {
                 Ok(()) => None,
                 Err(error) => {
-                    tracing::error!(%error, "memories could not be written");
-                    // Fails when SQLite has rolled back by itself, which is as good.
+                    tracing::error!(%error, "writing memories failed");
+                    // Fails if SQLite has already rolled back, which is equivalent.
                     let _ = self.conn.execute_batch("ROLLBACK");
                     Some(write_error(error))
                 }
@@ -111,7 +111,7 @@ impl WriterLoop {
         }
     }
 
-    /// All of the group is written, or nothing. A job that is refused leaves nothing, and the others stay.
+    /// Writes the whole group, or nothing. A refused job is rolled back, and the others stay.
     fn write_group(&mut self, first: ChangeJob, finishes: &mut Vec<Completion>) -> rusqlite::Result<()> {
         self.conn.execute_batch("BEGIN IMMEDIATE")?;
         let begun = Instant::now();
@@ -138,14 +138,14 @@ impl WriterLoop {
         self.conn.execute_batch("COMMIT")
     }
 
-    /// Without waiting long for those who read from it; then it is done after a later change.
+    /// Does not wait long for readers; in that case it is done after a later change.
     fn truncate_wal(&mut self) {
         let emptied = self.conn.busy_timeout(CHECKPOINT_BUSY_TIMEOUT).and_then(|()| {
             self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get::<_, i64>(0))
         });
         match emptied {
             Ok(busy) => self.needs_truncate = busy != 0,
-            Err(error) => tracing::warn!(%error, "the memory's log could not be emptied"),
+            Err(error) => tracing::warn!(%error, "truncating the memory's log failed"),
         }
         let _ = self.conn.busy_timeout(database::BUSY_TIMEOUT);
     }

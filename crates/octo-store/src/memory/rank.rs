@@ -1,38 +1,38 @@
-//! How well an entity fits the words of a question: BM25 over its name, its type and its observations.
+//! Relevance of an entity for the words of a query: BM25 over its name, type and observations.
 
 use super::memory_view::{EntityHead, FactRow};
 use super::tokenize::{normalize_name, tokenize};
 use octo_search::term_weight;
 use std::collections::HashMap;
 
-/// Usual lengths, in words.
+/// Typical lengths, in words.
 const TYPICAL_NAME_LEN: f64 = 2.0;
 const TYPICAL_KIND_LEN: f64 = 1.0;
 const TYPICAL_FACT_LEN: f64 = 12.0;
-/// A word of the name says more than a word of an observation.
+/// A word in the name weighs more than one in an observation.
 const NAME_WEIGHT: f64 = 3.0;
 const KIND_WEIGHT: f64 = 1.0;
-/// Words that stand together in one observation.
+/// Words that occur in the same observation.
 const SAME_FACT_WEIGHT: f64 = 0.4;
-/// The whole name stands in the question.
+/// The whole name occurs in the query.
 const NAME_IN_QUERY_WEIGHT: f64 = 1.5;
-/// The question is the name.
+/// The query is the name.
 const EXACT_NAME_BONUS: f64 = 20.0;
-/// What a word counts of which the question has only the beginning.
+/// Weight of a prefix match.
 const PREFIX_WEIGHT: f64 = 0.5;
 
-/// A word of the question.
+/// A word of the query.
 pub(super) struct Term {
     pub(super) stem: String,
-    /// How telling it is: the rarer the more.
+    /// Inverse document frequency.
     pub(super) idf: f64,
-    /// It is no known word; those that begin with it count.
+    /// Not a known word; words with this prefix match.
     pub(super) is_prefix: bool,
 }
 
 pub(super) struct EntityScore {
     pub(super) score: f64,
-    /// One for each observation.
+    /// One per observation.
     pub(super) facts: Vec<f64>,
 }
 
@@ -66,7 +66,7 @@ fn name_bonus(text: &str, terms: &[Term], head: &EntityHead, name: &WordCounts) 
     NAME_IN_QUERY_WEIGHT * named.unwrap_or_default()
 }
 
-/// The words of a text and how often each occurs.
+/// The words of a text with their frequencies.
 struct WordCounts {
     counts: HashMap<String, f64>,
     length: f64,

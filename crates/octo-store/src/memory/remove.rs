@@ -1,4 +1,4 @@
-//! What is no longer so, and what shall never have been known.
+//! Ending and erasing of memories.
 
 use super::memory_schema::{NO_END, first_row, last_row};
 use super::tokenize::normalize_name;
@@ -7,7 +7,7 @@ use super::word_index::IndexSide;
 use crate::lazy_database::WorkResult;
 use octo_ports::memory::{ForgetTarget, Link, NameMatch, Removal};
 
-/// Takes entities away with all that belongs to them.
+/// Removes entities with all their data.
 pub(super) fn delete(
     pen: &mut MemoryTxn<'_>,
     owner: &MemoryOwner,
@@ -60,7 +60,7 @@ fn move_fact_to_past(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, entity: &Enti
     pen.index_changes.put(IndexSide::Past, row, entity.fact_words(owner.id, IndexSide::Past, text));
 }
 
-/// Erases everything that ever had this name, and gives how many bytes that were.
+/// Erases everything that ever had this name; returns the number of freed bytes.
 fn erase_all(pen: &mut MemoryTxn<'_>, owner: &MemoryOwner, name: &str) -> WorkResult<i64> {
     let sql = format!(
         "SELECT {}, until FROM entities WHERE owner = ?1 AND folded = ?2 AND name = ?3",
@@ -105,7 +105,7 @@ fn erase_entity(
     Ok(freed)
 }
 
-/// All observations, past ones too: row, text, until.
+/// All observations, including past ones: row, text, until.
 fn all_facts(pen: &MemoryTxn<'_>, entity: i64) -> rusqlite::Result<Vec<(i64, String, i64)>> {
     pen.conn
         .prepare_cached("SELECT id, text, until FROM facts WHERE id BETWEEN ?1 AND ?2")?
@@ -117,7 +117,7 @@ const fn index_side(until: i64) -> IndexSide {
     if until == NO_END { IndexSide::Live } else { IndexSide::Past }
 }
 
-/// Takes one observation or one relation away and says how many that were.
+/// Removes one observation or one relation; returns the number of removed rows.
 pub(super) fn forget(
     pen: &mut MemoryTxn<'_>,
     owner: &MemoryOwner,

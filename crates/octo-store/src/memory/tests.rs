@@ -1,4 +1,4 @@
-//! Memories as a whole. Helpers: who asks, and short ways to say what.
+//! Memories as a whole. Helpers: callers and short forms of requests.
 
 mod concurrent_writers;
 mod erasure;
@@ -79,7 +79,7 @@ async fn ask(memories: &SqliteMemoryStore, question: MemoryQuery) -> QueryResult
     memories.query(ada(), question).await.unwrap()
 }
 
-/// Names of what is found by words, best first.
+/// Names found by a text search, best first.
 async fn find(memories: &SqliteMemoryStore, text: &str) -> Vec<String> {
     names(&ask(memories, words(text)).await)
 }
@@ -92,12 +92,12 @@ fn facts(known: &KnownEntity) -> Vec<&str> {
     known.facts.iter().map(|fact| fact.text.as_str()).collect()
 }
 
-/// What is known of one entity.
+/// One entity by name.
 async fn known(memories: &SqliteMemoryStore, name: &str) -> Option<KnownEntity> {
     ask(memories, named(name)).await.entities.pop()
 }
 
-/// A moment after everything that was answered, and before everything that is asked for later.
+/// A point in time after everything acknowledged and before later requests.
 async fn moment(memories: &SqliteMemoryStore) -> Timestamp {
     put(memories, "clock", "thing", &[]).await;
     known(memories, "clock").await.unwrap().updated

@@ -1,9 +1,9 @@
-//! Texts as the words that the index knows: without capitals, accents, endings and the commonest words.
+//! Tokenization for the index: words without case, accents and suffixes, and without stop words.
 
 use octo_search::stem;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// Words that are in every question and tell nothing.
+/// Stop words: they occur in every query and carry no information.
 const STOP_WORDS: &[&str] = &[
     "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but", "by", "can",
     "could", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i",
@@ -13,10 +13,10 @@ const STOP_WORDS: &[&str] = &[
     "with", "would", "you", "your",
 ];
 
-/// Longer words are no words (keys, hashes, base64); their beginning is enough.
+/// Longer words are keys, hashes or base64; a prefix is enough.
 const MAX_WORD_LEN: usize = 40;
 
-/// The words of a text in their order. Where all of them are common ones, those stay.
+/// The words of a text in order. If all of them are stop words, these are kept.
 pub(crate) fn tokenize(text: &str) -> Vec<String> {
     let all = split(text);
     let telling: Vec<String> = all
@@ -27,7 +27,7 @@ pub(crate) fn tokenize(text: &str) -> Vec<String> {
     if telling.is_empty() { all } else { telling }
 }
 
-/// Small letters without accents, one space between words: what two spellings of one name have in common.
+/// Lower case without accents, single spaces: what two spellings of one name have in common.
 pub(crate) fn normalize_name(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -54,7 +54,7 @@ fn split(text: &str) -> Vec<String> {
 struct Splitter {
     words: Vec<String>,
     word: String,
-    /// Where a part of an identifier like `memoryQuery` begins.
+    /// Start of a part of an identifier such as `memoryQuery`.
     part: usize,
     parts: bool,
     was_small: bool,
@@ -106,7 +106,7 @@ fn is_accent(letter: char) -> bool {
     matches!(letter, '\u{300}'..='\u{36f}')
 }
 
-/// Scripts that put no spaces between words.
+/// Scripts without spaces between words.
 fn is_single_char_word(letter: char) -> bool {
     matches!(letter, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}' | '\u{e00}'..='\u{eff}')
 }

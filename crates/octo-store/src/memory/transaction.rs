@@ -1,4 +1,4 @@
-//! What a change of one memory is made of.
+//! Operations within a change of one memory.
 
 use super::memory_schema::{NO_END, first_row, last_row};
 use super::tokenize::normalize_name;
@@ -8,24 +8,24 @@ use octo_ports::memory::{DEFAULT_KIND, FactOrigin, MemoryCaller, NameMatch};
 use octo_ports::{Limit, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-/// What an item takes beside its text, roughly: counted, so that empty ones fill a memory, too.
+/// Approximate overhead of an item beside its text, so that empty ones count, too.
 pub(super) const ITEM_OVERHEAD_BYTES: i64 = 64;
 
-/// What an item counts for in a memory's quota.
+/// Size of an item for the quota.
 pub(super) fn quota_size(text: &str) -> i64 {
     i64::try_from(text.len()).unwrap_or(i64::MAX).saturating_add(ITEM_OVERHEAD_BYTES)
 }
 
-/// One change: where it is written, when, and what the index shall be told.
+/// One change: connection, timestamp and index updates.
 pub(super) struct MemoryTxn<'a> {
     pub(super) conn: &'a Connection,
     pub(super) timestamp: i64,
     pub(super) index_changes: IndexChanges,
-    /// Something was taken out of the file for good.
+    /// Something was erased from the file.
     pub(super) erased: bool,
 }
 
-/// Whose memory is changed, and how much more it may hold.
+/// The owner of the memory, and its remaining quota.
 pub(super) struct MemoryOwner {
     pub(super) id: i64,
     pub(super) call: String,
@@ -33,7 +33,7 @@ pub(super) struct MemoryOwner {
     quota: i64,
 }
 
-/// An entity as it is now.
+/// An entity in its current state.
 pub(super) struct Entity {
     pub(super) id: i64,
     pub(super) name: String,
@@ -71,7 +71,7 @@ impl<'a> MemoryTxn<'a> {
         Self { conn, timestamp: at, index_changes: IndexChanges::default(), erased: false }
     }
 
-    /// Runs a statement that is used again and again.
+    /// Runs a cached statement.
     pub(super) fn execute(&self, sql: &str, values: impl rusqlite::Params) -> rusqlite::Result<usize> {
         self.conn.prepare_cached(sql)?.execute(values)
     }
@@ -98,7 +98,7 @@ impl<'a> MemoryTxn<'a> {
         Ok(MemoryOwner { id, call: asker.call.to_string(), bytes, quota })
     }
 
-    /// Notes how much the memory holds at the end of a change. What makes it smaller is never refused.
+    /// Updates the size of the memory at the end of a change. A change that shrinks it is never refused.
     pub(super) fn update_usage(&self, owner: &MemoryOwner, grown: i64) -> WorkResult<()> {
         if grown == 0 {
             return Ok(());
@@ -111,8 +111,8 @@ impl<'a> MemoryTxn<'a> {
         Ok(())
     }
 
-    /// The entity that a name means now. One that only looks alike must be the only one, and of the same type where
-    /// one is given.
+    /// The current entity of a name. A match by folded name must be the only one, and of the same type if one
+    /// is given.
     pub(super) fn find_entity(
         &self,
         owner: &MemoryOwner,
@@ -155,7 +155,7 @@ impl<'a> MemoryTxn<'a> {
         Ok(entity)
     }
 
-    /// Counts entities of a type.
+    /// Adjusts the number of entities of a type.
     pub(super) fn adjust_kind_count(
         &self,
         owner: i64,
@@ -171,7 +171,7 @@ impl<'a> MemoryTxn<'a> {
         Ok(())
     }
 
-    /// Gives an entity another type; the rows of the index carry it.
+    /// Changes the type of an entity, which is also in its index rows.
     pub(super) fn change_kind(
         &mut self,
         owner: &MemoryOwner,
@@ -214,7 +214,7 @@ impl<'a> MemoryTxn<'a> {
         Ok(())
     }
 
-    /// The observations that are true now, with their rows.
+    /// The current observations, with their rows.
     pub(super) fn live_facts(&self, entity: i64) -> rusqlite::Result<Vec<(i64, String)>> {
         let mut statement = self
             .conn

@@ -1,4 +1,4 @@
-//! Entities, observations and relations that are new.
+//! Adding entities, observations and relations.
 
 use super::memory_schema::{NO_END, first_row};
 use super::tokenize::normalize_name;
@@ -58,7 +58,7 @@ fn upsert_one(
     Ok(UpsertResult { name: entity.name, created, added: added.cast_unsigned(), kind_was })
 }
 
-/// Adds those observations that are not there yet.
+/// Adds the observations that do not exist yet.
 fn add_facts(
     pen: &mut MemoryTxn<'_>,
     owner: &MemoryOwner,
@@ -95,7 +95,7 @@ fn add_facts(
     Ok(added)
 }
 
-/// Entities that are not there are made, so that no relation leads nowhere.
+/// Creates missing entities, so that no relation dangles.
 pub(super) fn link(
     pen: &mut MemoryTxn<'_>,
     owner: &MemoryOwner,

@@ -1,12 +1,12 @@
-//! What the index of words is told. Changes are gathered and written in the order of their rows at the end of a
-//! transaction: the index makes a new part of itself each time the rows go backwards.
+//! Updates of the word index. Changes are collected and written in row order at the end of a transaction: the
+//! index starts a new segment each time the row ids decrease.
 
 use super::tokenize;
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whose words they are stands before each of them: one owner's search never passes over another's rows, and how
-/// rare a word is depends on nobody else.
+/// Each word is prefixed with its owner: a search never scans rows of other owners, and word frequencies do
+/// not depend on them.
 pub(super) fn term(owner: i64, stem: &str) -> String {
     format!("{owner}_{stem}")
 }
@@ -18,7 +18,7 @@ pub(super) fn kind_term(owner: i64, kind_folded: &str) -> String {
     format!("{owner}={}", kind_folded.chars().map(plain).collect::<String>())
 }
 
-/// The words of one row, always the same for the same texts. Rows of the past have no type: it may have changed since.
+/// The words of one row, deterministic for the same texts. Past rows have no type: it may have changed since.
 pub(super) fn row_words(owner: i64, side: IndexSide, kind_folded: &str, texts: &[&str]) -> String {
     let stems: BTreeSet<String> = texts.iter().flat_map(|text| tokenize::tokenize(text)).collect();
     let kind = (side == IndexSide::Live).then(|| kind_term(owner, kind_folded));
@@ -48,7 +48,7 @@ impl IndexSide {
     }
 }
 
-/// First what is taken out of a row, then what is put in.
+/// First the words to remove from a row, then those to insert.
 #[derive(Default)]
 struct RowChange {
     take: Option<String>,
@@ -75,13 +75,13 @@ impl IndexChanges {
 
     pub(super) fn take(&mut self, side: IndexSide, row: i64, words: String) {
         let change = self.row(side, row);
-        // What the same transaction has put in was never written.
+        // Words inserted by the same transaction were never written.
         if change.put.take().is_none() {
             change.take = Some(words);
         }
     }
 
-    /// Adds what a later job of the same transaction has changed.
+    /// Adds the changes of a later job of the same transaction.
     pub(super) fn merge(&mut self, later: IndexChanges) {
         for (side, changes) in [(IndexSide::Live, later.live), (IndexSide::Past, later.past)] {
             for (row, RowChange { take, put }) in changes {

@@ -1,4 +1,4 @@
-//! The rows of pins. Everything happens within one transaction, so that two processes never mix theirs.
+//! Rows of pins. Everything happens in one transaction, so that concurrent processes never interleave.
 
 use crate::result_files::now_micros;
 use octo_model::Json;
@@ -6,9 +6,9 @@ use octo_ports::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, ServerId
 use rusqlite::{OptionalExtension, Row, Transaction};
 use std::collections::HashSet;
 
-/// So many definitions of one item are told apart; a server that makes up new ones without end is not reported any more.
+/// Maximum versions per item; beyond that, new versions are no longer reported.
 const MAX_VERSIONS_PER_ITEM: i64 = 8;
-/// So many definitions that nobody waits for are remembered of a server.
+/// Maximum definitions remembered per server that are not held.
 const MAX_SEEN_DEFINITIONS: i64 = 20_000;
 
 pub fn load(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Result<PinSet> {
@@ -34,7 +34,7 @@ pub fn load(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Resul
     Ok(PinSet { pins, uris_of_others: taken, revision: revision(change, &whose.server)? })
 }
 
-/// A name that has no pins yet takes a copy of those of the same server under another name.
+/// A name without pins copies those of the same server under another name.
 fn adopt_renamed(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Result<()> {
     let known =
         change.prepare_cached("SELECT 1 FROM pins WHERE server = ?1 LIMIT 1")?.exists([&whose.server])?;
@@ -120,7 +120,7 @@ fn put_pin(change: &Transaction<'_>, server: &str, pin: &Pin) -> rusqlite::Resul
     Ok(())
 }
 
-/// Remembers a definition; says whether it is worth a word.
+/// Records a definition; returns whether it should be reported.
 fn record_seen(change: &Transaction<'_>, server: &str, pin: &Pin, pending: bool) -> rusqlite::Result<bool> {
     let again = change
         .prepare_cached(

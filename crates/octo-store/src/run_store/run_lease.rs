@@ -1,4 +1,4 @@
-//! The right to write one run, and what is written with it.
+//! The right to write one run.
 
 use super::SqliteRunStore;
 use crate::result_files::now_micros;
@@ -7,7 +7,7 @@ use octo_ports::{Lease, Leases, RunLease, RunStatus, StoreResult, StoredStep};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// Leases are renewed so many times within the time that they last.
+/// Renewals per lease duration.
 const RENEWALS: u32 = 3;
 const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -41,20 +41,20 @@ async fn renew(runs: SqliteRunStore, lease: Lease) {
         match runs.0.leases.renew(&lease, duration).await {
             Ok(true) => {}
             Ok(false) => {
-                tracing::error!(lease = lease.name, "another process has taken over");
+                tracing::error!(lease = lease.name, "lease lost: another process has taken over");
                 return;
             }
-            Err(error) => tracing::warn!(lease = lease.name, %error, "a lease could not be renewed"),
+            Err(error) => tracing::warn!(lease = lease.name, %error, "lease renewal failed"),
         }
     }
 }
 
 impl Drop for SqliteRunLease {
-    /// At once, so that whoever waits for the run can have it.
+    /// Releases immediately, so that another process can take the run.
     fn drop(&mut self) {
         self.renewal.abort();
         if let Err(error) = self.runs.0.leases.release_now(&self.lease) {
-            tracing::warn!(lease = self.lease.name, %error, "a lease ends by itself");
+            tracing::warn!(lease = self.lease.name, %error, "lease not released; it will expire");
         }
     }
 }

@@ -73,7 +73,7 @@ async fn what_ended_long_ago_is_forgotten() {
     assert_eq!(steps.unwrap(), 1);
 }
 
-/// Its process slept, and another one has gone on with the run.
+/// Its process slept, and another one has resumed the run.
 #[tokio::test]
 async fn an_expired_holder_that_wakes_up_writes_nothing() {
     let temp = tempfile::tempdir().unwrap();
@@ -99,7 +99,7 @@ async fn an_expired_holder_that_wakes_up_writes_nothing() {
 
 const KILL_TEST_DIR: &str = "OCTO_RUNS_KILL_TEST";
 
-/// The child: begins a run, notes a step, says so, and waits to be killed.
+/// The child: starts a run, records a step, reports it, and waits to be killed.
 #[tokio::test]
 #[ignore = "started and killed by the test below"]
 async fn child() {

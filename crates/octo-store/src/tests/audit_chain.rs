@@ -1,4 +1,4 @@
-//! Whatever is done to the audit behind its back, `verify` names the first record that it was done to.
+//! `verify` reports the first record that was tampered with, whatever was done.
 
 use super::{calls, store};
 use crate::audit::audit_verify::verify;
@@ -43,7 +43,7 @@ fn broken_at(dir: &Path, anchor: Option<Anchor>) -> Option<u64> {
     }
 }
 
-/// Changes a record and computes everything after it anew, as somebody would who knows how.
+/// Changes a record and recomputes everything after it, as an attacker would.
 fn forge(conn: &Connection, from: i64) {
     conn.execute("UPDATE audit SET record = zeroblob(length(record)) WHERE seq = ?1", [from]).unwrap();
     let mut before: [u8; 32] =
@@ -56,7 +56,7 @@ fn forge(conn: &Connection, from: i64) {
     }
 }
 
-/// What is done, how, and the record that it shows at.
+/// Name, SQL, and the record where it is detected.
 type Tampering = (&'static str, &'static str, Option<u64>);
 
 const DETECTED_TAMPERING: &[Tampering] = &[

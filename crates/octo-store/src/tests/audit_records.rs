@@ -1,4 +1,4 @@
-//! What is recorded can be read, by whoever writes and by others at the same time.
+//! Records can be read by the writing process and by others at the same time.
 
 use super::{calls, closing, opening, store};
 use crate::SqliteError;

@@ -1,4 +1,4 @@
-//! Both backends obey the same rules.
+//! Both backends satisfy the same rules.
 
 use crate::{Options, sqlite};
 

@@ -1,4 +1,4 @@
-//! Every acknowledged record survives `kill -9`, and what another process writes meanwhile as well.
+//! Every acknowledged record survives `kill -9`, and so do concurrent writes of another process.
 
 use super::{calls, closing, opening, store};
 use crate::Store;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 const DIRECTORY: &str = "OCTO_STORE_KILL_TEST";
 
-/// The child: calls without an end, and prints each id once it is acknowledged.
+/// The child: makes calls without end, and prints each id once it is acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "started and killed by the other test"]
 async fn child() {
@@ -56,7 +56,7 @@ async fn acknowledged_records_survive() {
         calls(&mine, 20).await;
         acknowledged.extend(lines.by_ref().filter_map(ids).take(300));
         child.kill().unwrap();
-        // What it had said before it died counts too.
+        // Output before the kill counts, too.
         acknowledged.extend(lines.filter_map(ids));
         child.wait().unwrap();
     }

@@ -1,4 +1,4 @@
-//! Large results come back whole to whoever caused them, and to nobody else.
+//! Stored results are returned whole to their caller, and to no one else.
 
 use crate::{Options, Store};
 use octo_model::{CallId, Caller, Json};
@@ -18,7 +18,7 @@ fn ada() -> Caller {
     Caller::named("ada")
 }
 
-/// A string of so many bytes, as JSON.
+/// A JSON string of this many bytes.
 fn whole(size: usize) -> Json {
     Json::text(&"x".repeat(size - 2))
 }
@@ -34,7 +34,7 @@ fn files(dir: &Path) -> Vec<String> {
     files
 }
 
-/// What a result of so many bytes takes on the disk: itself and its text.
+/// Disk usage of a result of this size: the result and its text.
 fn taken(size: u64) -> u64 {
     2 * size + 40
 }
@@ -140,7 +140,7 @@ async fn the_text_is_read_where_it_lies() {
         kept.reader.read_to_string(&mut all).unwrap();
         assert_eq!(all, pretty[2..]);
         assert!(store.open_text(&Caller::named("bob"), &handle).await.is_err());
-        // A result of an older version has no text beside it.
+        // A result of an older version has no text file.
         let _ = std::fs::remove_file(&text);
     }
 }

@@ -28,15 +28,15 @@ fn exit_codes_say_what_went_wrong() {
     home.write("octoprox.yaml", "policy: {rules: [{name: no, tools: [time_diff], decision: deny}]}");
     for (words, code, says) in [
         (&["call", "time_now"][..], 0, ""),
-        (&["call", "time_now", "zone=UTC"], 2, "There is no parameter `zone`."),
+        (&["call", "time_now", "zone=UTC"], 2, "Unknown parameter `zone`."),
         (&["call", "time_now", "timezone"], 2, "`timezone` is no argument."),
-        (&["call", "no_such_tool"], 3, "There is no tool `no_such_tool`."),
+        (&["call", "no_such_tool"], 3, "Tool not found: `no_such_tool`."),
         (
             &["call", "time_diff", "start=2026-01-01", "end=2026-01-02"],
             4,
             "The policy rule `no` does not allow time_diff.",
         ),
-        (&["call", "time_now", "--profile", "none"], 3, "There is no profile `none`."),
+        (&["call", "time_now", "--profile", "none"], 3, "Profile not found: `none`."),
         (&["call"], 2, "error:"),
         (&["audit", "verify", "--anchor", "x"], 2, "error:"),
         (&["tools", "--config", "gone.yaml"], 2, "gone.yaml: there is no such file."),

@@ -102,7 +102,7 @@ async fn what_is_no_page_is_read_as_what_it_is_or_handed_on() {
     let found = read(&bench, value!({"url": at("x"), "llms_txt": true})).await;
     assert!(found["content"].as_str().unwrap().contains("for models"));
     let error = bench.call("read_page", value!({"url": at("pdf")})).await.unwrap_err();
-    assert!(error.text().contains("PDF is broken"), "{error}");
+    assert!(error.text().contains("PDF is damaged"), "{error}");
     let error = bench.call("read_page", value!({"url": at("gone")})).await.unwrap_err();
     assert!(error.kind == Kind::NotFound && error.text().contains("Not here"), "{error}");
 }

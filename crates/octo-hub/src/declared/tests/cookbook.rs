@@ -1,4 +1,4 @@
-//! The examples of the documentation do what they say.
+//! The documentation's examples work as described.
 
 use super::declared_fixture::{DeclaredFixture, echo_server};
 use octo_model::Kind;

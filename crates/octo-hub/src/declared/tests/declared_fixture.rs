@@ -1,4 +1,4 @@
-//! A workspace, a folder of tools beside it, and a server that tells what it was asked.
+//! A workspace, a directory of tools beside it, and a server that returns the request it received.
 
 use crate::declared::{DeclaredToolsConfig, source};
 use axum::extract::Request;
@@ -74,7 +74,7 @@ impl DeclaredFixture {
     }
 }
 
-/// A server that answers with what it was asked; its address.
+/// Starts a server that returns the request it received; returns its address.
 pub async fn echo_server() -> String {
     let app = axum::Router::new().fallback(|request: Request| async move {
         let (parts, body) = request.into_parts();

@@ -1,4 +1,4 @@
-//! What is wrong with a file is told, and everything else is served.
+//! Problems in a file are reported, and everything else is served.
 
 use super::super::{FileContents, load_tools};
 use super::declared_fixture::DeclaredFixture;
@@ -23,14 +23,18 @@ fn mistakes_are_told_with_file_and_line_and_the_rest_is_served() {
         (tool("    comand: {argv: [x]}\n"), 5, "comand"),
         (tool("    effect: sometimes\n"), 5, "sometimes"),
         (tool("    command: {argv: [{what: x}]}\n"), 5, ""),
-        (tool(""), 4, "tools.a: a tool is either"),
-        (tool("    command: {argv: [x]}\n    request: {base: 'https://e.example'}\n"), 4, "a tool is either"),
+        (tool(""), 4, "tools.a: a tool must be either"),
+        (
+            tool("    command: {argv: [x]}\n    request: {base: 'https://e.example'}\n"),
+            4,
+            "a tool must be either",
+        ),
         (
             tool("    command: {argv: [x, '{{bb}}']}\n    parameters: {b: {description: y}}\n"),
             4,
             "did you mean `b`?",
         ),
-        (tool(&format!("    command: {{argv: [x]}}\n{known}")), 4, "used nowhere"),
+        (tool(&format!("    command: {{argv: [x]}}\n{known}")), 4, "never used"),
         (tool("    timeout_seconds: 0\n    command: {argv: [x]}\n"), 4, "timeout_seconds"),
         (
             tool("    command: {argv: [x, '{{b}}']}\n    parameters: {b: {description: y, pattern: '('}}\n"),
@@ -42,16 +46,16 @@ fn mistakes_are_told_with_file_and_line_and_the_rest_is_served() {
                 "    command: {argv: [x, '{{b}}']}\n    parameters: {b: {description: y, type: integer, default: z}}\n",
             ),
             4,
-            "does not fit",
+            "does not match",
         ),
         (
             tool(
                 "    command: {argv: [x, '{{b}}']}\n    parameters: {b: {description: y, type: integer, pattern: z}}\n",
             ),
             4,
-            "is no text",
+            "not a string",
         ),
-        ("tools: {fs_read_text: {description: x, command: {argv: [x]}}}".to_owned(), 1, "the product has"),
+        ("tools: {fs_read_text: {description: x, command: {argv: [x]}}}".to_owned(), 1, "a native tool has"),
         ("tools: {'a b': {description: x, command: {argv: [x]}}}".to_owned(), 1, "letters, digits"),
         ("tools: {a: {description: ' ', command: {argv: [x]}}}".to_owned(), 1, "description is empty"),
     ] {
@@ -71,7 +75,7 @@ fn later_files_win_and_a_broken_replacement_leaves_nothing() {
     let both =
         load_tools(&[config_file("1.yaml", &of("one")), config_file("2.yaml", &of("two"))], &BTreeSet::new());
     assert_eq!(both.all["a"].file, "2.yaml");
-    assert!(both.problems()[0].what.contains("takes the place of the one in 1.yaml"));
+    assert!(both.problems()[0].what.contains("overrides the one in 1.yaml"));
     let broken = load_tools(
         &[config_file("1.yaml", &of("one")), config_file("2.yaml", &of("'{{x}}'"))],
         &BTreeSet::new(),

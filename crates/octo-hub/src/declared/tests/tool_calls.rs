@@ -1,4 +1,4 @@
-//! What calls give.
+//! Results of calls.
 
 use super::declared_fixture::{DeclaredFixture, echo_server};
 use octo_model::Kind;
@@ -84,8 +84,8 @@ async fn commands_that_fail_say_why() {
     let bench = DeclaredFixture::new(COMMANDS);
     for (name, arguments, kind, said) in [
         ("fails", json!({}), Kind::Conflict, "No such file"),
-        ("slow", json!({}), Kind::Timeout, "within 1 s"),
-        ("touch_reading", json!({}), Kind::Conflict, "exit code"),
+        ("slow", json!({}), Kind::Timeout, "timed out after 1 s"),
+        ("touch_reading", json!({}), Kind::Conflict, "exited with code"),
         ("as_json", json!({"shape": "no"}), Kind::Unavailable, "JSON"),
         ("lacks", json!({}), Kind::Unavailable, "NOBODY"),
         ("count_lines", json!({"file": "../secret.txt"}), Kind::Invalid, "`..`"),

@@ -1,4 +1,4 @@
-//! The rules of the settings: the policy engine of a hub that has no other.
+//! The policy rules of the settings: the default policy engine.
 
 use super::{Obligations, PolicyDecision, PolicyEngine, PolicyRequest};
 use crate::catalogue::item::Entry;
@@ -17,7 +17,7 @@ pub enum Decision {
     Deny,
 }
 
-/// What a tool does: `reads`, `writes` or `destroys`. A tool that nobody vouches for counts as destroying.
+/// What a tool does: `reads`, `writes` or `destroys`. A tool without a trusted effect counts as destructive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EffectWord {
@@ -37,35 +37,35 @@ impl EffectWord {
     }
 }
 
-/// One rule. A rule without patterns of a kind matches everything of that kind.
+/// One rule. An empty list of patterns matches everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// The name that refusals and the audit give.
+    /// Name of the rule in refusals and in the audit log.
     pub name: String,
-    /// Patterns of names as listed at `/mcp`, of `server/tool`, or of URIs of resources. What a profile renames is still
-    /// meant by them. A URI is denied in whatever way it is written.
+    /// Patterns of names as listed at `/mcp`, of `server/tool`, or of resource URIs. They also match tools
+    /// that a profile renames. A denied URI is denied in every spelling.
     #[serde(default)]
     pub tools: Vec<String>,
     /// What the tool does: reads, writes or destroys.
     #[serde(default)]
     pub effects: Vec<EffectWord>,
-    /// Patterns of callers: `ada`, `ci-*`, or with their tenant `acme/ada`, `acme/*`. `*` is everybody. Without a tenant a rule
-    /// that allows is about the tenant `default`, and one that denies is about all tenants.
+    /// Patterns of callers: `ada`, `ci-*`, or with a tenant `acme/ada`, `acme/*`. `*` matches everyone.
+    /// Without a tenant an allowing rule applies to the tenant `default`, and a denying rule to all tenants.
     #[serde(default)]
     pub callers: Vec<String>,
-    /// Whether what matches is allowed or denied.
+    /// Whether matching calls are allowed or denied.
     pub decision: Decision,
-    /// What a refused caller is told to do instead.
+    /// Hint for refused callers.
     #[serde(default)]
     pub hint: Option<String>,
 }
 
-/// Any rule that denies wins over any that allows; without a matching rule the default decides.
+/// Deny rules take precedence over allow rules; without a matching rule the default applies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct PolicySettings {
-    /// What happens when no rule matches.
+    /// Decision if no rule matches.
     pub default: Decision,
     /// The rules; their order does not matter.
     pub rules: Vec<Rule>,
@@ -85,7 +85,7 @@ pub struct PolicyRules {
 }
 
 impl PolicyRules {
-    /// A pattern that cannot be read is an error here, so that a hub never runs with half a policy.
+    /// Fails on an invalid pattern, so that a hub never runs with an incomplete policy.
     pub fn new(settings: &PolicySettings) -> Result<Self, globset::Error> {
         let some = |patterns: &[String]| {
             if patterns.is_empty() { Ok(None) } else { glob_set(patterns).map(Some) }
@@ -120,13 +120,13 @@ impl PolicyEngine for PolicyRules {
         if let Some(denied) = matching().find(|rule| rule.rule.decision == Decision::Deny) {
             return deny(&denied.rule.name, denied.rule.hint.as_deref());
         }
-        // A server's own spelling means what it says.
+        // The spelling that the server itself lists is unambiguous.
         let own = || uri.as_ref().is_some_and(|uri| uri.is_exactly(&entry.item.key));
         if uri.as_ref().is_some_and(UriSpellings::is_ambiguous)
             && !own()
             && let Some(rule) = of_caller().find(|rule| rule.denies_uris)
         {
-            let hint = "Write the URI without needless encoding, empty segments and dots.";
+            let hint = "Write the URI without needless encoding, empty segments and dot segments.";
             return deny(&rule.rule.name, Some(hint));
         }
         match matching().next() {
@@ -153,8 +153,9 @@ impl CompiledRule {
         by_effect && self.callers.as_ref().is_none_or(|globs| globs.is_match(caller.principal.to_string()))
     }
 
-    /// A profile's own name can only be denied: were it to allow, renaming a tool would give it another's rights. A URI is
-    /// allowed by what it says and what it means, and denied by any of its spellings or by its template.
+    /// The name in a profile can only be denied: if it could be allowed, renaming a tool would give it
+    /// another tool's rights. A URI is allowed if its raw and normalized forms match, and denied if any
+    /// spelling or its template matches.
     fn matches_name(&self, entry: &Entry, uri: Option<&UriSpellings>) -> bool {
         let Some(globs) = &self.tools else { return true };
         let denies = self.rule.decision == Decision::Deny;
@@ -172,7 +173,7 @@ impl CompiledRule {
     }
 }
 
-/// A pattern of callers, about `tenant/subject`.
+/// A pattern of callers, matched against `tenant/subject`.
 fn with_tenant(pattern: &str, decision: Decision) -> String {
     match decision {
         _ if pattern.contains('/') || pattern == "*" => pattern.to_owned(),

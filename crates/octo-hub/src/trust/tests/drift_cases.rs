@@ -1,4 +1,4 @@
-//! Definitions that become something else.
+//! Definitions that change in a misleading way.
 
 use super::super::Severity::{self, Dangerous, Notable, Serious};
 use super::super::{ChangePolicy, NewItems, TrustSettings, worst_severity};

@@ -1,10 +1,10 @@
-//! Changes that nobody needs to look at.
+//! Changes that need no review.
 
 use super::super::ChangePolicy;
 use super::{everything, listing_json, reviewed, search, settings_with, with_change};
 use serde_json::{Map, Value, json};
 
-/// The same with the members of every object the other way round.
+/// Reverses the members of every object.
 fn reversed(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -17,7 +17,7 @@ fn reversed(value: &Value) -> Value {
     }
 }
 
-/// Pointer and value; without a value the member goes.
+/// Pointer and value; without a value the member is removed.
 type Edit = (&'static str, Option<Value>);
 
 fn edits() -> Vec<Edit> {

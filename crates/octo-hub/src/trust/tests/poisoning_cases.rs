@@ -1,4 +1,4 @@
-//! Definitions that are an attack from the start.
+//! Definitions that are malicious from the start.
 
 use super::super::ChangePolicy;
 use super::super::review::review;
@@ -152,7 +152,7 @@ fn poisoned_definitions_are_held_at_first_sight() {
     }
 }
 
-/// Even where everything is followed, nobody sees what is hidden and nobody stands in another's place.
+/// Even with `follow`, hidden text is removed and no server can shadow another.
 #[test]
 fn what_is_hidden_passes_nowhere() {
     for (label, all) in table() {
@@ -167,7 +167,7 @@ fn what_is_hidden_passes_nowhere() {
     }
 }
 
-/// What a person has accepted is shown, without what is hidden in it.
+/// An accepted definition is shown, without its hidden text.
 #[test]
 fn an_accepted_definition_is_shown_clean() {
     let all = json!({"tools": [{"name": "add", "description": "Adds\u{200b} numbers.", "inputSchema": {"maximum": 1}}]});

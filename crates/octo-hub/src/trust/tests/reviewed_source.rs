@@ -60,13 +60,13 @@ impl Source for StubServer {
     }
 }
 
-/// Pins that count what is new, and can break.
+/// Pins that record what is new, and can fail.
 struct RecordingPins {
     pins: Arc<dyn Pins>,
     fresh: Mutex<Vec<Pin>>,
     keeps: AtomicUsize,
     broken: AtomicBool,
-    /// Something that another process pins just before us.
+    /// A change that another process stores just before this one.
     rival: Mutex<Option<PinDelta>>,
 }
 
@@ -168,7 +168,7 @@ async fn a_rug_pull_is_held_until_a_person_accepts_it() {
     let chosen = waiting.into_iter().map(|one| one.new).collect();
     assert_eq!(pins.accept("evil", chosen).await.unwrap(), 1);
     wait_until("the decision", || visible(&source) == changed_listing()).await;
-    // A second hub on the same pins agrees, and so does one under another name.
+    // A second hub with the same pins agrees, and so does one under another name.
     let again = reviewed_source(&pins, &stub, TrustSettings::default());
     wait_until("a restart", || visible(&again) == changed_listing()).await;
 }
@@ -219,7 +219,7 @@ async fn results_are_cleaned_and_say_so() {
     let result = call(&source).await.unwrap();
     let blocks: Vec<Value> = result.list("content").iter().map(|block| block.to().unwrap()).collect();
     assert_eq!(blocks[0]["text"], "found it");
-    assert_eq!(blocks[1]["text"], "[1 hidden characters were taken out of this reply.]");
+    assert_eq!(blocks[1]["text"], "[1 hidden characters were removed from this reply.]");
     assert_eq!(result.object("_meta").get("octoprox/hidden_removed").unwrap().as_str(), "1");
 }
 

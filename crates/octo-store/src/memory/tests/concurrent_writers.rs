@@ -1,4 +1,4 @@
-//! Many at once: nothing is lost, nothing is there twice, and what is answered is found.
+//! Concurrent writers: nothing is lost or duplicated, and acknowledged changes are found.
 
 use super::*;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ async fn a_refused_change_does_not_harm_its_neighbours() {
         let fact = if at % 2 == 0 { "fits" } else { large.as_str() };
         memories.upsert(ada(), vec![entity(&format!("e{at}"), "thing", &[fact])], NameMatch::Alike)
     });
-    // All are queued before the first is waited for.
+    // All are queued before the first is awaited.
     let mut answers: Vec<_> = jobs.map(|job| Box::pin(async move { job.await.is_ok() })).collect();
     let mut made = Vec::new();
     for answer in &mut answers {

@@ -1,4 +1,4 @@
-//! What is erased is nowhere: not in the past, not in the index, not in the files.
+//! Erased data is nowhere: not in the past, not in the index, not in the files.
 
 use super::*;
 use octo_ports::memory::{ForgetTarget, Removal};
@@ -6,13 +6,13 @@ use octo_ports::memory::{ForgetTarget, Removal};
 /// A word that occurs in no other text and has no other form.
 const WORD: &str = "qwxzvk";
 
-/// Whether any file of the memory has the word.
+/// Returns whether any file of the memory contains the word.
 fn in_files(dir: &Path) -> bool {
     let files = std::fs::read_dir(dir).unwrap().map(|file| std::fs::read(file.unwrap().path()).unwrap());
     files.into_iter().any(|bytes| bytes.windows(WORD.len()).any(|part| part == WORD.as_bytes()))
 }
 
-/// The index agrees with itself and knows this many rows that have the word.
+/// Checks the index and returns the number of rows that have the word.
 fn rows(dir: &Path) -> i64 {
     let conn = rusqlite::Connection::open(dir.join("memory.db")).unwrap();
     let mut count = 0;

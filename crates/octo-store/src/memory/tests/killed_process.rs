@@ -10,7 +10,7 @@ const DIRECTORY: &str = "OCTO_MEMORY_KILL_TEST";
 const ROUND: &str = "OCTO_MEMORY_KILL_ROUND";
 const CALLERS: usize = 100;
 
-/// The child: a hundred callers who remember things without an end, and print each once it is acknowledged.
+/// The child: a hundred callers that write without end, and print each entity once it is acknowledged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "started and killed by the other tests"]
 async fn child() {
@@ -43,7 +43,7 @@ async fn child() {
     }
 }
 
-/// Starts the child, kills it after so many answers, and gives all that it has acknowledged.
+/// Starts the child, kills it after `answers` acknowledgements, and returns all that it acknowledged.
 fn round(dir: &Path, round: usize, answers: usize) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([
@@ -62,12 +62,12 @@ fn round(dir: &Path, round: usize, answers: usize) -> Vec<String> {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).split(b'\n').map_while(Result::ok);
     let name = |line: Vec<u8>| {
         let line = String::from_utf8(line).ok()?;
-        // The last line may be cut short by the kill: the name is whole when something could follow it.
+        // The last line may be truncated by the kill: a name is complete if something follows it.
         line.strip_prefix("acknowledged ").map(str::to_owned)
     };
     let mut acknowledged: Vec<String> = lines.by_ref().filter_map(name).take(answers).collect();
     child.kill().unwrap();
-    // What it had said before it died counts too; of the very last line only a part may have come.
+    // Output before the kill counts, too; the very last line may be incomplete.
     let mut rest: Vec<String> = lines.filter_map(name).collect();
     rest.pop();
     acknowledged.extend(rest);

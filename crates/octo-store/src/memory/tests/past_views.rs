@@ -1,9 +1,9 @@
-//! What was believed at a past time.
+//! Queries about the past.
 
 use super::*;
 use octo_ports::memory::{ForgetTarget, Removal};
 
-/// Type, observations and how many relations.
+/// Type, observations and number of relations.
 type Believed<'a> = (&'a str, &'a [&'a str], usize);
 
 fn then(at: Timestamp, asked: MemoryQuery) -> MemoryQuery {

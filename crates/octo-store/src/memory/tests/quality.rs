@@ -1,5 +1,5 @@
-//! How well questions find what they are about: 52 questions over more than 200 entities, all made for this test. The test
-//! prints the table for the documentation.
+//! Search quality: 52 queries over more than 200 entities, all written for this test. The test prints the
+//! table for the documentation.
 
 use super::*;
 use octo_ports::memory::MAX_ITEMS;
@@ -7,7 +7,7 @@ use octo_ports::memory::MAX_ITEMS;
 const CORPUS: &str = include_str!("corpus.txt");
 const QUESTIONS: &str = include_str!("questions.txt");
 
-/// Hand-written entities, and others that talk of the same things and are never the answer.
+/// Hand-written entities, and others on the same topics that are never the answer.
 fn corpus() -> Vec<NewEntity> {
     let written = CORPUS.lines().map(|line| {
         let mut parts = line.split('|');
@@ -72,7 +72,7 @@ impl Score {
     }
 }
 
-/// What the reference server does: the whole question must stand somewhere, letter by letter.
+/// The reference server's search: the whole query must occur literally.
 fn whole_substring(corpus: &[NewEntity], question: &str) -> Vec<String> {
     let question = question.to_lowercase();
     let has = |text: &str| text.to_lowercase().contains(&question);
@@ -83,7 +83,7 @@ fn whole_substring(corpus: &[NewEntity], question: &str) -> Vec<String> {
         .collect()
 }
 
-/// Most words of the question, letter by letter, all equally telling.
+/// Most words of the query, literally, with equal weights.
 fn most_words(corpus: &[NewEntity], question: &str) -> Vec<String> {
     let split = |text: &str| -> Vec<String> {
         text.to_lowercase().split(|letter: char| !letter.is_alphanumeric()).map(str::to_owned).collect()

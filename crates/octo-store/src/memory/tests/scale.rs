@@ -1,13 +1,13 @@
-//! What one change and one question cost in a small and in a large memory, in turn.
+//! Cost of changes and queries in a small and in a large memory, alternating.
 
 use super::*;
 use std::time::{Duration, Instant};
 
-/// How many entities the large memory has, when not a million.
+/// Number of entities in the large memory, if not a million.
 const SIZE: &str = "OCTO_MEMORY_SCALE";
 const SMALL: usize = 10_000;
 
-/// Numbers that are the same in every run.
+/// Deterministic random numbers.
 struct Rng(u64);
 
 impl Rng {
@@ -16,7 +16,7 @@ impl Rng {
         (self.0 >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A word of fifty thousand, of which some are as frequent as those of a language.
+    /// One of fifty thousand words, with frequencies as in a natural language.
     fn word(&mut self) -> String {
         let rank = 50_000f64.powf(self.next()) as usize;
         let syllables =
@@ -81,7 +81,7 @@ async fn fill(memories: &SqliteMemoryStore, dice: &mut Rng, from: usize, to: usi
     println!("filled up to {to} in {:.1} s", begun.elapsed().as_secs_f64());
 }
 
-/// One memory and what it has cost.
+/// One memory and its measured costs.
 struct Subject {
     memories: SqliteMemoryStore,
     size: usize,
@@ -99,14 +99,14 @@ impl Subject {
         let dir = tempfile::tempdir().unwrap();
         let memories = open(dir.path());
         fill(&memories, &mut Rng(1), 0, size).await;
-        // The same dice as when the memory was filled: names that are there.
+        // The same seed as when the memory was filled: existing names.
         let mut again = Rng(1);
         let there = (0..size.min(1_000)).map(|at| again.entity(at)).collect();
         let [upserts, texts, lookups] = std::array::from_fn(|_| Times(Vec::new()));
         Self { memories, size, dice: Rng(99), old: Rng(7), there, upserts, texts, lookups, _dir: dir }
     }
 
-    /// New entities and additions to old ones, one after the other.
+    /// New entities and additions to old ones, alternating.
     async fn upsert(&mut self, at: usize) {
         let new = if at.is_multiple_of(2) {
             self.dice.entity(self.size + at)

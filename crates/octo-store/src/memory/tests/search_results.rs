@@ -1,4 +1,4 @@
-//! Questions in words find what is meant.
+//! Text queries find what is meant.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is written is there, once, and nobody else's.
+//! What is written exists once, for its owner only.
 
 use super::*;
 use octo_model::Principal;
@@ -20,7 +20,7 @@ async fn entities_are_made_added_to_and_never_forked() {
         let done = put(&memories, name, kind, &[fact]).await;
         assert_eq!((done.created, done.added, done.name.as_str()), (expected.0, expected.1, "Ada Lovelace"));
     }
-    // Something else of the same name in other capitals is another thing.
+    // An entity of another type whose name differs only in case is a different one.
     assert!(put(&memories, "ADA LOVELACE", "ship", &[]).await.created);
     let ada = known(&memories, "Ada Lovelace").await.unwrap();
     assert_eq!(facts(&ada), ["Writes programs", "Likes tea", "Likes maths"]);
@@ -122,7 +122,7 @@ async fn what_is_refused_leaves_nothing() {
     let error = memories.upsert(ada(), large, NameMatch::Alike).await.unwrap_err();
     assert!(matches!(error, StoreError::Full(Limit::MemoryBytes(_))), "{error}");
     assert!(known(&memories, "One").await.is_none() && find(&memories, "One").await.is_empty());
-    // Others have a memory of their own, and erasing makes room.
+    // Other callers have their own memory, and erasing frees space.
     let other =
         memories.upsert(asker("bob"), vec![entity("Mine", "thing", &[&"y".repeat(1_500)])], NameMatch::Alike);
     assert!(other.await.is_ok());

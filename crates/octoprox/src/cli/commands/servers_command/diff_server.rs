@@ -185,7 +185,7 @@ mod tests {
             diff.describe(&held, &differences(&whose, &held)),
             "dangerous  tool search; the pinned one is shown\n  \
              dangerous: description has 1 hidden characters\n    + Finds<U+E0041> pages.\n  \
-             notable: description says something else\n    - Finds notes.\n    + Finds<U+E0041> pages.\n"
+             notable: description text changed\n    - Finds notes.\n    + Finds<U+E0041> pages.\n"
         );
         assert_eq!(item_name(&held), "search");
     }
