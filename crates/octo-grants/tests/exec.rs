@@ -24,7 +24,7 @@ mod sessions;
 #[path = "exec/swaps.rs"]
 mod swaps;
 
-/// The launcher that the others start: this very binary.
+/// The launcher that the other tests start: this binary.
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {

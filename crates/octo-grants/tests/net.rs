@@ -1,4 +1,4 @@
-//! The way out, against real servers on loopback: what must not be reached is not, and what is reached is bounded.
+//! Egress against real servers on loopback: what is refused is never contacted, and responses are bounded.
 
 #![expect(
     clippy::disallowed_methods,
