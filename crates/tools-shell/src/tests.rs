@@ -8,7 +8,7 @@ mod shell_fixture;
 mod test_and_build_tools;
 mod tool_contract;
 
-/// The launcher that the others start: this very binary.
+/// The launcher that the other tests start: this binary.
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
