@@ -1,9 +1,9 @@
-//! A secret that can be sent and nothing else.
+//! A secret that can only be sent.
 
 use http::HeaderValue;
 use octo_toolkit::ToolError;
 
-/// A token: it has no `Debug`, no `Display` and no way to serialize.
+/// A token without `Debug`, `Display` or serialization.
 #[derive(Clone)]
 pub struct Token(String);
 
@@ -14,18 +14,20 @@ impl From<String> for Token {
 }
 
 impl Token {
-    /// The token as a header that does not show itself in logs either. `setting` is what to repair when it cannot be one.
+    /// The token as a header that is hidden from logs, too. `setting` names what to fix if it is not a valid header.
     pub(crate) fn header(&self, scheme: &str, setting: &'static str) -> Result<HeaderValue, ToolError> {
         let unfit = || {
-            ToolError::unavailable("The token that is set has characters that cannot be sent.")
-                .hint(format!("Ask the operator to check {setting}."))
+            ToolError::unavailable(
+                "The configured token contains characters that are not allowed in a header.",
+            )
+            .hint(format!("Ask the operator to check {setting}."))
         };
         let mut value = HeaderValue::from_str(&format!("{scheme}{}", self.0)).map_err(|_| unfit())?;
         value.set_sensitive(true);
         Ok(value)
     }
 
-    /// Whether its text is like this; the text itself stays here.
+    /// Whether the text satisfies a predicate; the text itself is not exposed.
     pub(crate) fn matches(&self, like: impl Fn(&str) -> bool) -> bool {
         like(&self.0)
     }
