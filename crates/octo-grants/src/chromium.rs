@@ -1,10 +1,8 @@
 //! Chromium with no network access except through the `Net` grant.
 //!
 //! It gets a fresh profile, a clean environment and one way out: our proxy, which dials through `Net`. If the hub has
-//! the
-//! privileges, it also gets its own network namespace that contains only that proxy. It is controlled over a pair of
-//! pipes,
-//! so there is no listening debugging port.
+//! the privileges, it also gets its own network namespace that contains only that proxy. It is controlled over a pair
+//! of pipes, so there is no listening debugging port.
 
 mod browser_dir;
 pub(crate) mod browser_proxy;

@@ -4,8 +4,7 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior,
 use std::io;
 
 /// Prevents core dumps, whatever limits this process was started with, and access to its memory by other programs of
-/// the
-/// same user. Call this before the first secret is read.
+/// the same user. Call this before the first secret is read.
 pub fn disable_core_dumps() -> io::Result<()> {
     // Only this setting is effective if the system pipes core dumps to a program.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;

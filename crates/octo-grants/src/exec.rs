@@ -1,5 +1,4 @@
-//! Program execution in the workspace: sandbox, limits, a clean environment, and termination of all
-//! descendants.
+//! Program execution in the workspace: sandbox, limits, a clean environment, and termination of all descendants.
 
 mod bwrap;
 mod capture;
@@ -151,8 +150,7 @@ pub struct Job {
     pub program: Program,
     /// Working directory.
     pub cwd: RootedPath,
-    /// Environment variables besides the fixed ones (PATH, HOME, LANG, TERM=dumb, NO_COLOR,
-    /// PAGER=cat ...).
+    /// Environment variables besides the fixed ones (PATH, HOME, LANG, TERM=dumb, NO_COLOR, PAGER=cat ...).
     pub env: BTreeMap<String, String>,
     pub stdin: Option<Bytes>,
     pub timeout: Duration,
@@ -163,8 +161,7 @@ pub struct Job {
     pub writes: bool,
     /// Paths outside the roots that the program may read.
     pub readable: Vec<PathBuf>,
-    /// Directories of the hub itself (see [`PrivateFolder`]) that the program may read, and write if
-    /// `writes` is set.
+    /// Directories of the hub itself (see [`PrivateFolder`]) that the program may read, and write if `writes` is set.
     pub writable: Vec<PathBuf>,
     /// Receives output as it arrives.
     pub on_output: Option<OnOutput>,

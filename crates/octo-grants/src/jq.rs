@@ -1,6 +1,5 @@
-//! Execution of jq expressions and scheduling between callers. Expressions may loop forever, so they run where they can
-//! be
-//! killed.
+//! Execution of jq expressions and scheduling between callers. Expressions may loop forever, so they run where they
+//! can be killed.
 
 mod jq_queue;
 
@@ -29,8 +28,7 @@ pub trait Jq: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Result<String, ToolError>> + Send + 'a>>;
 }
 
-/// Runs expressions of all callers with limited concurrency, each caller in turn. Clones share the
-/// queue.
+/// Runs expressions of all callers with limited concurrency, each caller in turn. Clones share the queue.
 #[derive(Clone)]
 pub struct JqRunner {
     jq: Arc<dyn Jq>,

@@ -44,8 +44,7 @@ use url::Url;
 #[derive(Debug, Clone)]
 pub struct NetSpec {
     /// Hosts (`api.local`, `*.corp.example`), addresses and networks (`10.0.0.0/8`), each with an optional `:port`,
-    /// that are
-    /// allowed although they are private. All public addresses are allowed.
+    /// that are allowed although they are private. All public addresses are allowed.
     pub allow: Vec<String>,
     /// Loopback ports on which the hub itself listens. They are refused unless `allow` names them.
     pub own_ports: Vec<u16>,
@@ -146,8 +145,7 @@ impl NetResponse {
 }
 
 impl Net {
-    /// Creates the client without I/O: names, certificates and connections wait for the first
-    /// request.
+    /// Creates the client without I/O: names, certificates and connections wait for the first request.
     pub fn new(spec: NetSpec) -> Result<Self, ToolError> {
         Self::with_resolver(spec, Arc::new(SystemResolver::default()))
     }
@@ -164,10 +162,8 @@ impl Net {
     }
 
     /// Returns a client for one configured server and no other. A literal address allows that address, `localhost`
-    /// allows
-    /// loopback, and a name that can only be on the operator's own network may be private. Any other name must resolve
-    /// to a
-    /// public or allow-listed address on every connect.
+    /// allows loopback, and a name that can only be on the operator's own network may be private. Any other name must
+    /// resolve to a public or allow-listed address on every connect.
     pub fn for_configured_host(&self, url: &str) -> Result<Self, ToolError> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let named = url.as_ref().and_then(ConfiguredHost::from_url).ok_or_else(|| {
@@ -192,14 +188,12 @@ impl Net {
     }
 
     /// Parses a URL and checks its text: http or https, no credentials, no port of another protocol. The address is
-    /// checked
-    /// when connecting.
+    /// checked when connecting.
     pub fn url(&self, text: &str) -> Result<Url, ToolError> {
         url_check::parse_url(text, &self.0.allow)
     }
 
-    /// Resolves a host to the addresses that may be connected to; for drivers that connect by
-    /// themselves.
+    /// Resolves a host to the addresses that may be connected to; for drivers that connect by themselves.
     pub async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ToolError> {
         self.0.dialler.addresses(host, port).await.map_err(|error| net_errors::dial_error(host, &error))
     }

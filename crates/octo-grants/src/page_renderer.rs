@@ -1,5 +1,4 @@
-//! Rendering of pages in a browser, for tools outside the browser toolbox. Optional: needs an enabled
-//! browser.
+//! Rendering of pages in a browser, for tools outside the browser toolbox. Optional: needs an enabled browser.
 
 use crate::{Capabilities, Grant};
 use octo_model::{Caller, ToolError};

@@ -1,6 +1,5 @@
 //! Worker process for PDF extraction: this binary with a hidden command, sandboxed, and killed at its timeout or when
-//! the
-//! caller is gone.
+//! the caller is gone.
 
 use crate::exec::compute_jail::ComputeJail;
 use crate::{Capabilities, Grant};

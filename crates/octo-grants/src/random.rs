@@ -1,6 +1,5 @@
 //! Unguessable names. Uses the kernel's generator: that of the cryptographic library takes 100 ms to initialize,
-//! which
-//! would delay startup.
+//! which would delay startup.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::io;

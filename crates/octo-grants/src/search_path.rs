@@ -1,9 +1,8 @@
 //! Search path of programs, resolved once at startup.
 //!
-//! Programs that run outside the sandbox are looked up only in directories that no tool can write. A directory beneath
-//! a
-//! writable root, or reached through a link in one, may contain a different program at any time. In the sandbox such
-//! directories remain in the search path.
+//! Programs that run outside the sandbox are looked up only in directories that no tool can write. A directory
+//! beneath a writable root, or reached through a link in one, may contain a different program at any time. In the
+//! sandbox such directories remain in the search path.
 
 use crate::exec::is_executable;
 use rustix::fs::{Mode, OFlags};
@@ -56,8 +55,7 @@ impl SearchPath {
         &self.trusted
     }
 
-    /// Search path for programs outside the sandbox, and for those that run inside it on the hub's
-    /// behalf.
+    /// Search path for programs outside the sandbox, and for those that run inside it on the hub's behalf.
     pub fn trusted(&self) -> OsString {
         // An entry of a search path contains no colon. A link target might; such a directory is skipped.
         let folders =

@@ -3,9 +3,8 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// User who owns the other end of an accepted connection: `local` is our end, `peer` the other. `None` if this machine
-/// has
-/// no such socket, for example because it is closed or in another network namespace.
+/// User who owns the other end of an accepted connection: `local` is our end, `peer` the other. `None` if this
+/// machine has no such socket, for example because it is closed or in another network namespace.
 #[cfg(target_os = "linux")]
 pub fn socket_owner(local: SocketAddr, peer: SocketAddr) -> io::Result<Option<u32>> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
@@ -75,8 +74,7 @@ mod diag {
     }
 
     /// The user in an `inet_diag_msg`. A socket that no process has open has no inode and is reported as root's; it
-    /// counts as
-    /// having no owner.
+    /// counts as having no owner.
     pub fn owner(reply: &[u8], source: SocketAddr, destination: SocketAddr) -> io::Result<Option<u32>> {
         let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let word = |at: usize| -> io::Result<u32> {

@@ -56,8 +56,7 @@ pub struct SqlConnection {
     /// Refuses changes through this connection.
     pub read_only: bool,
     /// Accepts a role that a read-only transaction does not confine: superusers, and roles with access to files,
-    /// programs or
-    /// other sessions of the server.
+    /// programs or other sessions of the server.
     pub superuser: bool,
 }
 

@@ -58,8 +58,7 @@ impl SshKey {
         known.lines().any(|line| is_entry_for(line, host))
     }
 
-    /// Stores the keys that a host presented first. Lines of other hosts and malformed lines are
-    /// skipped.
+    /// Stores the keys that a host presented first. Lines of other hosts and malformed lines are skipped.
     pub fn add_host(&self, host: &str, lines: &str) -> Result<(), ToolError> {
         self.ensure()?;
         let lines: Vec<&str> = lines.lines().filter(|line| is_host_key(line, host)).collect();

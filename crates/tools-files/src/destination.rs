@@ -1,5 +1,4 @@
-//! Destination of a move or copy: an obstacle is refused with the next call as a hint, or reported as
-//! overwritten.
+//! Destination of a move or copy: an obstacle is refused with the next call as a hint, or reported as overwritten.
 
 use octo_toolkit::fs::{EntryKind, Write};
 use octo_toolkit::{Fs, Kind, RootedPath, ToolError};

@@ -9,8 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Appends text to a file, in the file's own encoding; a missing file is created. Prefer fs_edit to insert
-/// elsewhere,
+/// Appends text to a file, in the file's own encoding; a missing file is created. Prefer fs_edit to insert elsewhere,
 /// fs_write_text to replace.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

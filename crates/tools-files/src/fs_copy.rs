@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Copies a file, or a folder with everything in it; an existing destination is refused unless overwrite is set.
-/// Prefer
-/// fs_move to remove the original.
+/// Prefer fs_move to remove the original.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

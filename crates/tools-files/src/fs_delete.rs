@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Deletes a file, a link (not its target) or an empty folder; a non-empty folder only with recursive. Returns what
-/// was
-/// deleted. Prefer fs_move to keep a copy.
+/// was deleted. Prefer fs_move to keep a copy.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -15,8 +15,7 @@ use serde_json::json;
 /// Larger files are not edited as text.
 pub const MAX_EDIT_BYTES: u64 = 16 << 20;
 
-/// Replaces pieces of text in a file: each must match exactly and once. All edits are made or none; a mismatch shows
-/// the
+/// Replaces pieces of text in a file: each must match exactly once. All edits are made or none; a mismatch shows the
 /// nearest lines. Prefer fs_patch for unified diffs, fs_write_text for whole files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

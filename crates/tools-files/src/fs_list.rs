@@ -14,9 +14,8 @@ use std::sync::{Mutex, PoisonError};
 /// Maximum number of returned entries.
 const MAX_ENTRIES: usize = 5_000;
 
-/// Lists a folder, folders first; recursively, ignored folders are listed but not entered. Reports omitted
-/// entries. Prefer
-/// fs_tree for an overview, fs_glob to find names.
+/// Lists a folder, folders first; recursively, ignored folders are listed but not entered. Reports omitted entries.
+/// Prefer fs_tree for an overview, fs_glob to find names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Makes a folder and, by default, its parent folders; an existing one is fine. Prefer mkdirs of fs_write_text if a
-/// file
-/// follows.
+/// file follows.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

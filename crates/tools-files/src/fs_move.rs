@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Moves or renames a file or folder; an existing destination is refused unless overwrite is set. Prefer fs_copy to
-/// keep
-/// the original.
+/// keep the original.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -20,8 +20,7 @@ use serde_json::json;
 use unified_parser::FilePatch;
 
 /// Applies a unified diff to a file, or to several beneath a folder, atomically. For a hunk that does not apply,
-/// returns the
-/// first line that differs. Prefer fs_edit for small changes.
+/// returns the first line that differs. Prefer fs_edit for small changes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -53,7 +52,7 @@ pub struct Output {
     /// The change as a unified diff, with dry_run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
-    /// What was overwritten or deleted, or did not match exactly.
+    /// Data loss, or inexact matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }

@@ -16,14 +16,13 @@ const MAGIC_BYTES: usize = 512;
 const REPLY_OVERHEAD_BYTES: usize = 240;
 
 /// Reads bytes of any file as base64, starting at an offset, and detects the file type. A truncated reply has the
-/// next
-/// offset. Prefer fs_read_text for text.
+/// next offset. Prefer fs_read_text for text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// File to read, relative to the workspace.
     path: WorkPath,
-    /// Maximum number of bytes to read.
+    /// Maximum bytes to read.
     #[serde(default = "max_bytes")]
     max_bytes: u64,
     /// Bytes to skip from the start.

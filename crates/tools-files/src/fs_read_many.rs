@@ -22,8 +22,7 @@ const MIN_TEXT_BYTES: usize = 200;
 pub struct Input {
     /// Files to read, at most 100.
     paths: Vec<WorkPath>,
-    /// Maximum bytes of all files together; small files are returned whole, large ones share the
-    /// rest.
+    /// Maximum bytes of all files together; small files are returned whole, large ones share the rest.
     #[serde(default = "max_bytes")]
     max_bytes: u64,
 }

@@ -24,8 +24,7 @@ const PDF_TYPE: &str = "application/pdf";
 const PICTURE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Shows a picture of the workspace (PNG, JPEG, GIF, WebP, up to 1 MiB), or returns the text of a PDF page by page.
-/// Prefer
-/// fs_read_text for text files.
+/// Prefer fs_read_text for text files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

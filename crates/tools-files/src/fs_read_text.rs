@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Reads a text file, whole or by lines, with its length and hash. A truncated reply has the line to continue from.
-/// Binary
-/// files are refused. Prefer fs_read_many for several files, fs_search to find text.
+/// Binary files are refused. Prefer fs_read_many for several files, fs_search to find text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -34,8 +33,7 @@ pub struct Input {
     /// Return only this many lines from the end.
     #[serde(default)]
     tail: Option<u64>,
-    /// Maximum number of bytes to return. A reply ends at a line break unless a single line is
-    /// longer.
+    /// Maximum bytes to return. A reply ends at a line break unless a single line is longer.
     #[serde(default = "max_bytes")]
     max_bytes: u64,
     /// Prefix every line with its number and a tab.

@@ -29,9 +29,8 @@ const MAX_PREVIEW_CHARS: usize = 100;
 /// Maximum number of skipped files that are listed.
 const MAX_SKIPPED: usize = 5;
 
-/// Replaces text in all files that contain it, or in those that match a glob, without ignored, hidden and binary ones;
-/// all
-/// files are changed or none. Prefer fs_edit for a change in one place.
+/// Replaces text in all files that contain it, or in those that match a glob, without ignored, hidden and binary
+/// ones; all files are changed or none. Prefer fs_edit for a change in one place.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Lists the folders that file tools may access, and which of them are read-only; everything else is inaccessible.
-/// Prefer
-/// fs_list or fs_tree to see their contents.
+/// Prefer fs_list or fs_tree to see their contents.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {}

@@ -19,9 +19,8 @@ const MAX_MATCHES: usize = 10_000;
 /// Upper limit for context_lines.
 const MAX_CONTEXT_LINES: usize = 20;
 
-/// Finds text inside files by regular expression, sorted by path and line, without ignored, hidden and binary
-/// files; no
-/// match returns an empty list. Prefer fs_glob to find files by name.
+/// Finds text inside files by regular expression, sorted by path and line, without ignored, hidden and binary files;
+/// no match returns an empty list. Prefer fs_glob to find files by name.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Returns what a path is: file, folder or link, its size, times and permissions; for a missing path, an error with
-/// similar
-/// names. Prefer fs_list for everything in a folder.
+/// similar names. Prefer fs_list for everything in a folder.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

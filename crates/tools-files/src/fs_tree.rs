@@ -13,8 +13,7 @@ use serde_json::json;
 const MAX_DEPTH: usize = 32;
 
 /// Draws a folder as a tree with line counts, to estimate the cost of reading; large and ignored folders are folded.
-/// Prefer
-/// fs_list for sizes and times, fs_glob to find names.
+/// Prefer fs_list for sizes and times, fs_glob to find names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -12,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Writes a text file: creates it, replaces all of it, or appends; replacing without if_hash returns a warning.
-/// Prefer
-/// fs_edit to change a part of a file.
+/// Prefer fs_edit to change a part of a file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -107,8 +106,7 @@ fn replace(
 ) -> Result<Output, ToolError> {
     let before = match fs.read(place, fs_edit::MAX_EDIT_BYTES) {
         Ok((bytes, _)) => Some(bytes),
-        // The write below decides: creates a missing file, replaces a huge one, refuses a
-        // directory.
+        // The write below decides: creates a missing file, replaces a huge one, refuses a directory.
         Err(_) => None,
     };
     if let Some(before) = &before {

@@ -10,8 +10,7 @@ impl ByteBudget {
         Self(bytes)
     }
 
-    /// Items starting at `offset`, as many as fit into `share` bytes and at least one; and the offset of the
-    /// rest.
+    /// Items starting at `offset`, as many as fit into `share` bytes and at least one; and the offset of the rest.
     pub fn take_items<T: Serialize>(
         &mut self,
         items: Vec<T>,
@@ -62,8 +61,7 @@ fn size(item: &impl Serialize) -> usize {
     serde_json::to_vec(item).map_or(0, |text| text.len())
 }
 
-/// Number of bytes of a text that fit into `room` bytes of JSON, where quotes and line breaks take
-/// two.
+/// Number of bytes of a text that fit into `room` bytes of JSON, where quotes and line breaks take two.
 fn fitting(text: &str, room: usize) -> usize {
     let mut used = 2;
     for (at, c) in text.char_indices() {
@@ -79,8 +77,7 @@ fn fitting(text: &str, room: usize) -> usize {
     text.len()
 }
 
-/// Where to split a text: before a file of a diff if one starts in the second half, else after a
-/// line.
+/// Where to split a text: before a file of a diff if one starts in the second half, else after a line.
 fn page_break(text: &str) -> usize {
     let file = text.rfind("\ndiff --git ").map(|at| at + 1).filter(|at| *at > text.len() / 2);
     file.or_else(|| text.rfind('\n').map(|at| at + 1)).unwrap_or(text.len())

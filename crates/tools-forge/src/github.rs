@@ -17,8 +17,7 @@ use url::Url;
 #[derive(Clone, Default)]
 pub struct GithubSettings {
     /// Root of the API of a GitHub Enterprise server, such as `https://github.example.com/api/v3`; default
-    /// api.github.com.
-    /// Pull requests on github.com can be read in either case.
+    /// api.github.com. Pull requests on github.com can be read in either case.
     pub url: Option<Url>,
     /// Sent to the origin of `url` only; without it github.com allows 60 requests per hour.
     pub token: Option<Token>,

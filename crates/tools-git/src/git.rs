@@ -56,7 +56,7 @@ pub struct Output {
     /// Why nothing was done, or what was omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
-    /// Possible data loss of this command.
+    /// Possible data loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -118,7 +118,7 @@ impl GitCall<'_> {
                     && asked.positionals.len() == 2
                     && self.settings.allow_commit =>
             {
-                // git resolves the current branch of another work tree wrongly.
+                // git mistakes the current branch for one that is checked out in another work tree.
                 let git = GitRepo::open(self.fs, self.exec, self.cx, path).await?;
                 let mut asked = asked.clone();
                 if git.branch().await?.as_ref() == asked.positionals.last() {

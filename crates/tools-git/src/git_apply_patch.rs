@@ -15,8 +15,7 @@ use serde_json::json;
 const MAX_PATCH_BYTES: usize = 4 << 20;
 
 /// Checks whether a unified diff applies and, with check set to false, applies it atomically. Nothing is staged or
-/// committed.
-/// Prefer the file tools for an edit of one place.
+/// committed. Prefer the file tools for an edit of one place.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -15,8 +15,7 @@ use serde_json::json;
 const MAX_LINES: u64 = 1_000;
 
 /// Returns for each line of a file the commit, author and date, and sums the lines up by commit; long files are
-/// returned in
-/// parts. Prefer git_log_structured with path for a file's history.
+/// returned in parts. Prefer git_log_structured with path for a file's history.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

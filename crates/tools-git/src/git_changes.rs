@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Shows everything that is not committed: status, staged diff and unstaged diff; a clean repository returns empty
-/// lists.
-/// Prefer git_status if the lines do not matter.
+/// lists. Prefer git_status if the lines do not matter.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

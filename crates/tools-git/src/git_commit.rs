@@ -15,8 +15,8 @@ use serde_json::json;
 pub const COMMITS_DISABLED: &str = "Nothing was committed: commits are disabled. Enable them with the setting git.allow_commit (OCTOPROX_GIT_ALLOW_COMMIT).";
 const HOOKS_SKIPPED: &str = "The repository has hooks; they were not run.";
 
-/// Commits exactly the named files, all tracked changes, or what is staged, and returns the new commit; if commits are
-/// disabled, returns what it would commit. Prefer naming files.
+/// Commits exactly the named files, all tracked changes, or what is staged, and returns the new commit; if disabled,
+/// returns what it would commit. Prefer naming files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -1,6 +1,5 @@
 //! The repository's own configuration is untrusted. The hub reads it once and writes for git only settings that are
-//! known to
-//! be safe; nothing else is in effect.
+//! known to be safe; nothing else is in effect.
 
 use octo_toolkit::ToolError;
 

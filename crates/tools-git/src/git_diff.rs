@@ -11,8 +11,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 /// Compares the work tree, the staged changes or a commit, and returns files with counts and hunks; excess hunks are
-/// only
-/// counted. Prefer git_changes for staged and unstaged together, git_show for one commit.
+/// only counted. Prefer git_changes for staged and unstaged together, git_show for one commit.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

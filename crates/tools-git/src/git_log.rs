@@ -14,8 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Lists commits, newest first, with author, date, message and counts; `next` is set if there are more. Prefer
-/// git_show for
-/// one commit's diff, git_blame for who wrote a line.
+/// git_show for one commit's diff, git_blame for who wrote a line.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

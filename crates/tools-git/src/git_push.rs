@@ -16,8 +16,7 @@ pub const PUSH_DISABLED: &str = "Nothing was pushed: pushes are disabled. Enable
 const MAX_COMMITS: u64 = 50;
 
 /// Pushes a branch to the remote's branch of the same name, never by force, and returns whether it changed; if
-/// pushing is
-/// disabled, returns which commits would be pushed. Prefer git_status first for ahead and behind.
+/// pushing is disabled, returns the commits to push. Prefer git_status first for ahead and behind.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -46,7 +45,7 @@ pub struct Output {
     /// What the remote reported about the branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The commits that would be pushed, newest first, at most 50.
+    /// Commits to push, newest first, at most 50.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commits: Option<Vec<Commit>>,
     /// True if this is only what would be done.

@@ -11,8 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Shows a commit with its diff, a tag, or a file as it was (HEAD~1:src/main.rs), as text; long text is truncated.
-/// Prefer
-/// git_diff_structured to compare two commits.
+/// Prefer git_diff_structured to compare two commits.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -44,8 +44,7 @@ pub struct Output {
     /// The commit that is checked out; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-    /// Operation that was started and neither continued nor aborted: merge, rebase, cherry-pick,
-    /// revert or bisect.
+    /// Unfinished operation: merge, rebase, cherry-pick, revert or bisect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_progress: Option<String>,
     /// Number of stashes.

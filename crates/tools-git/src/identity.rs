@@ -20,8 +20,7 @@ pub struct UserIdentity {
 
 impl UserIdentity {
     /// Reads the user's git configuration files, in increasing precedence. Includes are not read, and neither is
-    /// anything but
-    /// these two settings.
+    /// anything but these two settings.
     pub fn from_config_files<'a>(files: impl IntoIterator<Item = &'a str>) -> Self {
         let entries: Vec<ConfigEntry> =
             files.into_iter().filter_map(|text| git_config::parse(text).ok()).flatten().collect();

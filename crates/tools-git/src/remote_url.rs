@@ -1,5 +1,4 @@
-//! Addresses of other repositories: https, http, ssh, or a directory of the workspace. Nothing that starts a
-//! program.
+//! Addresses of other repositories: https, http, ssh, or a directory of the workspace. Nothing that starts a program.
 
 use octo_toolkit::ToolError;
 

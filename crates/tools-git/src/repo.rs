@@ -1,5 +1,4 @@
-//! Location of a repository. Everything that git would follow out of the workspace is refused before git
-//! runs.
+//! Location of a repository. Everything that git would follow out of the workspace is refused before git runs.
 
 use crate::git_config::{self, ConfigEntry};
 use crate::program::safe_arg::Pathspec;

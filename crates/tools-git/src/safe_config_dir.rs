@@ -1,10 +1,8 @@
 //! Configuration for git: written by the hub from a snapshot of the repository's own.
 //!
 //! git reads settings from the common directory of a repository. It gets a directory of the hub instead, in which
-//! `config`
-//! contains only safe settings and everything else is a link to the original. Changes of `.git/config` during a command
-//! have
-//! no effect on it.
+//! `config` contains only safe settings and everything else is a link to the original. Changes of `.git/config`
+//! during a command have no effect on it.
 
 use crate::git_config::{self, ConfigEntry};
 use octo_toolkit::exec::PrivateFolder;
@@ -14,8 +12,7 @@ use std::path::{Path, PathBuf};
 /// In its messages, git treats the parent of this directory as the work tree.
 const GIT_DIR_NAME: &str = ".git";
 
-/// Links that are created whether their target exists or not: git replaces these files at the end of the
-/// link.
+/// Links that are created whether their target exists or not: git replaces these files at the end of the link.
 const LINKED_FILES: [&str; 3] = ["HEAD", "packed-refs", "shallow"];
 /// Directories that git would have to create itself, which it cannot do through a link.
 const LINKED_FOLDERS: [&str; 7] = ["objects", "refs", "logs", "info", "worktrees", "reftable", "rr-cache"];

@@ -1,6 +1,5 @@
 //! State of a stopped rebase, cherry-pick or revert. Its files are untrusted, and some of them name programs; such a
-//! sequence
-//! is not continued here.
+//! sequence is not continued here.
 
 use crate::git_config;
 use crate::program::run_git::GitRepo;
@@ -15,8 +14,7 @@ const SAFE_STEPS: [&str; 21] = [
     "t", "merge", "m", "break", "b", "drop", "d",
 ];
 
-/// Options of a cherry-pick or revert that start no program. A strategy does, unless it is built into
-/// git.
+/// Options of a cherry-pick or revert that start no program. A strategy does, unless it is built into git.
 const SAFE_OPTIONS: [&str; 11] = [
     "options.allow-empty",
     "options.allow-empty-message",

@@ -130,8 +130,7 @@ fn bound(mut files: Vec<FileDiff>, mut hunks: usize, room: usize, cut: bool) -> 
         hunks -= kept;
         file.hunks.truncate(kept);
         if kept < all {
-            // Nothing follows after the first hunk that does not fit, so that the order stays that of
-            // the diff.
+            // Nothing follows after the first hunk that does not fit, so that the order stays that of the diff.
             (room, hunks) = (0, 0);
             file.hunks_omitted = Some(all - kept);
             left_out.push(file.path.clone());

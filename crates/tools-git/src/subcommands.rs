@@ -1,5 +1,4 @@
-//! Subcommands that the tool `git` accepts: a table with their options by exact name and the type of every
-//! argument.
+//! Subcommands that the tool `git` accepts: a table with their options by exact name and the type of every argument.
 //! Everything that is not in the table is refused.
 
 mod command_parser;

@@ -6,9 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Checks whether a process runs, by name or pid, with its state, memory and CPU time; without either, lists those
-/// of your
-/// sessions. Arguments are shown only for your sessions. Prefer shell_sessions for what you started.
+/// Checks whether a process runs, by name or pid, with its state, memory and CPU time; without either, lists those of
+/// your sessions. Arguments are shown only for your sessions. Prefer shell_sessions for what you started.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -1,6 +1,5 @@
-//! Parser of shell command lines that finds every program in a line. It knows the grammar, not the semantics: what
-//! is known
-//! only at run time is marked as opaque, never guessed.
+//! Parser of shell command lines that finds every program in a line. It knows the grammar, not the semantics: what is
+//! known only at run time is marked as opaque, never guessed.
 
 mod builtin;
 mod compound;

@@ -1,5 +1,4 @@
-//! Possible data loss of a command line, described for the reply and the log. It warns; it never
-//! refuses.
+//! Possible data loss of a command line, described for the reply and the log. It warns; it never refuses.
 
 use crate::command_line::{CommandLine, EXPANSION, SimpleCommand, Word};
 

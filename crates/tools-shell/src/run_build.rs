@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Runs a build and returns whether it succeeded, with errors and warnings by file and line, parsed from the
-/// output of cargo,
-/// gcc, clang, tsc, go, javac, make or Python; else exit code and output. Prefer run_tests for tests.
+/// Runs a build and returns whether it succeeded, with errors and warnings by file and line, from the output of
+/// cargo, gcc, clang, tsc, go, javac, make or Python; else exit code and output. Prefer run_tests for tests.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

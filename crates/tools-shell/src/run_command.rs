@@ -92,7 +92,7 @@ pub struct CommandResult {
     pub sandbox: String,
     /// Whether it had network access.
     pub network: bool,
-    /// Possible data loss of the command.
+    /// Possible data loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
     /// Deviations from the request.

@@ -16,9 +16,9 @@ use std::collections::BTreeMap;
 /// Maximum bytes of a report file.
 const MAX_REPORT_BYTES: u64 = 16 << 20;
 
-/// Runs tests and returns counts and failures with file and line, parsed from the output of cargo, pytest, go, jest,
-/// vitest,
-/// mocha, node, unittest or TAP, or from a JUnit file; else exit code and output. Prefer shell_exec for other commands.
+/// Runs tests and returns counts and failures with file and line, from the output of cargo, pytest, go, jest, vitest,
+/// mocha, node, unittest or TAP, or from a JUnit file; else exit code and output. Prefer shell_exec for other
+/// commands.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

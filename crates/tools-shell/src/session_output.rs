@@ -36,7 +36,7 @@ pub struct SessionReply {
     /// Requested bytes that are no longer stored.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
-    /// Whether the program is still running.
+    /// Whether it is still running.
     pub running: bool,
     /// Exit code after its end; -1 if killed by a signal or the timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,9 +10,8 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Runs a command line with bash (or sh) in the workspace, in a sandbox, and returns output and exit code, or the
-/// output up
-/// to the timeout. Prefer run_tests and run_build for those, shell_start for servers and prompts, and fs_* tools for
-/// files.
+/// output up to the timeout. Prefer run_tests and run_build for those, shell_start for servers and prompts, and fs_*
+/// tools for files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -24,12 +23,10 @@ pub struct Input {
     /// Additional environment variables; the hub's own are not passed on.
     #[serde(default)]
     env: Option<BTreeMap<String, String>>,
-    /// Timeout in seconds, after which all its processes are killed; the operator sets the maximum,
-    /// usually 600.
+    /// Timeout in seconds, which kills all its processes; the operator sets the maximum, usually 600.
     #[serde(default = "shell_defaults::exec_timeout_s")]
     timeout_s: u64,
-    /// Maximum bytes of stdout and stderr together; beyond it the beginning and the end are returned, with a handle
-    /// for the rest.
+    /// Maximum bytes of stdout and stderr together; longer output is returned as head and tail, with a handle.
     #[serde(default = "shell_defaults::max_output_bytes")]
     max_output_bytes: u64,
     /// False disables the network; true cannot enable it against the operator's settings.

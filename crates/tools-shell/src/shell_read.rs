@@ -11,8 +11,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// Returns a session's output since the last read, or from an offset, or only lines that match; waits for output and
-/// reports
-/// the session's end. Prefer a pattern when waiting for one line, such as "listening on".
+/// reports the session's end. Prefer a pattern when waiting for one line, such as "listening on".
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

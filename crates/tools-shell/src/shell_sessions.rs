@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Lists your sessions, oldest first, with their commands and state; ended ones remain for ten minutes. Prefer
-/// shell_read if
-/// the id is known.
+/// shell_read if the id is known.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -16,10 +16,8 @@ use std::time::Duration;
 const MAX_TIMEOUT_S: u64 = 86_400;
 
 /// Starts a long-running command: a server, a watcher, a prompt. Returns a session id and the first output, or the
-/// exit code
-/// if it has already ended. Without network access, only its own processes reach its ports. Prefer shell_exec for
-/// commands
-/// that end by themselves.
+/// exit code if it has already ended. Without network access, only its own processes reach its ports. Prefer
+/// shell_exec for commands that end by themselves.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -62,7 +60,7 @@ pub struct Output {
     part: SessionReply,
     /// Whether it has network access.
     network: bool,
-    /// Possible data loss of the command.
+    /// Possible data loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
     /// Deviations from the request.

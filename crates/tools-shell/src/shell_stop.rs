@@ -10,8 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 /// Ends a session with all its processes, gently first, and returns its last output and exit code, also if it has
-/// already
-/// ended. Prefer shell_write with \u0003 to interrupt without ending.
+/// already ended. Prefer shell_write with \u0003 to interrupt without ending.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Looks up a program in the search path of commands; returns its path, or that it is not installed. Prefer it to
-/// trying a
-/// command and reading the error.
+/// trying a command and reading the error.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

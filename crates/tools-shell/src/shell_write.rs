@@ -12,8 +12,7 @@ use serde_json::json;
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Types text into a session, followed by Enter, and returns the program's response; fails if it has ended. For
-/// Ctrl-C in a
-/// terminal write \u0003 without Enter. Prefer shell_stop to end it.
+/// Ctrl-C in a terminal write \u0003 without Enter. Prefer shell_stop to end it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

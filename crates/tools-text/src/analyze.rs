@@ -12,8 +12,7 @@ const WORDS_PER_MINUTE: f64 = 238.0;
 const MAX_FREQUENT_WORDS: usize = 10;
 
 /// Counts characters, words, sentences, lines and tokens of a text, estimates reading time and readability, and lists
-/// its
-/// frequent words. An empty text returns zeros. Prefer text_summarize for its content.
+/// its frequent words. An empty text returns zeros. Prefer text_summarize for its content.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -75,8 +74,7 @@ impl Tool for Analyze {
     }
 }
 
-/// Number of sentences that contain a word. Counted one by one: the crate's size hint is wrong at the end of a
-/// text.
+/// Number of sentences that contain a word. Counted one by one: the crate's size hint is wrong at the end of a text.
 fn count_sentences(text: &str) -> usize {
     let mut count = 0;
     for part in text.split_sentence_bounds() {

@@ -3,8 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Splits the text into chunks of at most `max_bytes` bytes, between paragraphs if possible, else between sentences,
-/// else
-/// between characters. Nothing is lost: the joined chunks are the text.
+/// else between characters. Nothing is lost: the joined chunks are the text.
 pub fn split_into_chunks(text: &str, max_bytes: usize) -> Vec<&str> {
     let mut chunks = Vec::new();
     let mut rest = text;

@@ -18,8 +18,7 @@ const MAX_TEXT_BYTES: usize = 4 << 20;
 const MAX_ROUNDS: usize = 4;
 
 /// Summarizes a text with the operator's language model; a long one in parts whose summaries are merged. Fails if the
-/// model
-/// does not respond. Prefer text_analyze for counts, read_page for the text of a page.
+/// model does not respond. Prefer text_analyze for counts, read_page for the text of a page.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

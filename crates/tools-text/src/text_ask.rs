@@ -9,9 +9,8 @@ use std::time::Duration;
 /// Upper limit of the timeout of one question.
 const ASK_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Asks the operator's language model one question and returns its answer as text; fails if the model does not respond.
-/// Prefer
-/// text_summarize to shorten a text.
+/// Asks the operator's language model one question and returns its answer as text; fails if the model does not
+/// respond. Prefer text_summarize to shorten a text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

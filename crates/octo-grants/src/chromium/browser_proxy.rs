@@ -1,9 +1,8 @@
 //! Egress proxy of the browser: an HTTP proxy that dials through `Net`, so that every target is checked when
 //! connecting.
 //!
-//! On the host's network it requires a secret that is generated at each start; in a network namespace only the browser
-//! can
-//! reach it.
+//! On the host's network it requires a secret that is generated at each start; in a network namespace only the
+//! browser can reach it.
 
 use super::ProxyCredentials;
 use crate::Net;

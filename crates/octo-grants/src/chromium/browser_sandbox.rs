@@ -1,6 +1,5 @@
 //! Bubblewrap around the browser: it sees programs, fonts and its own directory, and is not root, so that Chromium's
-//! own
-//! sandbox works within.
+//! own sandbox works within.
 
 use super::browser_dir::BrowserDir;
 use crate::exec::read_only_machine;

@@ -1,6 +1,5 @@
 //! Memory limit for pages: a renderer above the limit is killed, which its page sees as a crash. Kernel limits do not
-//! work
-//! here, because Chromium reserves far more address space than it uses.
+//! work here, because Chromium reserves far more address space than it uses.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;

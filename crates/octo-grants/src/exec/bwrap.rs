@@ -11,10 +11,8 @@ pub(super) const TMP_DIR: &str = "/tmp";
 pub(super) const HOME_DIR: &str = "/tmp/home";
 
 /// Entries of a new `/proc` that affect the whole machine. Their permissions depend on the user id outside all
-/// namespaces,
-/// whatever capabilities a program has, so each is bind-mounted read-only. Bubblewrap does so only where the directory
-/// looks
-/// writable.
+/// namespaces, whatever capabilities a program has, so each is bind-mounted read-only. Bubblewrap does so only where
+/// the directory looks writable.
 const READ_ONLY_PROC: [&str; 7] =
     ["/proc/acpi", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/scsi", "/proc/sys", "/proc/sysrq-trigger"];
 
@@ -31,9 +29,8 @@ pub(super) struct BwrapRequest<'a> {
 }
 
 /// All arguments except the program and its environment. Anything that a program could replace is mounted by
-/// descriptor:
-/// bubblewrap compares the mount with it and exits if they differ. The working directory is resolved inside the
-/// sandbox.
+/// descriptor: bubblewrap compares the mount with it and exits if they differ. The working directory is resolved
+/// inside the sandbox.
 pub(super) fn bwrap_args(
     want: &BwrapRequest<'_>,
     descriptors: &mut Descriptors,

@@ -1,5 +1,4 @@
-//! Confinement of a worker process that only computes: limits, and no access except to its three open
-//! descriptors.
+//! Confinement of a worker process that only computes: limits, and no access except to its three open descriptors.
 
 use super::confine;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};

@@ -128,8 +128,7 @@ impl Confinement {
     pub fn landlock(files: &AllowedFiles<'_>, network: bool) -> Result<Self, String> {
         let rules = landlock_rules(files, network).map_err(|error| error.to_string())?;
         // Landlock restricts neither connections to Unix sockets in the file system (such as a container engine's)
-        // nor
-        // datagrams, so without network access no sockets are allowed at all.
+        // nor datagrams, so without network access no sockets are allowed at all.
         let families: &[i32] = if network { &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[] };
         Ok(Self { rules: Some(rules), filters: filters(families, Namespaces::Shared)? })
     }
@@ -314,12 +313,10 @@ fn refused_syscalls(families: &[i32], namespaces: Namespaces) -> Result<SyscallR
     Ok(rules)
 }
 
-/// A set-user-ID program in a root would give its owner's rights to every user of the machine. The set-group-ID bit is
-/// refused
-/// for new files only: a directory may have it, and `chmod` does not show what it changes.
+/// A set-user-ID program in a root would give its owner's rights to every user of the machine. The set-group-ID bit
+/// is refused for new files only: a directory may have it, and `chmod` does not show what it changes.
 fn refuse_set_id(rules: &mut SyscallRules) -> Result<(), BackendError> {
-    // Each with the index of its mode argument, and of its flags if the mode matters only when a file
-    // is created.
+    // Each with the index of its mode argument, and of its flags if the mode matters only when a file is created.
     let changes: &[(i64, u8)] = &[
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_chmod, 1),

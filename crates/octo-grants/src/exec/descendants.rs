@@ -75,9 +75,8 @@ pub(super) fn reap(mut ended: impl FnMut(i32, WaitStatus)) -> bool {
     }
 }
 
-/// Kills every descendant. This process must be a subreaper: orphans become its children, so that no process is
-/// left when
-/// there are no children.
+/// Kills every descendant. This process must be a subreaper: orphans become its children, so that no process is left
+/// when there are no children.
 pub(super) fn kill_all(mut ended: impl FnMut(i32, WaitStatus)) {
     let begun = Instant::now();
     while reap(&mut ended) && begun.elapsed() < KILL_TIMEOUT {

@@ -110,8 +110,7 @@ impl Sessions {
     }
 
     /// Starts a program and returns its session id. The job's input is written first and its timeout applies to the
-    /// session;
-    /// its output limit is not used here.
+    /// session; its output limit is not used here.
     pub async fn start(
         &self,
         owner: &Caller,
@@ -164,9 +163,8 @@ impl Sessions {
         Ok(id)
     }
 
-    /// Output from an offset (or from the end of the last read). Waits until there is some, the program has exited, or
-    /// the
-    /// timeout has passed.
+    /// Output from an offset (or from the end of the last read). Waits until there is some, the program has exited,
+    /// or the timeout has passed.
     pub async fn read(
         &self,
         owner: &Caller,
@@ -203,8 +201,7 @@ impl Sessions {
         terminal.resize(size).map_err(ToolError::internal)
     }
 
-    /// Terminates the program, kills it if it does not exit, and returns its output since the last
-    /// read.
+    /// Terminates the program, kills it if it does not exit, and returns its output since the last read.
     pub async fn stop(&self, owner: &Caller, id: &str) -> Result<SessionOutput, ToolError> {
         let session = self.find(owner, id)?;
         session.stop.notify_one();

@@ -1,10 +1,8 @@
 //! The launcher: a separate process between the hub and a program.
 //!
 //! Single-threaded. It confines and starts the program, adopts every orphaned process, and kills all of them as soon
-//! as the
-//! program has exited, the hub requests it, or the hub is gone. The end of the hub is detected by the control socket
-//! only: a
-//! parent-death signal would fire when the *thread* that started the launcher ends.
+//! as the program has exited, the hub requests it, or the hub is gone. The end of the hub is detected by the control
+//! socket only: a parent-death signal would fire when the *thread* that started the launcher ends.
 
 use super::descendants::{descendants, kill_all, reap, signal_all, threads_of_machine};
 use super::launcher_protocol::{
@@ -32,15 +30,13 @@ use std::time::{Duration, Instant};
 
 /// Interval for counting a program's processes and reaping those that have exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Interval when processes are not counted: a server may be idle for days, and its launcher with
-/// it.
+/// Interval when processes are not counted: a server may be idle for days, and its launcher with it.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// A plan is a command line and an environment.
 const MAX_PLAN_BYTES: usize = 64 << 20;
 
 /// Main function of a launcher. Its standard input is the control socket. Must be called before anything else in the
-/// process
-/// has opened a file or started a thread.
+/// process has opened a file or started a thread.
 pub fn main(_: impl IntoIterator<Item = OsString>) -> ExitCode {
     match run_launcher() {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,8 +44,7 @@ pub fn main(_: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// Uses a test binary as its own launcher: it has an ignored test of this name that only calls
-/// [`main`].
+/// Uses a test binary as its own launcher: it has an ignored test of this name that only calls [`main`].
 pub fn test_launcher(name: &str) -> io::Result<Vec<OsString>> {
     let mut words = vec![std::env::current_exe()?.into_os_string()];
     words.extend(["--exact", name, "--ignored", "--test-threads=1", "--nocapture"].map(OsString::from));

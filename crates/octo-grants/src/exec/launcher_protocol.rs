@@ -1,8 +1,7 @@
 //! Messages between the hub and its launcher over the control socket.
 //!
-//! The hub sends two lengths, descriptors and a [`LaunchPlan`]; afterwards one byte requests termination, and EOF means
-//! that
-//! everything must be killed. The launcher replies with one [`LauncherReport`] per line.
+//! The hub sends two lengths, descriptors and a [`LaunchPlan`]; afterwards one byte requests termination, and EOF
+//! means that everything must be killed. The launcher replies with one [`LauncherReport`] per line.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -38,9 +37,8 @@ impl Descriptors {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaunchPlan {
-    /// The program, its arguments and its environment. They are sent here because every user of the machine could read
-    /// arguments
-    /// of the launcher itself.
+    /// The program, its arguments and its environment. They are sent here because every user of the machine could
+    /// read arguments of the launcher itself.
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
     pub cwd: Cwd,

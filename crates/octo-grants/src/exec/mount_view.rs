@@ -1,14 +1,10 @@
 //! File system view of programs: one table, from which bubblewrap's mounts and Landlock's rules are derived.
 //!
 //! Roots are held by descriptors, and no program can replace a part of their paths: of roots within a writable root
-//! only the
-//! outer one is mounted, and it contains the others. Nothing else within a writable root has a mount or rule of its
-//! own, not
-//! even a repository's `.git`: bubblewrap resolves both ends of a mount by path, and another program could replace them
-//! with
-//! a link at that moment. The only exception is the hub's state directory with its parent directories, which are
-//! mounted for
-//! every program, so that none can rename them.
+//! only the outer one is mounted, and it contains the others. Nothing else within a writable root has a mount or rule
+//! of its own, not even a repository's `.git`: bubblewrap resolves both ends of a mount by path, and another program
+//! could replace them with a link at that moment. The only exception is the hub's state directory with its parent
+//! directories, which are mounted for every program, so that none can rename them.
 
 use super::ExecSpec;
 use super::start_program::StartRequest;
@@ -152,8 +148,7 @@ impl MountView {
     }
 
     /// Hides the state directory if it is within a root. Every parent directory becomes a mount point, so that no
-    /// program can
-    /// rename one and find the data under another name.
+    /// program can rename one and find the data under another name.
     fn hide_state(&mut self, spec: &ExecSpec, ground: &HostMounts) -> Result<(), ToolError> {
         if self.nearest_visible(&spec.state).is_none() {
             return Ok(());
@@ -222,8 +217,7 @@ impl MountView {
         all.map(|(path, _)| path.clone().into_os_string()).collect()
     }
 
-    /// Landlock rules for reading and writing. Landlock can allow paths but not hide parts of them
-    /// again.
+    /// Landlock rules for reading and writing. Landlock can allow paths but not hide parts of them again.
     pub fn landlock_rules(&self) -> Result<LandlockRules, ToolError> {
         let mut rules = LandlockRules::default();
         for (path, seen) in &self.table {

@@ -42,8 +42,7 @@ impl PrivateFolder {
         self.0.join(name).is_symlink()
     }
 
-    /// Reads a regular file that a program may have left, up to `most` bytes; `None` if there is
-    /// none.
+    /// Reads a regular file that a program may have left, up to `most` bytes; `None` if there is none.
     pub fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, ToolError> {
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
         let opened = rustix::fs::open(self.0.join(name), flags, rustix::fs::Mode::empty());

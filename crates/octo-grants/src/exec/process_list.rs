@@ -1,6 +1,5 @@
 //! Lists processes of the hub's user. Arguments may hold secrets, so they are read only for descendants of processes
-//! that the
-//! caller has started.
+//! that the caller has started.
 
 use super::{Exec, unprivileged};
 use jiff::{SignedDuration, Timestamp};
@@ -15,8 +14,7 @@ const MAX_PROCESSES: usize = 100;
 /// Maximum bytes of a command line.
 const MAX_COMMAND_LEN: usize = 500;
 
-/// USER_HZ: the kernel reports process times in hundredths of a second, whatever its own clock
-/// rate.
+/// USER_HZ: the kernel reports process times in hundredths of a second, whatever its own clock rate.
 const TICKS_PER_SECOND: u64 = 100;
 
 /// Information about a process.

@@ -24,8 +24,7 @@ pub(super) fn environment(
 ) -> Result<Vec<(OsString, OsString)>, ToolError> {
     let mut all: BTreeMap<OsString, OsString> =
         FIXED_VARIABLES.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    // Programs that the hub runs for itself must not start anything that another program could have
-    // planted.
+    // Programs that the hub runs for itself must not start anything that another program could have planted.
     let path = match order.program {
         Program::Shell(_) => exec.search_path().whole().to_owned(),
         Program::Argv(_) => exec.search_path().trusted(),

@@ -1,5 +1,4 @@
-//! Runs a program to completion: captures its output, enforces its timeout, and leaves no process
-//! behind.
+//! Runs a program to completion: captures its output, enforces its timeout, and leaves no process behind.
 
 use super::capture::Capture;
 use super::launcher_protocol::DRAIN_TIMEOUT;

@@ -131,8 +131,7 @@ impl Exec {
         made.map_err(ToolError::internal)
     }
 
-    /// Starts a program that does nothing, in the way programs are started later; returns why that
-    /// fails.
+    /// Starts a program that does nothing, in the way programs are started later; returns why that fails.
     pub(super) async fn probe_sandbox(&self, sandbox: Sandbox) -> Result<(), String> {
         let told = |error: ToolError| error.detail.clone().unwrap_or_else(|| error.text());
         let null = || File::open("/dev/null").map(OwnedFd::from).map_err(|error| error.to_string());
@@ -273,7 +272,7 @@ fn start_error(errno: Option<i32>, why: &str) -> ToolError {
                 .hint("Check the path; paths are relative to the working directory.")
         }
         Some(libc::EACCES) => {
-            ToolError::denied("The program is not executable, or is on a file system mounted with noexec.")
+            ToolError::denied("The program is not executable, or is where execution is not permitted.")
                 .hint("Make it executable, or run it with its interpreter.")
         }
         Some(libc::E2BIG) => ToolError::new(Kind::TooLarge, "The command or its environment is too large.")

@@ -27,15 +27,13 @@ pub(super) fn before_exec(
     work: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
 ) -> &mut Command {
     // SAFETY: the launcher has one thread, so no other thread can hold a lock at the fork, and `work` uses only
-    // descriptors
-    // that it owns.
+    // descriptors that it owns.
     unsafe { command.pre_exec(work) }
 }
 
 /// Registers a descriptor with the runtime.
 pub(super) fn register_async(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an owned descriptor stays open and unchanged until it is dropped, which its new owner
-    // does.
+    // SAFETY: an owned descriptor stays open and unchanged until it is dropped, which its new owner does.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
@@ -61,8 +59,7 @@ pub(super) fn idmap_mount(tree: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) 
     let attributes =
         MountAttributes { set: MOUNT_ATTR_IDMAP, clear: 0, propagation: 0, user_namespace: namespace };
     // SAFETY: the descriptors are open, the path is NUL-terminated, and the structure matches the kernel's, with its
-    // size
-    // passed along.
+    // size passed along.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -77,8 +74,7 @@ pub(super) fn idmap_mount(tree: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) 
 }
 
 /// Forks a child in a new user namespace that signals on `says` and exits at the end of `hears`. Only for a
-/// single-threaded
-/// process.
+/// single-threaded process.
 pub(super) fn fork_user_namespace(mut says: PipeWriter, mut hears: PipeReader) -> io::Result<i32> {
     // SAFETY: the process has one thread, so the child finds no lock held; it exits without running any of its parent's
     // code.
@@ -88,8 +84,7 @@ pub(super) fn fork_user_namespace(mut says: PipeWriter, mut hears: PipeReader) -
             0 => {
                 if unshare_unsafe(UnshareFlags::NEWUSER).is_ok() && says.write_all(&[0]).is_ok() {
                     drop(says);
-                    // The other end is open in this process as well, so the parent kills it; see
-                    // `kill_and_wait`.
+                    // The other end is open in this process as well, so the parent kills it; see `kill_and_wait`.
                     let _ = hears.read(&mut [0]);
                 }
                 libc::_exit(0)
@@ -101,8 +96,7 @@ pub(super) fn fork_user_namespace(mut says: PipeWriter, mut hears: PipeReader) -
 
 /// Kills such a child.
 pub(super) fn kill_and_wait(child: i32) {
-    // SAFETY: the PID is that of a child that has not been waited for, so it cannot refer to
-    // another process.
+    // SAFETY: the PID is that of a child that has not been waited for, so it cannot refer to another process.
     unsafe {
         libc::kill(child, libc::SIGKILL);
         libc::waitpid(child, std::ptr::null_mut(), 0);

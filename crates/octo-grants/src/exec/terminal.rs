@@ -16,8 +16,7 @@ pub struct TerminalSize {
 
 pub(super) struct Terminal {
     ours: AsyncFd<OwnedFd>,
-    /// Kept open, so that the terminal does not hang up, and reading does not spin, while the program has it
-    /// closed.
+    /// Kept open, so that the terminal does not hang up, and reading does not spin, while the program has it closed.
     theirs: OwnedFd,
 }
 

@@ -7,12 +7,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Siblings of a `bin` in a home directory. The rest of the parent directory may contain
-/// credentials.
+/// Siblings of a `bin` in a home directory. The rest of the parent directory may contain credentials.
 const BESIDE_BIN: &[&str] = &["include", "lib", "lib64", "libexec", "pyvenv.cfg", "share"];
 
-/// Siblings of a shim directory: each shim is a script that asks its version manager for the actual
-/// program.
+/// Siblings of a shim directory: each shim is a script that asks its version manager for the actual program.
 const BESIDE_SHIMS: &[&str] = &[
     "bin", "goenv.d", "installs", "lib", "libexec", "nodenv.d", "plugins", "pyenv.d", "rbenv.d", "share",
     "version", "versions",

@@ -1,12 +1,9 @@
 //! A hub that runs as root starts no program as root: permissions of kernel files such as `/proc/sys` depend on the
-//! user id
-//! alone, whatever namespaces and capabilities a program has.
+//! user id alone, whatever namespaces and capabilities a program has.
 //!
 //! The launcher creates mounts in which root's files belong to an unprivileged user and vice versa, and the program
-//! runs as
-//! that user. It can do with root's files what a regular user can do with its own, and files that it creates are root's
-//! on
-//! disk.
+//! runs as that user. It can do with root's files what a regular user can do with its own, and files that it creates
+//! are root's on disk.
 
 use super::sys;
 use crate::fs::path_of;
@@ -64,8 +61,7 @@ pub(super) fn is_own_user(user: u32) -> bool {
 }
 
 /// Creates mounts for this process in which root's files belong to the unprivileged user. `needed` are the paths that
-/// programs
-/// see.
+/// programs see.
 pub(super) fn map_file_owners(needed: &[PathBuf]) -> io::Result<()> {
     let owners = create_user_namespace()?;
     sys::unshare_mounts()?;

@@ -105,8 +105,7 @@ impl TreeCopy<'_, '_> {
         let mode = self.source.stat_existing()?.mode();
         let Some(top) = folders.pop() else { return Ok(()) };
         rustix::fs::fchmod(&top, Mode::from_raw_mode(mode & 0o777)).map_err(fail)?;
-        // The copy already has its final depth, so a link that leaves the root now would leave it in the
-        // end.
+        // The copy already has its final depth, so a link that leaves the root now would leave it in the end.
         for link in links {
             let place = self.target.place.at(&self.temp.join(&link));
             match place.lookup(OFlags::PATH) {

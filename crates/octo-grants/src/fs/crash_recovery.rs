@@ -38,8 +38,7 @@ fn recover_log(path: &Path, roots: &[Arc<Root>], undos: &UndoLog) -> std::io::Re
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     let mut changes: BTreeMap<u64, Vec<Intent>> = BTreeMap::new();
-    // An unterminated last line was incomplete when the process died, so the change that it records had
-    // not started.
+    // An unterminated last line was incomplete when the process died, so the change that it records had not started.
     for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
         if let Some((tx, note)) = Intent::parse(line) {
             changes.entry(tx).or_default().push(note);

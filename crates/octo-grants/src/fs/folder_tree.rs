@@ -51,8 +51,7 @@ impl Level {
     }
 }
 
-/// Traverses a directory depth first, without recursion. `fail` makes an error for a path relative to the
-/// top.
+/// Traverses a directory depth first, without recursion. `fail` makes an error for a path relative to the top.
 pub(super) fn walk_tree<E>(
     folder: impl AsFd,
     name: &OsStr,
@@ -119,7 +118,7 @@ pub(super) fn remove_forced(folder: impl AsFd, name: &OsStr) -> Result<(), Errno
 }
 
 impl TargetEntry {
-    /// Returns a function that makes an error for a path beneath this one.
+    /// Returns a function that creates an error for a path beneath this one.
     pub(super) fn error_at(&self) -> impl Fn(&Path, Errno) -> ToolError + '_ {
         |path, errno| errno_error(&self.place.join(path), errno)
     }

@@ -1,5 +1,4 @@
-//! Intent log: changes in progress, recorded before they start, so that the next start can clean up
-//! after a crash.
+//! Intent log: changes in progress, recorded before they start, so that the next start can clean up after a crash.
 
 use super::temp_names;
 use super::workspace::Workspace;

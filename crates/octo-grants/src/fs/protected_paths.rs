@@ -81,15 +81,13 @@ fn expand_set(pattern: &str) -> Result<Vec<String>, ToolError> {
 
 /// Decides which paths are protected. The last matching pattern wins. A pattern that matches a directory includes
 /// everything beneath it. A list that starts with an exception extends the default. Matching ignores case, because
-/// some file
-/// systems do.
+/// some file systems do.
 pub(super) struct ProtectedPaths {
     set: GlobSet,
     /// The patterns as given, with two globs each: the entry itself and everything beneath it.
     patterns: Vec<String>,
     hub_data: Option<PathBuf>,
-    /// Settings of the hub, which no setting can unprotect: files, and directories with everything
-    /// beneath them.
+    /// Settings of the hub, which no setting can unprotect: files, and directories with everything beneath them.
     settings: Vec<PathBuf>,
 }
 

@@ -18,8 +18,7 @@ use std::fs::File;
 use std::io::Read;
 
 impl Fs<super::Write> {
-    /// Renames within a root or between roots. Without `overwrite` the new name must not exist
-    /// (`RENAME_NOREPLACE`).
+    /// Renames within a root or between roots. Without `overwrite` the new name must not exist (`RENAME_NOREPLACE`).
     /// Returns whether it can be undone.
     pub fn rename(&self, from: &RootedPath, to: &RootedPath, overwrite: bool) -> Result<bool, ToolError> {
         self.rename_entry(from, to, overwrite, None)
@@ -145,8 +144,7 @@ impl Fs<super::Write> {
     }
 
     /// The contents of a directory must be as protected under the new name as before; otherwise renaming twice would
-    /// bypass the
-    /// protection.
+    /// bypass the protection.
     pub(super) fn check_same_protection(
         &self,
         old: &TargetEntry,

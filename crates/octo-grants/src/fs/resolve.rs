@@ -99,8 +99,7 @@ impl Root {
             .hint("Move it back, or ask the operator to restart the hub with the root's new path."))
     }
 
-    /// Opens a directory beneath the root by its real path, as a descriptor; a link on the way is
-    /// an error.
+    /// Opens a directory beneath the root by its real path, as a descriptor; a link on the way is an error.
     pub(crate) fn open_folder(&self, real: &Path) -> Result<OwnedFd, Errno> {
         open_real(self, real)
     }
@@ -128,8 +127,7 @@ impl RootedPath {
     }
 
     /// Resolves the path and its real location, spelled like this path. A file that is just being replaced has no
-    /// name or a
-    /// temporary one; then the new file is looked up.
+    /// name or a temporary one; then the new file is looked up.
     pub(super) fn find_real(&self) -> Result<(FoundEntry, RootedPath), ToolError> {
         for _ in 0..MAX_ATTEMPTS {
             let found = self.find()?;

@@ -21,8 +21,7 @@ const MAX_UNDO_ENTRIES: u64 = 1_000;
 const INCOMPLETE_PREFIX: &str = "new-";
 
 /// Trailer of an entry: hash after the change, or dashes if it removed the file; mode before the change, or dashes if
-/// there
-/// was no file; length of the link before the trailer, in hexadecimal.
+/// there was no file; length of the link before the trailer, in hexadecimal.
 const TRAILER_LEN: usize = 64 + 1 + 6 + 1 + 8 + 1;
 
 /// Entries of earlier versions end without the length.

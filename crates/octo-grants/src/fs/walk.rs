@@ -29,8 +29,7 @@ const MAX_NAMED: usize = 20;
 
 #[derive(Debug, Clone, Default)]
 pub struct WalkOptions {
-    /// Includes names that start with a dot. (`.git` itself is never entered unless `ignored` is set,
-    /// too.)
+    /// Includes names that start with a dot. (`.git` itself is never entered unless `ignored` is set, too.)
     pub hidden: bool,
     /// Includes what `.gitignore`, `.ignore` and `.git/info/exclude` exclude.
     pub ignored: bool,
@@ -90,9 +89,8 @@ struct Walk<'a> {
 }
 
 impl<M: 'static> Fs<M> {
-    /// Calls `visit` for every entry beneath a directory, from several threads, in unspecified
-    /// order.
-    /// The path may also be a file, which is then the only entry.
+    /// Calls `visit` for every entry beneath a directory, from several threads, in unspecified order. The path may
+    /// also be a file, which is then the only entry.
     pub fn walk(
         &self,
         place: &RootedPath,

@@ -13,8 +13,7 @@ use std::sync::Arc;
 const MAX_PATH_BYTES: usize = 4_096;
 const MAX_NAME_BYTES: usize = 255;
 
-/// A path as written by a caller: relative to the default root, or absolute beneath any root. Not resolved
-/// yet.
+/// A path as written by a caller: relative to the default root, or absolute beneath any root. Not resolved yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WorkPath(String);
@@ -60,8 +59,7 @@ impl JsonSchema for WorkPath {
         true
     }
 
-    /// The format identifies paths for the toolkit, which removes it from the schema that clients
-    /// see.
+    /// The format identifies paths for the toolkit, which removes it from the schema that clients see.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({"type": "string", "format": Self::FORMAT})
     }
@@ -72,9 +70,8 @@ impl JsonSchema for WorkPath {
 #[derive(Clone)]
 pub struct RootedPath {
     pub(super) root: Arc<Root>,
-    /// Relative to the root, as written except for doubled slashes and `.`; the root itself is `.`. The kernel ensures
-    /// that it
-    /// stays beneath.
+    /// Relative to the root, as written except for doubled slashes and `.`; the root itself is `.`. The kernel
+    /// ensures that it stays beneath.
     pub(super) relative: PathBuf,
     /// The part before `relative` as the caller wrote it, for replies.
     pub(super) caller_prefix: PathBuf,

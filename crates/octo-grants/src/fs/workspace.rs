@@ -45,8 +45,7 @@ pub struct WorkspaceSpec {
     pub profiles: BTreeMap<String, Vec<String>>,
     pub hard_links: HardLinks,
     /// Settings of the hub, by canonical path: tools may read but never change them. A directory includes everything
-    /// beneath
-    /// it.
+    /// beneath it.
     pub settings: Vec<PathBuf>,
     /// Error and hint that tools return if there is no root.
     pub no_root: Option<(String, String)>,

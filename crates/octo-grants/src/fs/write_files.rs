@@ -91,15 +91,13 @@ impl Fs<super::Write> {
     }
 
     /// Applies all changes or none; rolls back on failure. Returns one result per change: for a removed file its
-    /// previous state,
-    /// for a renamed one its current state. Directories have no hash, nor have removed files that are not stored for
-    /// undo.
+    /// previous state, for a renamed one its current state. Directories have no hash, nor have removed files that are
+    /// not stored for undo.
     pub fn change(&self, changes: Vec<Change>) -> Result<Vec<WriteResult>, ToolError> {
         self.change_linked(changes, Vec::new())
     }
 
-    /// Like [`Self::change`]; each group of changes, given by their indices, is later undone
-    /// together.
+    /// Like [`Self::change`]; each group of changes, given by their indices, is later undone together.
     pub fn change_linked(
         &self,
         changes: Vec<Change>,
@@ -185,8 +183,7 @@ impl Fs<super::Write> {
     }
 
     /// Undoes the caller's last change of a file, unless it has been changed since. Both names of a rename are
-    /// restored
-    /// together.
+    /// restored together.
     pub fn undo(&self, place: &RootedPath) -> Result<UndoResult, ToolError> {
         if let Some((last, at)) = self.last_change(place, LinkPolicy::Keep)?
             && let UndoLink::Move { id, from, to } = last.link

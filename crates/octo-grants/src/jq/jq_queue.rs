@@ -12,8 +12,7 @@ const MAX_RUNS: usize = 4;
 const MAX_RUNS_PER_CALLER: usize = 1;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
 /// After an expression, a caller pauses for this multiple of its run time, so that its expressions use only a
-/// fraction of
-/// a CPU.
+/// fraction of a CPU.
 const PAUSE_FACTOR: u32 = 3;
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
@@ -104,8 +103,7 @@ mod tests {
         let other = tokio::time::timeout(soon, queue.acquire(&bob)).await;
         assert!(other.is_ok());
         drop((turn, other));
-        // Ada has used the queue for more than 50 ms and pauses for longer than that; then no caller is
-        // remembered.
+        // Ada has used the queue for more than 50 ms and pauses for longer than that; then no caller is remembered.
         assert!(tokio::time::timeout(soon, queue.acquire(&ada)).await.is_err());
         assert!(queue.acquire(&bob).await.is_ok());
         assert!(queue.acquire(&ada).await.is_ok());

@@ -1,13 +1,11 @@
 //! A server configured in the settings. It may be private if its name implies that: a public name that resolves to an
-//! address
-//! in the operator's own network is refused like any other.
+//! address in the operator's own network is refused like any other.
 
 use super::public_address::is_private;
 use std::net::IpAddr;
 use url::{Host, Url};
 
-/// Suffixes of names that can only be in the operator's own network: reserved for that, or never to be
-/// delegated.
+/// Suffixes of names that can only be in the operator's own network: reserved for that, or never to be delegated.
 const PRIVATE_ENDINGS: [&str; 10] =
     ["corp", "home", "home.arpa", "internal", "intranet", "lan", "local", "localdomain", "private", "test"];
 

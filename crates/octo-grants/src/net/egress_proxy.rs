@@ -1,6 +1,5 @@
-//! Egress for programs that open connections by themselves, such as git: they get only a port on loopback, behind which
-//! `Net`
-//! dials.
+//! Egress for programs that open connections by themselves, such as git: they get only a port on loopback, behind
+//! which `Net` dials.
 
 use super::{Net, net_errors};
 use crate::chromium::browser_proxy::Proxy;

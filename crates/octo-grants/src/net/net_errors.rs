@@ -1,6 +1,5 @@
 //! Network errors for callers. They do not reveal whether a port of a refused address is open: a refused address is
-//! never
-//! contacted.
+//! never contacted.
 
 use super::dial::DialError;
 use octo_model::{Kind, ToolError};

@@ -26,9 +26,8 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 17] = [
 /// The only part of IPv6 that is assigned for global unicast.
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Non-public parts of it. Tunnels that carry an IPv4 address (6to4, Teredo) are refused regardless of the address: no
-/// pages
-/// are served there.
+/// Non-public parts of it. Tunnels that carry an IPv4 address (6to4, Teredo) are refused regardless of the address:
+/// no pages are served there.
 const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments, Teredo, benchmarks, ORCHID
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation

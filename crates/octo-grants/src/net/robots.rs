@@ -53,8 +53,7 @@ impl Net {
     }
 }
 
-/// A server error disallows everything for now, as RFC 9309 requires; a missing file allows
-/// everything.
+/// A server error disallows everything for now, as RFC 9309 requires; a missing file allows everything.
 fn robots_error(url: &Url, status: StatusCode) -> Option<ToolError> {
     (status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS).then(|| {
         let host = url.host_str().unwrap_or_default();

@@ -56,8 +56,7 @@ impl Session {
         self.stream.flush().await
     }
 
-    /// The next message. A message above the limit is an error, after which the session is
-    /// unusable.
+    /// The next message. A message above the limit is an error, after which the session is unusable.
     pub async fn next(&mut self) -> io::Result<Message> {
         loop {
             if let Some(header) = Header::parse(&self.receive_buffer)?
@@ -136,8 +135,7 @@ fn row_texts(row: &postgres_protocol::message::backend::DataRowBody) -> io::Resu
     row.ranges().map(text).collect()
 }
 
-/// Requests cancellation of what a session runs. The server does not reply; the session gets the
-/// error.
+/// Requests cancellation of what a session runs. The server does not reply; the session gets the error.
 pub(super) async fn cancel(login: &Login, key: (i32, i32)) {
     let mut frames = BytesMut::new();
     frontend::cancel_request(key.0, key.1, &mut frames);

@@ -60,8 +60,7 @@ impl Stream {
     }
 
     /// Whether the connection is open and silent. An idle session receives nothing: pending data is the server's
-    /// termination
-    /// message.
+    /// termination message.
     pub fn is_idle(&self) -> bool {
         let mut byte = [0u8; 1];
         let peeked = rustix::net::recv(self.fd(), &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT);

@@ -36,8 +36,7 @@ pub(super) enum Tls {
     /// Uses TLS if offered, without checking the certificate: protects against eavesdropping, not against
     /// impersonation.
     IfOffered,
-    /// Requires a certificate that matches the host, signed by a root of the machine or of this
-    /// file.
+    /// Requires a certificate that matches the host, signed by a root of the machine or of this file.
     Verified(Option<PathBuf>),
 }
 

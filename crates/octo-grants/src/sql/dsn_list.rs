@@ -8,8 +8,7 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// Parses `name=dsn,name=dsn`. A DSN may contain commas (several hosts), so an entry starts only where a name and a
-/// scheme
-/// follow. A single DSN without a name is called `default`.
+/// scheme follow. A single DSN without a name is called `default`.
 pub fn parse_list(text: &str) -> Result<Vec<SqlConnection>, ToolError> {
     let mut entries: Vec<String> = Vec::new();
     for piece in text.split(',') {

@@ -13,9 +13,8 @@ use tokio::sync::OwnedSemaphorePermit;
 /// Timeout for a cancelled statement to finish.
 const CANCEL_WAIT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Ends in one of two ways: released after a complete exchange, to be reset, or dropped, which cancels what still runs
-/// at the
-/// server and closes it.
+/// Ends in one of two ways: released after a complete exchange, to be reset, or dropped, which cancels what still
+/// runs at the server and closes it.
 pub struct Lease {
     session: Option<Session>,
     permit: Option<OwnedSemaphorePermit>,

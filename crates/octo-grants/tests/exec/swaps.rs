@@ -319,8 +319,7 @@ async fn only_the_toolchain_is_seen_of_the_folder_above_it() {
     }
 }
 
-/// Whatever user the hub runs as, a program is not root for the kernel, and its files belong to the
-/// hub's user.
+/// Whatever user the hub runs as, a program is not root for the kernel, and its files belong to the hub's user.
 #[tokio::test]
 async fn no_program_is_root() {
     for choice in confining_sandboxes() {

@@ -11,8 +11,7 @@ use octo_grants::net::NetRequest;
 use octo_model::Kind;
 use std::collections::HashMap;
 
-/// `/to/STATUS?at=URL` redirects there, `/hops/N?at=URL` after N more hops, `/echo` returns the
-/// request.
+/// `/to/STATUS?at=URL` redirects there, `/hops/N?at=URL` after N more hops, `/echo` returns the request.
 fn site() -> Router {
     let to = |Path(status): Path<u16>, Query(query): Query<HashMap<String, String>>| async move {
         (StatusCode::from_u16(status).unwrap(), [(header::LOCATION, query["at"].clone())])

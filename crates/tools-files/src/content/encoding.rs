@@ -88,8 +88,7 @@ pub fn detect(asked: EncodingChoice, head: &[u8], part: &[u8]) -> Result<TextEnc
     detect_non_utf16(part).map(|encoding| TextEncoding { encoding, bom: false })
 }
 
-/// UTF-16 without a byte order mark: every second byte of western text is almost always zero, and
-/// no other is.
+/// UTF-16 without a byte order mark: every second byte of western text is almost always zero, and no other is.
 fn unmarked_wide(head: &[u8]) -> Option<&'static Encoding> {
     let pairs = head.len() / 2;
     let zeros = |skip: usize| head.iter().skip(skip).step_by(2).filter(|byte| **byte == 0).count();
@@ -222,8 +221,7 @@ impl DecodedText {
         Self { text: String::new(), encoding: TextEncoding::UTF8, has_stray_bytes: false }
     }
 
-    /// Decodes text that encodes to the same bytes again; refuses anything else, because changing it would
-    /// damage it.
+    /// Decodes text that encodes to the same bytes again; refuses anything else, because changing it would damage it.
     pub fn lossless(bytes: &[u8], path: &str) -> Result<Self, ToolError> {
         let form = detect(EncodingChoice::Detect, bytes, bytes).map_err(|binary| binary.to_error(path))?;
         let (text, wrong) = form.decode(bytes, true);

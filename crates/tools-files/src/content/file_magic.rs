@@ -50,8 +50,7 @@ pub fn kind(head: &[u8]) -> Option<FileKind> {
         .map(|(_, _, name, mime)| FileKind { name, mime })
 }
 
-/// Some magic values are words that a text might start with; those count only together with bytes that
-/// no text has.
+/// Some magic values are words that a text might start with; those count only together with bytes that no text has.
 fn fits(head: &[u8], at: usize, magic: &[u8]) -> bool {
     let found = head.get(at..).is_some_and(|rest| rest.starts_with(magic));
     let telling = magic.iter().any(|byte| !(0x20..0x7f).contains(byte)) || magic == b"%PDF-";

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Retains the entries with the smallest keys and counts all, so that truncation is exact and
-/// deterministic.
+/// Retains the entries with the smallest keys and counts all, so that truncation is exact and deterministic.
 pub struct TopN<K, T> {
     limit: usize,
     entries: BTreeMap<K, T>,

@@ -16,8 +16,7 @@ pub struct Edit<'a> {
     pub expected: Option<u64>,
 }
 
-/// Applies all edits, each to the result of the one before; returns the text and the number of
-/// replacements.
+/// Applies all edits, each to the result of the one before; returns the text and the number of replacements.
 pub fn apply(text: &str, edits: &[Edit<'_>]) -> Result<(String, u64), ToolError> {
     let mut text = text.to_owned();
     let mut replaced = 0;

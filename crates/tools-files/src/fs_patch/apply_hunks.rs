@@ -114,8 +114,7 @@ impl HunkApplier {
         })
     }
 
-    /// Without old lines, only a line number or an anchor determines the position; an empty file has only
-    /// one.
+    /// Without old lines, only a line number or an anchor determines the position; an empty file has only one.
     fn insertion(
         &self,
         file: &FileLines<'_>,

@@ -15,9 +15,8 @@ pub enum LocateError {
     Ambiguous(usize, usize),
 }
 
-/// Tries the stated position, then a unique exact match elsewhere, then a match with trailing whitespace
-/// ignored. `floor`
-/// is the end of the previous hunk. Lines come without their endings.
+/// Tries the stated position, then a unique exact match elsewhere, then a match with trailing whitespace ignored.
+/// `floor` is the end of the previous hunk. Lines come without their endings.
 pub fn locate(
     file: &[&str],
     old: &[&str],
@@ -59,8 +58,7 @@ fn search(
 /// The first two matches, in one pass (Knuth, Morris and Pratt): a hunk may be long, and lines may repeat.
 fn places(file: &[&str], old: &[&str], floor: usize, same: &dyn Fn(&str, &str) -> bool) -> Vec<usize> {
     let is = |at: usize, line: &str| old.get(at).is_some_and(|wanted| same(line, wanted));
-    // KMP failure table: longest proper prefix of the hunk that is also a suffix of its first
-    // lines.
+    // KMP failure table: longest proper prefix of the hunk that is also a suffix of its first lines.
     let mut again: Vec<usize> = Vec::with_capacity(old.len());
     let next = |again: &[usize], mut matched: usize, line: &str| {
         while matched > 0 && !is(matched, line) {

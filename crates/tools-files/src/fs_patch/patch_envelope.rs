@@ -55,8 +55,7 @@ fn section(line: &str) -> Option<FilePatch> {
     })
 }
 
-/// This format contains neither replaced or deleted content nor information about a missing final
-/// newline.
+/// This format contains neither replaced or deleted content nor information about a missing final newline.
 fn new_file_patch() -> FilePatch {
     FilePatch { ignores_old_content: true, ..FilePatch::default() }
 }
@@ -95,8 +94,7 @@ fn parse_line(file: &mut FilePatch, line: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Drops trailing empty lines of a hunk, which belong to the format. A hunk that only adds lines appends
-/// them.
+/// Drops trailing empty lines of a hunk, which belong to the format. A hunk that only adds lines appends them.
 fn normalize_hunk(hunk: &mut Hunk) {
     while hunk.lines.last().is_some_and(|line| line.kind == LineKind::Keep && line.text.is_empty()) {
         hunk.lines.pop();

@@ -131,8 +131,7 @@ impl PullRequestFetch<'_> {
         Ok(pages.into_iter().flat_map(|(items, _)| items).collect())
     }
 
-    /// Reads the pages of a list one after the other; returns whether there are more than were
-    /// read.
+    /// Reads the pages of a list one after the other; returns whether there are more than were read.
     pub async fn pages<T: DeserializeOwned>(&self, parts: &[&str]) -> Result<(Vec<T>, bool), ToolError> {
         let mut pages = Vec::new();
         for page in 1..=MAX_PAGES {

@@ -140,8 +140,7 @@ pub struct PullDetails {
 }
 
 impl PullDetails {
-    /// Reads all requested parts concurrently. A part that fails is reported; the others are
-    /// returned.
+    /// Reads all requested parts concurrently. A part that fails is reported; the others are returned.
     pub async fn read(
         errand: &PullRequestFetch<'_>,
         pull: &api_types::PullRequestBody,

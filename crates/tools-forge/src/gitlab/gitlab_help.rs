@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Returns which GitLab tools there are, when and how to use each, and which instance they use. Prefer
-/// gitlab_openapi_paths
-/// for the operations of the API itself.
+/// Lists the GitLab tools, when and how to use each, and which instance they use. Prefer gitlab_openapi_paths for the
+/// operations of the API itself.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {}

@@ -8,14 +8,12 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// Explains one operation of GitLab's API: parameters, body, responses, with references resolved; for an unknown one,
-/// returns
-/// similar ones. Prefer gitlab_openapi_paths if the path is not known.
+/// returns similar ones. Prefer gitlab_openapi_paths if the path is not known.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Path as in the document, with or without /api/v4: /projects/{id}/issues; one with values, such as
-    /// projects/42/issues, is
-    /// found as well.
+    /// projects/42/issues, is found as well.
     path: String,
     /// GET, POST, PUT, PATCH or DELETE.
     method: String,

@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 const MAX_LIMIT: u64 = 500;
 
-/// Lists operations of GitLab's API with method, path and summary, best matches of a filter first; no match returns an
-/// empty
-/// list. Prefer gitlab_openapi_operation for the parameters of one.
+/// Lists operations of GitLab's API with method, path and summary, best matches of a filter first; empty if none
+/// match. Prefer gitlab_openapi_operation for the parameters of one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 const MAX_LIMIT_BYTES: u64 = 500_000;
 
-/// Reads GitLab's OpenAPI document as text, part by part; fails with what to configure if none is available.
-/// Prefer
+/// Reads GitLab's OpenAPI document as text, part by part; fails with what to configure if none is available. Prefer
 /// gitlab_openapi_paths and gitlab_openapi_operation, which need far less text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -7,8 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Maximum number of values that one operation expands to, and depth of references; at most some 15,000
-/// tokens.
+/// Maximum number of values that one operation expands to, and depth of references; at most some 15,000 tokens.
 const MAX_NODES: usize = 2_500;
 const MAX_REF_DEPTH: usize = 4;
 const API_PREFIX: &str = "api/v4";

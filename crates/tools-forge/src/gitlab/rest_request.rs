@@ -46,8 +46,7 @@ pub struct Input {
     /// GET, HEAD, POST, PUT, PATCH or DELETE.
     method: String,
     /// Path beneath /api/v4, such as projects/group%2Fproject/issues, or with placeholders such as
-    /// projects/{id}/issues; or
-    /// `next` of a reply.
+    /// projects/{id}/issues; or `next`.
     path: String,
     /// Values of the placeholders, such as {"id": "group/sub/project"}; each is encoded as one segment.
     #[serde(default)]

@@ -283,8 +283,7 @@ async fn files_of_750_are_listed_and_put_together_to_a_diff() {
     }
     assert_eq!(diff.matches("diff --git").count(), 750);
     assert!(diff.contains(&format!("+++ b/src/part_0748.rs\n{}\n", repo.patch(748))));
-    // Continuing costs no requests; starting over, as the third call did with an offset of 0,
-    // fetches again.
+    // Continuing costs no requests; starting over, as the third call did with an offset of 0, fetches again.
     assert_eq!(fake.take_paths().len(), 9);
 }
 

@@ -1,6 +1,5 @@
-//! Determines which files of the work tree a command would create, change or delete. Commands that affect files covered
-//! by
-//! `files.protected` are refused before git runs.
+//! Determines which files of the work tree a command would create, change or delete. Commands that affect files
+//! covered by `files.protected` are refused before git runs.
 
 use super::command_builder;
 use crate::program::git_command::GitCommand;

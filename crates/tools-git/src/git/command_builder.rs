@@ -1,5 +1,4 @@
-//! Builds a command from validated arguments: every argument gets the type of its position in the
-//! table.
+//! Builds a command from validated arguments: every argument gets the type of its position in the table.
 
 use crate::program::git_command::GitCommand;
 use crate::program::run_git::GitRepo;

@@ -139,8 +139,7 @@ impl RemoteRefs {
 }
 
 /// A clone in separate steps: a new repository, a fetch with network access and without a work tree, a checkout with
-/// the
-/// work tree and without network access.
+/// the work tree and without network access.
 struct CloneOperation<'a> {
     parsed: &'a ParsedCommand,
     remote: &'a RemoteConnection,

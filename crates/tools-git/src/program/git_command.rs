@@ -20,8 +20,7 @@ pub struct GitCommand {
     options: Vec<String>,
     positionals: Vec<String>,
     paths: Option<Vec<Pathspec>>,
-    /// Some subcommands do not accept `--end-of-options`; their arguments cannot start with a dash
-    /// in any case.
+    /// Some subcommands do not accept `--end-of-options`; their arguments cannot start with a dash in any case.
     uses_end_of_options: bool,
     /// `stash` uses patterns itself; instead, each of its paths is marked as literal.
     pub literal_paths: bool,

@@ -232,8 +232,7 @@ impl WorkDir {
         if let Some(shadow) = &self.config_dir {
             set("GIT_COMMON_DIR", lossy(&shadow.path()));
         }
-        // A command that accesses another repository has no work tree: nothing is checked out, and no filter
-        // runs.
+        // A command that accesses another repository has no work tree: nothing is checked out, and no filter runs.
         match &self.work_tree {
             Some(work_tree) if command.access == RemoteAccess::Nothing => {
                 set("GIT_WORK_TREE", lossy(work_tree))
@@ -260,9 +259,8 @@ impl WorkDir {
         Ok(ran)
     }
 
-    /// Transfers what git has written in the hub's directory to the repository: remotes, upstreams, and the name of the
-    /// branch
-    /// if it was changed from another work tree.
+    /// Transfers what git has written in the hub's directory to the repository: remotes, upstreams, and the name of
+    /// the branch if it was changed from another work tree.
     async fn hand_over(&self, shadow: &SafeConfigDir) -> Result<(), ToolError> {
         let changes = shadow.changes()?;
         let file = TrustedArg::new(shadow.common_dir().join("config").to_string_lossy());
@@ -452,8 +450,7 @@ impl GitRepo {
     }
 
     /// A nested repository has its own settings, and git enters it when it stages or checks out. Our settings are
-    /// passed on to
-    /// it, so its overrides are among ours.
+    /// passed on to it, so its overrides are among ours.
     async fn inner_overrides(&self, depth: usize) -> Result<Vec<(String, String)>, ToolError> {
         let listed = self
             .run(GitCommand::read("ls-files").flags(&["--stage", "-z"]).max_output(MAX_LISTING_BYTES))
@@ -485,8 +482,7 @@ impl GitRepo {
     }
 
     /// All settings in the repository's own files, including includes: for a nested repository, which git enters with
-    /// its own
-    /// settings.
+    /// its own settings.
     async fn settings_by_git(&self) -> Result<Vec<ConfigEntry>, ToolError> {
         let mut site = WorkDir::new(&self.work_dir.exec, &self.work_dir.cx, self.work_dir.cwd.clone());
         site.git_dir = Some(self.repo.git_dir.clone());

@@ -1,6 +1,5 @@
-//! SEC-GIT-03: a repository whose settings, hooks and attributes start programs wherever git allows it. No tool starts
-//! one.
-//! There is no sandbox here, so a program that starts leaves its marker.
+//! SEC-GIT-03: a repository whose settings, hooks and attributes start programs wherever git allows it. No tool
+//! starts one. There is no sandbox here, so a program that starts leaves its marker.
 
 use super::{GitFixture, allowed, git};
 use serde_json::{Value, json};

@@ -1,6 +1,5 @@
-//! Ways in which a repository, or a concurrent change of one, could run a program or change a protected file. There is
-//! no
-//! sandbox here, so a program that starts leaves its marker.
+//! Ways in which a repository, or a concurrent change of one, could run a program or change a protected file. There
+//! is no sandbox here, so a program that starts leaves its marker.
 
 use super::hostile_repo::{canary, marked};
 use super::{GitFixture, allowed, git, http_remotes};

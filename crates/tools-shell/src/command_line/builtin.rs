@@ -1,6 +1,5 @@
 //! Builtins that run commands implicitly: bash expands the index in a variable's name, `a[$(rm x)]`, even in quotes,
-//! and
-//! evaluates the value of an integer as arithmetic.
+//! and evaluates the value of an integer as arithmetic.
 
 use super::Word;
 

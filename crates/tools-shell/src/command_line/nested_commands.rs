@@ -5,8 +5,7 @@ use super::{CommandLine, ParseError, SimpleCommand, Word, builtin, shell_parser,
 /// Limit of nested words in total; `env env env ...` would grow quadratically.
 const MAX_NESTED_WORDS: usize = 100_000;
 
-/// Adds the programs nested in the line's commands. It terminates, because nested commands are always
-/// shorter.
+/// Adds the programs nested in the line's commands. It terminates, because nested commands are always shorter.
 pub fn open(mut line: CommandLine) -> Result<CommandLine, ParseError> {
     let (mut at, mut words) = (0, 0);
     while let Some(simple) = line.commands.get(at).cloned() {
@@ -79,8 +78,7 @@ fn parse_wrapper(name: &str, simple: &SimpleCommand) -> CommandLine {
     CommandLine { commands, opaque: Vec::new() }
 }
 
-/// A shell: its `-c` text is parsed; a script is a program itself; without either it reads its
-/// input.
+/// A shell: its `-c` text is parsed; a script is a program itself; without either it reads its input.
 fn shell(arguments: &[Word]) -> CommandLine {
     let mut rest = arguments;
     let mut reads_text = false;

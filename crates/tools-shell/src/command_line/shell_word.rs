@@ -125,14 +125,12 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `$((1 + 2))`, which may contain substitutions. If it does not end in `))`, shells disagree about its
-    /// meaning.
+    /// `$((1 + 2))`, which may contain substitutions. If it does not end in `))`, shells disagree about its meaning.
     fn arithmetic(&mut self) -> Result<(), ParseError> {
         let (mut depth, mut aside, mut in_number) = (1_usize, Word::default(), false);
         while depth > 0 {
             let c = self.next().ok_or(ParseError::UnbalancedBracket)?;
-            // A variable in arithmetic is itself evaluated as arithmetic, and an index in it can contain
-            // commands.
+            // A variable in arithmetic is itself evaluated as arithmetic, and an index in it can contain commands.
             let special = c == '$' && self.peek().is_some_and(|c| "#?$!".contains(c));
             in_number = c.is_ascii_digit() || in_number && c.is_ascii_alphanumeric();
             if !in_number && !special && (c.is_ascii_alphabetic() || "_$`[\"'\\".contains(c)) {
@@ -174,9 +172,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Checks a parameter's name and operator. Shells with more features run commands for an indirect name, an
-    /// index, the
-    /// numbers of a substring and a text that is expanded as a prompt.
+    /// Checks a parameter's name and operator. Shells with more features run commands for an indirect name, an index,
+    /// the numbers of a substring and a text that is expanded as a prompt.
     fn operator(&mut self) {
         let mut ahead = self.text.clone();
         ahead.next_if_eq(&'#');

@@ -124,8 +124,7 @@ impl CommandParts {
     }
 }
 
-/// Long options are compared as a whole; short ones were split, and long ones with a short equivalent were
-/// converted.
+/// Long options are compared as a whole; short ones were split, and long ones with a short equivalent were converted.
 fn is_one_word(option: &str) -> bool {
     option.starts_with("--") && !matches!(option, "--recursive" | "--force")
 }

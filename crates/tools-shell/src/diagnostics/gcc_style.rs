@@ -1,6 +1,5 @@
-//! `file:line:column: error: message`, the format of gcc, clang, javac and many more; go omits the word, and make
-//! and the
-//! linker have formats of their own.
+//! `file:line:column: error: message`, the format of gcc, clang, javac and many more; go omits the word, and make and
+//! the linker have formats of their own.
 
 use super::{Diagnostic, Severity};
 

@@ -1,6 +1,5 @@
-//! JUnit XML, which nearly every runner can write to a file. A lenient parser: it ignores what it does not know.
-//! Only the
-//! five entities of XML and numeric ones are resolved, so a document cannot expand.
+//! JUnit XML, which nearly every runner can write to a file. A lenient parser: it ignores what it does not know. Only
+//! the five entities of XML and numeric ones are resolved, so a document cannot expand.
 
 use super::{Failure, TestReport, source_location};
 

@@ -173,8 +173,7 @@ fn kill_9_three_hundred_times() {
     kill_and_look(300);
 }
 
-/// Runs a process for two turns and kills it at one moment of them; returns whether it completed, and what was
-/// left.
+/// Runs a process for two turns and kills it at one moment of them; returns whether it completed, and what was left.
 fn crash_at(moment: u64, variables: &[(&str, String)]) -> (bool, CrashState) {
     let folder = prepared();
     let mut child = start(folder.path(), &[&[(CRASH_POINT_VAR, moment.to_string())], variables].concat());
@@ -188,8 +187,7 @@ fn crash_at(moment: u64, variables: &[(&str, String)]) -> (bool, CrashState) {
 }
 
 /// Dies before each step of two turns that affects the disk. Most of the time is spent waiting for the disk, so
-/// several
-/// moments are tried at once.
+/// several moments are tried at once.
 fn crash_everywhere(variables: &[(&str, String)]) {
     let (next, half, end) = (AtomicU64::new(1), AtomicU64::new(0), AtomicU64::new(u64::MAX));
     std::thread::scope(|scope| {

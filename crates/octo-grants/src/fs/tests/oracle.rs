@@ -1,5 +1,4 @@
-//! SEC-FS-03: random trees with links and random paths; an independent resolver that knows only the rules
-//! must agree.
+//! SEC-FS-03: random trees with links and random paths; an independent resolver that knows only the rules must agree.
 
 use super::FsFixture;
 use crate::fs::{EntryKind, Fs, WorkPath, WriteOptions};

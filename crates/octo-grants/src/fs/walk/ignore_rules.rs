@@ -17,8 +17,7 @@ const MAX_IGNORE_FILE_BYTES: u64 = 512 * 1024;
 /// Rules of a directory that has some, and of all its parents.
 pub(super) struct IgnoreRules {
     above: Option<Arc<IgnoreRules>>,
-    /// Length of the directory's path beneath the root, with its slash; rules are relative to the
-    /// directory.
+    /// Length of the directory's path beneath the root, with its slash; rules are relative to the directory.
     base: usize,
     /// `.ignore`, `.gitignore` and `.git/info/exclude`, in order of precedence.
     ignore: Gitignore,

@@ -76,8 +76,7 @@ impl Drop for BusyGuard<'_, '_> {
 }
 
 impl Walk<'_> {
-    /// Walks everything beneath the start. Starts with one thread; more are spawned when there is work to
-    /// share.
+    /// Walks everything beneath the start. Starts with one thread; more are spawned when there is work to share.
     pub(super) fn run(&self, first: Contents) {
         let all = 0..first.listing.len();
         {
@@ -196,9 +195,8 @@ impl Walk<'_> {
         Contents { handle, listing, path, depth: enter.depth, rules }
     }
 
-    /// Records a directory that could not be read. One that was removed or replaced by a link in the
-    /// meantime is no longer
-    /// part of the tree.
+    /// Records a directory that could not be read. One that was removed or replaced by a link in the meantime is no
+    /// longer part of the tree.
     fn record_unread(&self, path: &[u8], errno: Errno) {
         if !matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP) {
             let path = Path::new(OsStr::from_bytes(path.get(self.prefix..).unwrap_or_default()));

@@ -117,8 +117,7 @@ fn raw(bytes: &[u8]) -> (Vec<FileDiff>, &[u8]) {
 
 type LineCounts = HashMap<String, (Option<u64>, Option<u64>)>;
 
-/// `added\tdeleted\tpath\0`, or `added\tdeleted\t\0old\0new\0`; dashes for binary files. An empty item ends the
-/// list.
+/// `added\tdeleted\tpath\0`, or `added\tdeleted\t\0old\0new\0`; dashes for binary files. An empty item ends the list.
 fn numstat(bytes: &[u8]) -> (LineCounts, &[u8]) {
     let mut counts = LineCounts::new();
     let mut rest = bytes;

@@ -108,8 +108,7 @@ fn names_that_are_not_utf8_are_visited() {
     assert_eq!(seen, ["caf\u{fffd}/", "caf\u{fffd}/x"]);
 }
 
-/// A directory and a link to the outside are swapped continuously while several walks read all they
-/// can.
+/// A directory and a link to the outside are swapped continuously while several walks read all they can.
 #[test]
 fn a_folder_that_is_swapped_for_a_link_shows_nothing_of_the_outside() {
     let outside = tree(&[("leak-name", "leak-text"), ("deep/leak-name", "leak-text")]);
