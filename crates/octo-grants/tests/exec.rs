@@ -4,7 +4,7 @@
     clippy::disallowed_methods,
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "tests look at the machine itself and fail where they must"
+    reason = "tests inspect the machine itself and may panic"
 )]
 
 #[path = "exec/bench.rs"]

@@ -4,7 +4,7 @@
     clippy::disallowed_methods,
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "tests are the servers that are asked, and fail where they must"
+    reason = "tests run the servers themselves and may panic"
 )]
 
 #[path = "net/bodies.rs"]

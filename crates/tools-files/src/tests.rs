@@ -1,5 +1,5 @@
 //! The tools through the test bench, on real files.
-#![expect(clippy::disallowed_methods, reason = "tests look at the files behind the grant's back")]
+#![expect(clippy::disallowed_methods, reason = "tests access files without the grant")]
 
 mod edit_tool;
 mod move_copy_delete;

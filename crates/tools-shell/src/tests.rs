@@ -1,5 +1,5 @@
 //! The tools through real grants: real programs in a real workspace.
-#![expect(clippy::disallowed_methods, reason = "tests look at the machine behind the grants' back")]
+#![expect(clippy::disallowed_methods, reason = "tests inspect the machine without the grants")]
 
 mod exec_tools;
 mod long_output;

@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "closing what nobody here owns, work between fork and exec, namespaces, and a terminal for the runtime"
+    reason = "closing inherited descriptors, code between fork and exec, namespaces, and registering a terminal"
 )]
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
