@@ -1,11 +1,11 @@
-//! The grants that this hub can hand out, by type.
+//! Capabilities (grants) of this hub, by type.
 
 use octo_model::{Caller, ToolError};
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What the binary has opened. A grant that is not in here cannot be had.
+/// Capabilities that the binary has opened. Any other is refused.
 #[derive(Clone, Default)]
 pub struct Capabilities(HashMap<TypeId, Arc<dyn Any + Send + Sync>>);
 
@@ -16,27 +16,27 @@ impl Capabilities {
         self
     }
 
-    /// A copy of the handle, or a refusal.
+    /// Returns a clone of the handle, or an error if the hub lacks the capability.
     pub fn open<G: Clone + Send + Sync + 'static>(&self) -> Result<G, ToolError> {
         self.0.get(&TypeId::of::<G>()).and_then(|grant| grant.downcast_ref::<G>()).cloned().ok_or_else(|| {
-            ToolError::denied("This tool needs something that the hub was not given.")
+            ToolError::denied("This tool needs a capability that is not configured.")
                 .hint("Ask the operator to configure it, or use another tool.")
                 .detail(std::any::type_name::<G>())
         })
     }
 }
 
-/// What a tool may declare as its grants: nothing, one, or several.
+/// What a tool may declare as its grants: none, one, or several.
 pub trait Grant: Send + Sized + 'static {
     fn open(doors: &Capabilities) -> Result<Self, ToolError>;
 
-    /// The same for the calls of one caller, for grants that keep something about who used them.
+    /// Returns the grant bound to one caller, for grants with state per caller.
     #[must_use]
     fn for_caller(self, _: &Caller) -> Self {
         self
     }
 
-    /// The same for calls at one profile, for grants that a profile narrows.
+    /// Returns the grant bound to one profile, for grants that a profile restricts.
     #[must_use]
     fn for_profile(self, _: &str) -> Self {
         self

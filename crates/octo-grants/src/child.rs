@@ -1,4 +1,4 @@
-//! Child processes: no shell, a clean environment, and an end for everything that they start.
+//! Child processes: no shell, a clean environment, and termination of all descendants.
 
 use crate::exec::{
     ConfinementPlan, Cwd, Descriptors, LaunchPlan, ResourceLimits, RunningProgram, Sandbox, input_pipe,
@@ -14,12 +14,12 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// What a child inherits of our environment; nothing else that it was not given by name.
+/// Variables that a child inherits. Any other must be passed explicitly.
 const INHERITED_VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 const SIGTERM: i32 = 15;
 
-/// A program with its arguments, as an array that no shell ever reads.
+/// A program with its arguments, run without a shell.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Command {
     pub program: String,
@@ -28,7 +28,7 @@ pub struct Command {
     pub cwd: Option<PathBuf>,
 }
 
-/// Variables may hold secrets, so only their names are told.
+/// Prints only the names of variables, because values may be secret.
 impl std::fmt::Debug for Command {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<_> = self.env.keys().collect();
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Command {
     }
 }
 
-/// A running child with its pipes. Dropping it ends it with all that it has started.
+/// A running child with its pipes. Dropping it kills it with all its descendants.
 pub struct Child {
     pub stdin: Sender,
     pub stdout: Receiver,
@@ -44,16 +44,16 @@ pub struct Child {
     handle: ProcessHandle,
 }
 
-/// What keeps a child, and ends it.
+/// Handle that owns and ends a child.
 enum ProcessHandle {
-    /// Its process group. What leaves the group, or outlives a hub that was killed, is not reached.
+    /// Its process group. Processes that leave the group or outlive a killed hub are not reached.
     Group(Box<dyn ChildWrapper>),
-    /// A launcher, which ends every descendant, also when the hub is killed.
+    /// A launcher that kills every descendant, also if the hub is killed.
     Launched(Box<RunningProgram>),
 }
 
 impl ProcessHandle {
-    /// Waits for the program itself.
+    /// Waits for the program itself to exit.
     async fn wait(&mut self) {
         match self {
             Self::Group(process) => drop(process.wait().await),
@@ -63,7 +63,7 @@ impl ProcessHandle {
         }
     }
 
-    /// Asks it to end.
+    /// Requests termination.
     async fn terminate(&mut self) {
         match self {
             Self::Group(process) => drop(process.signal(SIGTERM)),
@@ -73,7 +73,7 @@ impl ProcessHandle {
 }
 
 impl Command {
-    /// Starts the program in a process group of its own.
+    /// Starts the program in a new process group.
     pub fn spawn(&self) -> io::Result<Child> {
         let mut wrap = CommandWrap::with_new(&self.program, |command| {
             command
@@ -90,7 +90,7 @@ impl Command {
         let mut process = wrap.wrap(ProcessGroup::leader()).wrap(KillOnDrop).spawn()?;
         let pipes = (process.stdin().take(), process.stdout().take(), process.stderr().take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(io::Error::other("the child has no pipes"));
+            return Err(io::Error::other("child has no pipes"));
         };
         Ok(Child {
             stdin: Sender::from_owned_fd(stdin.into_owned_fd()?)?,
@@ -100,7 +100,7 @@ impl Command {
         })
     }
 
-    /// Starts the program through a launcher: however the hub ends, nothing of the program is left.
+    /// Starts the program through a launcher: however the hub ends, no process remains.
     pub async fn launch(&self, launcher: &[OsString]) -> io::Result<Child> {
         let cwd = match &self.cwd {
             Some(cwd) => std::path::absolute(cwd)?,
@@ -136,12 +136,12 @@ impl Command {
     }
 }
 
-/// What the system said is more to the point here than advice to a model.
+/// The system's message is more useful here than a hint for a model.
 fn to_io_error(error: ToolError) -> io::Error {
     io::Error::other(error.detail.clone().unwrap_or_else(|| error.text()))
 }
 
-/// The end of a child is all that can be asked of it.
+/// Handle that can only end the child.
 pub struct ChildHandle(Option<ProcessHandle>);
 
 impl Child {
@@ -161,14 +161,14 @@ impl Child {
         }
     }
 
-    /// The pipes and the handle that ends the child.
+    /// Splits into the pipes and the handle that ends the child.
     pub fn split(self) -> (Sender, Receiver, Receiver, ChildHandle) {
         (self.stdin, self.stdout, self.stderr, ChildHandle(Some(self.handle)))
     }
 }
 
 impl ChildHandle {
-    /// Ends everything and waits until it is gone.
+    /// Kills everything and waits until it has exited.
     pub async fn kill(mut self) {
         match self.0.take() {
             Some(ProcessHandle::Group(mut process)) => {
@@ -180,7 +180,7 @@ impl ChildHandle {
         }
     }
 
-    /// Waits for the program, whose input is closed by now, to end by itself; asks it to, and then ends whatever is left.
+    /// Waits for the program, whose input is already closed, to exit; after `grace` terminates it, then kills the rest.
     pub async fn shut_down(mut self, grace: Duration) {
         if let Some(hold) = &mut self.0
             && tokio::time::timeout(grace, hold.wait()).await.is_err()

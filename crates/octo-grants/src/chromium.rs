@@ -1,8 +1,8 @@
-//! A browser that can reach nothing but what the `Net` grant reaches for it.
+//! Chromium with no network access except through the `Net` grant.
 //!
-//! Chromium gets a fresh profile, a clean environment and one way out: a proxy of ours that dials through `Net`. Where
-//! the hub may, it also gets a network namespace of its own in which that proxy is all there is. It is driven over a
-//! pair of pipes, so no debugging port listens anywhere.
+//! It gets a fresh profile, a clean environment and one way out: our proxy, which dials through `Net`. If the hub has
+//! the privileges, it also gets its own network namespace that contains only that proxy. It is controlled over a pair
+//! of pipes, so there is no listening debugging port.
 
 mod browser_dir;
 pub(crate) mod browser_proxy;
@@ -29,37 +29,37 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use url::Url;
 
-/// The names under which it is installed, the best first.
+/// Program names, in order of preference.
 const PROGRAM_NAMES: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
-/// How much of what it complains about is kept for the log.
+/// Bytes of stderr that are retained for the log.
 const MAX_STDERR_BYTES: usize = 4_096;
 
-/// Bytes that the pages of one renderer may use.
+/// Memory limit in bytes for the pages of one renderer.
 const MAX_PAGE_MEMORY_BYTES: u64 = 5 << 29;
 
-/// How long bubblewrap may take to make its namespaces.
+/// Timeout for bubblewrap to create its namespaces.
 const NAMESPACE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What surrounds the browser.
+/// Confinement of the browser.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BrowserSandbox {
-    /// Bubblewrap where it works, with a network of its own where the hub may make one.
+    /// Bubblewrap if it works, with its own network namespace if the hub can create one.
     #[default]
     Auto,
-    /// Bubblewrap, on the network of the machine.
+    /// Bubblewrap with the host's network.
     SharedNetwork,
-    /// Only what Chromium does for itself.
+    /// Only Chromium's own sandbox.
     None,
 }
 
-/// What the browser gets.
+/// Settings of the browser.
 #[derive(Clone)]
 pub struct ChromiumSpec {
-    /// The search path of programs, without folders that tools can write ([`SearchPath::trusted`]).
+    /// Search path of programs, without directories that tools can write ([`SearchPath::trusted`]).
     pub path: OsString,
-    /// Folder of the hub's own data; profiles lie in it while a browser runs.
+    /// State directory of the hub; contains the profiles of running browsers.
     pub state: PathBuf,
     /// The program and arguments that start the launcher (this binary with a hidden subcommand).
     pub launcher: Vec<OsString>,
@@ -73,23 +73,23 @@ pub struct Chromium(Arc<ChromiumState>);
 
 struct ChromiumState {
     spec: ChromiumSpec,
-    /// Found once, in a search path where no tool can write.
+    /// Looked up once, in a search path that no tool can write.
     program: Option<PathBuf>,
     bubblewrap: Option<PathBuf>,
-    /// Bubblewrap, when it is to be used and works. Found out when it is first needed.
+    /// Bubblewrap if it is enabled and works. Determined on first use.
     wrapper: OnceLock<Option<PathBuf>>,
 }
 
-/// How the browser is to be asked for by the proxy.
+/// Credentials that the proxy requires of the browser.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyCredentials {
     pub user: String,
     pub password: String,
-    /// A page of the proxy's own: the browser learns the credentials there.
+    /// A page served by the proxy, which makes the browser store the credentials.
     pub page: &'static str,
 }
 
-/// A browser that runs. Dropping it ends every process of it and removes its profile.
+/// A running browser. Dropping it kills all its processes and removes its profile.
 pub struct RunningBrowser {
     running: Option<RunningProgram>,
     pipes: Mutex<Option<(Sender, Receiver)>>,
@@ -97,7 +97,7 @@ pub struct RunningBrowser {
     proxy: Proxy,
     net: Net,
     stderr: Arc<Mutex<Vec<u8>>>,
-    /// Ends with it.
+    /// Stops with the browser.
     _watch: MemoryWatch,
 }
 
@@ -105,8 +105,8 @@ impl Chromium {
     pub fn new(mut spec: ChromiumSpec) -> Result<Self, ToolError> {
         let state = std::fs::create_dir_all(&spec.state).and_then(|()| spec.state.canonicalize());
         spec.state = state.map_err(|error| {
-            ToolError::unavailable("The hub's own folder cannot be used.")
-                .hint("Ask the operator to make it writable to the hub.")
+            ToolError::unavailable("The hub's state directory cannot be used.")
+                .hint("Ask the operator to make it writable for the hub.")
                 .detail(error)
         })?;
         BrowserDir::sweep(&spec.state);
@@ -116,7 +116,7 @@ impl Chromium {
         Ok(Self(Arc::new(ChromiumState { spec, program, bubblewrap, wrapper: OnceLock::new() })))
     }
 
-    /// What stands between pages and the machine, in words for the operator.
+    /// Describes the confinement of pages for the operator.
     pub fn sandbox(&self) -> &'static str {
         match (self.usable_bubblewrap().is_some(), self.has_own_network()) {
             (true, true) => "bubblewrap with its own network, and Chromium's sandbox",
@@ -125,15 +125,15 @@ impl Chromium {
         }
     }
 
-    /// Where the browser is installed.
+    /// Path of the installed browser.
     pub fn program(&self) -> Option<PathBuf> {
         self.0.program.clone()
     }
 
-    /// Starts a browser with a profile of its own.
+    /// Starts a browser with a fresh profile.
     pub async fn start(&self) -> Result<RunningBrowser, ToolError> {
         let program = self.program().ok_or_else(|| {
-            ToolError::unavailable("There is no Chromium on this machine.")
+            ToolError::unavailable("Chromium is not installed.")
                 .hint("Ask the operator to install it (Debian: apt install chromium), or use fetch_url and read_page.")
         })?;
         let grant = self.clone();
@@ -154,7 +154,7 @@ impl Chromium {
     ) -> Result<RunningBrowser, Box<dyn std::error::Error + Send + Sync>> {
         let spec = &self.0.spec;
         let namespaced = wrapper.is_some() && self.has_own_network();
-        // In a namespace of its own the port is always free; the proxy comes to it later.
+        // In its own namespace the port is always free; the proxy is added later.
         let shared = if namespaced { None } else { Some(Proxy::authenticated(spec.net.clone()).await?) };
         let address = shared.as_ref().map_or(namespace::PROXY_ADDRESS.to_owned(), Proxy::address);
         let mut argv = vec![OsString::from("/bin/sh"), "-c".into(), LAUNCH_SCRIPT.into(), "sh".into()];
@@ -215,22 +215,22 @@ impl Chromium {
         self.0.wrapper.get_or_init(found).clone()
     }
 
-    /// Only root may put a socket of ours into another namespace.
+    /// Only root may place a socket of ours into another network namespace.
     fn has_own_network(&self) -> bool {
         self.0.spec.sandbox == BrowserSandbox::Auto && namespace::may_enter()
     }
 }
 
-/// Chromium wants its pipes at 3 and 4, and bubblewrap says at 5 which process it made.
+/// Chromium expects its pipes at 3 and 4; bubblewrap reports its child process at 5.
 const LAUNCH_SCRIPT: &str = r#"exec "$@" 3<&0 4>&1 5>&2 </dev/null >/dev/null"#;
 
 fn start_error(error: impl std::fmt::Display) -> ToolError {
     ToolError::unavailable("The browser could not be started.")
-        .hint("Try again; if it stays, ask the operator to look at the hub's log.")
+        .hint("Try again; if it still fails, ask the operator to check the hub's log.")
         .detail(error)
 }
 
-/// Keeps the beginning, which says what bubblewrap made, and the end.
+/// Retains the beginning, which reports what bubblewrap created, and the end.
 async fn collect_stderr(complaints: OwnedFd, heard: Arc<Mutex<Vec<u8>>>) {
     let Ok(mut complaints) = Receiver::from_owned_fd(complaints) else { return };
     let mut buffer = [0; 4_096];
@@ -245,55 +245,55 @@ async fn collect_stderr(complaints: OwnedFd, heard: Arc<Mutex<Vec<u8>>>) {
 }
 
 impl RunningBrowser {
-    /// The pipes of the DevTools protocol: what is written there and what comes back, each message ended by a NUL. They
-    /// are given once.
+    /// The pipes of the DevTools protocol: requests and replies, each message terminated by a NUL. Can be taken only
+    /// once.
     pub fn pipes(&self) -> Result<(Sender, Receiver), ToolError> {
         let taken = self.pipes.lock().ok().and_then(|mut pipes| pipes.take());
-        taken.ok_or_else(|| ToolError::internal("the browser's pipes were taken already"))
+        taken.ok_or_else(|| ToolError::internal("the browser's pipes have already been taken"))
     }
 
-    /// What the browser must answer when the proxy asks; none where nobody else can reach the proxy.
+    /// Credentials for the proxy; `None` if no other process can reach it.
     pub fn credentials(&self) -> Option<ProxyCredentials> {
         self.proxy.credentials()
     }
 
-    /// A URL that may be asked for, as far as its text tells; see [`Net::url`].
+    /// Parses a URL and checks its text, see [`Net::url`].
     pub fn url(&self, text: &str) -> Result<Url, ToolError> {
         self.net.url(text)
     }
 
-    /// Why the proxy has not connected to a host since then, if it was asked and did not.
+    /// Returns why the proxy refused to connect to a host since then, if it did.
     pub fn refusal_since(&self, host: &str, port: u16, since: Instant) -> Option<ToolError> {
         self.proxy.refusal(host, port, since)
     }
 
-    /// Where the browser puts the files of one context that it downloads, each under the name of its number.
+    /// Directory for the downloads of one context, each named by its id.
     pub fn download_dir(&self, context: &str) -> Result<PathBuf, ToolError> {
         self.folder.download_dir(context).map_err(ToolError::internal)
     }
 
-    /// Takes a downloaded file out of the quarantine, if it is not larger than `most`.
+    /// Takes a downloaded file out of quarantine if it is at most `most` bytes.
     pub async fn take_download(&self, context: &str, id: &str, most: u64) -> Result<Vec<u8>, ToolError> {
         self.folder.take_download(context, id, most).await
     }
 
-    /// Puts a file where the browser can read it, so that it can be uploaded, and gives its path there.
+    /// Stages a file for upload and returns its path as the browser sees it.
     pub async fn stage_upload(&self, name: &str, bytes: Vec<u8>) -> Result<PathBuf, ToolError> {
         self.folder.stage_upload(name, bytes).await
     }
 
-    /// The number of its main process, or of the sandbox around it.
+    /// PID of the main process, or of the sandbox around it.
     pub fn pid(&self) -> u32 {
         self.running.as_ref().map_or(0, |running| running.pid)
     }
 
-    /// What it complained about, for the log.
+    /// Stderr output, for the log.
     pub fn stderr_text(&self) -> String {
         let heard = self.stderr.lock().map(|heard| heard.clone()).unwrap_or_default();
         String::from_utf8_lossy(&heard).into_owned()
     }
 
-    /// Ends every process of it and waits until they and the profile are gone.
+    /// Kills all its processes and waits until they and the profile are gone.
     pub async fn shut_down(mut self) {
         if let Some(running) = self.running.take() {
             running.kill_and_wait().await;

@@ -1,8 +1,8 @@
-//! The time of day, so that tests can stop it.
+//! Wall clock that tests can stop.
 
 use jiff::Timestamp;
 
-/// Tells the time: the machine's, or one that a test has fixed.
+/// Returns the current time: the system's, or one fixed by a test.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Clock {
     fixed: Option<Timestamp>,

@@ -1,4 +1,4 @@
-//! Folders of the operator's own files: read at the start, and again whenever something in them changes.
+//! Directories with configuration files of the operator, read at startup and again on each change.
 
 use crate::Workspace;
 use notify::event::{AccessKind, AccessMode};
@@ -11,17 +11,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 
-/// More than anybody writes by hand.
+/// Far above any hand-written configuration.
 const MAX_FILES: usize = 2_000;
 const MAX_FILE_BYTES: u64 = 1 << 20;
 const MAX_DEPTH: usize = 8;
-const UNAPPROVED_MESSAGE: &str = "it is not approved, so it is not read; read it, then run `octoprox trust`";
+const UNAPPROVED_MESSAGE: &str = "is not approved; review it, then run `octoprox trust`";
 /// Editors write a file in several steps.
 const DEBOUNCE: Duration = Duration::from_millis(100);
-/// Finds what no notice tells of: a folder that was not there yet, a file system without notices.
+/// Detects changes without a notification: directories created later, file systems without inotify.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// One YAML or JSON file, or a path that cannot be read and why.
+/// One YAML or JSON file, or a path that cannot be read and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigFile {
     pub path: PathBuf,
@@ -30,7 +30,7 @@ pub struct ConfigFile {
 
 type IsApproved = dyn Fn(&Path, &[u8]) -> bool + Send + Sync;
 
-/// Whether a file, by its canonical path and content, may be used.
+/// Decides by canonical path and content whether a file may be used.
 #[derive(Clone)]
 pub struct FileApproval(Arc<IsApproved>);
 
@@ -46,18 +46,18 @@ impl std::fmt::Debug for FileApproval {
     }
 }
 
-/// Folders (or single files) that the operator has named, in their order.
+/// Configured directories (or single files), in order.
 #[derive(Debug, Clone)]
 pub struct ConfigDirs {
     paths: Vec<PathBuf>,
-    /// Bytes of one file.
+    /// Maximum bytes of one file.
     max_file_bytes: u64,
-    /// Real paths of folders that agents may write.
+    /// Real paths of directories that agents may write.
     agent_writable: Vec<PathBuf>,
     approval: Option<FileApproval>,
 }
 
-/// Keeps the folders watched until it is dropped.
+/// Watches the directories until it is dropped.
 pub struct WatchHandle(tokio::task::JoinHandle<()>);
 
 impl Drop for WatchHandle {
@@ -79,19 +79,19 @@ impl ConfigDirs {
         Self { paths, max_file_bytes: MAX_FILE_BYTES, agent_writable: Vec::new(), approval: None }
     }
 
-    /// With files of up to so many bytes, for what programs write.
+    /// Sets the maximum file size, for files that programs write.
     #[must_use]
     pub fn with_max_file_bytes(self, largest: u64) -> Self {
         Self { max_file_bytes: largest, ..self }
     }
 
-    /// Without files that are not approved.
+    /// Skips files that are not approved.
     #[must_use]
     pub fn with_approval(self, approve: Option<FileApproval>) -> Self {
         Self { approval: approve, ..self }
     }
 
-    /// Without what lies where agents may write: whoever writes these files decides what runs.
+    /// Skips files that agents may write, because these files decide what runs.
     #[must_use]
     pub fn excluding_workspace(mut self, workspace: &Workspace) -> Self {
         let writable = workspace.roots().iter().filter(|root| root.writable);
@@ -99,7 +99,7 @@ impl ConfigDirs {
         self
     }
 
-    /// Every YAML and JSON file, folder by folder, by path within one.
+    /// Reads every YAML and JSON file, directory by directory, sorted by path within each.
     pub fn read(&self) -> Vec<ConfigFile> {
         let mut leaves = Vec::new();
         for path in &self.paths {
@@ -111,7 +111,7 @@ impl ConfigDirs {
         leaves
     }
 
-    /// Calls back with everything after each change. Needs a runtime.
+    /// Calls back with all files after each change. Needs a runtime.
     pub fn watch(
         self,
         known: Vec<ConfigFile>,
@@ -120,7 +120,7 @@ impl ConfigDirs {
         WatchHandle(tokio::spawn(run_watch(self.into_watcher(), known, changed)))
     }
 
-    /// The same folders, to be read again whenever something in them has changed.
+    /// Returns a watcher that reads the same directories again after each change.
     pub fn into_watcher(self) -> DirWatcher {
         let notice = Arc::new(Notify::new());
         let watch = SystemWatcher::new(&notice);
@@ -129,7 +129,7 @@ impl ConfigDirs {
 
     fn files(&self, path: &Path) -> Result<Vec<PathBuf>, String> {
         let about = std::fs::metadata(path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => "it is not there yet; it is read when it appears".to_owned(),
+            std::io::ErrorKind::NotFound => "does not exist yet; it is read when it appears".to_owned(),
             _ => error.to_string(),
         })?;
         if about.is_file() {
@@ -139,7 +139,7 @@ impl ConfigDirs {
         collect_files(path, MAX_DEPTH, &mut found).map_err(|error| error.to_string())?;
         found.sort();
         if found.len() > MAX_FILES {
-            return Err(format!("it holds more than {MAX_FILES} files"));
+            return Err(format!("contains more than {MAX_FILES} files"));
         }
         Ok(found)
     }
@@ -147,7 +147,7 @@ impl ConfigDirs {
     fn read_file(&self, path: PathBuf) -> ConfigFile {
         let content = match path.canonicalize() {
             Ok(real) if self.agent_writable.iter().any(|root| real.starts_with(root)) => {
-                Err("agents may write here, so it is not read; keep it outside of the workspace".to_owned())
+                Err("is in a directory that agents may write; move it out of the workspace".to_owned())
             }
             Ok(real) => {
                 read_text(&real, self.max_file_bytes).map_err(|error| error.to_string()).and_then(|text| {
@@ -163,7 +163,7 @@ impl ConfigDirs {
         ConfigFile { path, content }
     }
 
-    /// What changes when a file does, without reading it.
+    /// Metadata that changes with a file, obtained without reading it.
     fn stamps(&self) -> Vec<FileStamp> {
         let files = self.paths.iter().flat_map(|path| self.files(path).unwrap_or_default());
         let stamp = |path: PathBuf| match std::fs::metadata(&path) {
@@ -174,7 +174,7 @@ impl ConfigDirs {
     }
 }
 
-/// Hidden files are an editor's own, or the versions that a mounted volume switches between.
+/// Skips hidden files: those of editors, or the versions that a mounted volume switches between.
 fn collect_files(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
@@ -191,7 +191,7 @@ fn collect_files(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::
     Ok(())
 }
 
-/// JSON is YAML, too. Unlike YAML it is written by many programs, so what is no playbook is for the reader to leave out.
+/// JSON is a subset of YAML. Many programs write JSON, so the reader must ignore files that are no playbook.
 fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "json")
 }
@@ -204,12 +204,12 @@ fn read_text(path: &Path, largest: u64) -> std::io::Result<String> {
     let mut text = String::new();
     std::fs::File::open(path)?.take(largest + 1).read_to_string(&mut text)?;
     if text.len() as u64 > largest {
-        return Err(std::io::Error::other(format!("it is larger than {} MiB", largest >> 20)));
+        return Err(std::io::Error::other(format!("is larger than {} MiB", largest >> 20)));
     }
     Ok(text)
 }
 
-/// Folders of which nothing is kept but what tells a change.
+/// Directories for which only change stamps are stored.
 pub struct DirWatcher {
     folders: Arc<ConfigDirs>,
     watch: SystemWatcher,
@@ -218,10 +218,10 @@ pub struct DirWatcher {
 }
 
 impl DirWatcher {
-    /// Reads everything; nothing when the runtime is about to end.
+    /// Reads everything; returns `None` when the runtime shuts down.
     pub async fn read(&mut self) -> Option<Vec<ConfigFile>> {
         self.watch.watch_paths(&self.folders.paths);
-        // The stamps come first: what is written in between is read twice rather than never.
+        // Stamps come first: a file written in between is read twice rather than never.
         let reader = Arc::clone(&self.folders);
         let read = tokio::task::spawn_blocking(move || (reader.stamps(), reader.read())).await;
         let (stamps, leaves) = read.ok()?;
@@ -229,7 +229,7 @@ impl DirWatcher {
         Some(leaves)
     }
 
-    /// Waits until something may have changed since it was read.
+    /// Waits until something may have changed since the last read.
     pub async fn changed(&self) {
         loop {
             tokio::select! {
@@ -262,10 +262,10 @@ async fn run_watch(
     }
 }
 
-/// The system's notices. Where there are none, the re-check does alone.
+/// File system notifications. Without them, only polling detects changes.
 struct SystemWatcher {
     watcher: Option<RecommendedWatcher>,
-    /// Which folder is watched under a path; another one may take its place.
+    /// Device and inode of the directory watched under each path; it may be replaced by another.
     watched: HashMap<PathBuf, (u64, u64)>,
 }
 
@@ -277,7 +277,7 @@ impl SystemWatcher {
                 notice.notify_one();
             }
         });
-        let watcher = watcher.inspect_err(|error| tracing::warn!(%error, "folders are not watched")).ok();
+        let watcher = watcher.inspect_err(|error| tracing::warn!(%error, "directories are not watched")).ok();
         Self { watcher, watched: HashMap::new() }
     }
 
@@ -296,13 +296,13 @@ impl SystemWatcher {
                 Ok(()) => {
                     self.watched.insert(path.clone(), now);
                 }
-                Err(error) => tracing::debug!(%error, path = %path.display(), "a folder is not watched"),
+                Err(error) => tracing::debug!(%error, path = %path.display(), "directory is not watched"),
             }
         }
     }
 }
 
-/// Reading a file is an event, too, and reading is what we do.
+/// Read access is an event, too, and reading is what the watcher does.
 fn is_change(kind: EventKind) -> bool {
     match kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,

@@ -7,10 +7,10 @@ use rustls::crypto::aws_lc_rs;
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-/// Connects to `http` and `https` addresses without Nagle's delay.
+/// Connects to `http` and `https` addresses with TCP_NODELAY.
 pub type Connector = HttpsConnector<Dialler>;
 
-/// TLS over what a dialler connects to.
+/// TLS on top of a dialler's connections.
 pub(crate) fn tls_connector(dialler: Dialler) -> io::Result<Connector> {
     Ok(HttpsConnectorBuilder::new()
         .with_tls_config(tls_config()?)
@@ -20,7 +20,7 @@ pub(crate) fn tls_connector(dialler: Dialler) -> io::Result<Connector> {
         .wrap_connector(dialler))
 }
 
-/// The machine's root certificates, read once for the whole binary.
+/// System root certificates, loaded once per process.
 fn tls_config() -> io::Result<ClientConfig> {
     static SHARED: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(ready) = SHARED.get() {

@@ -1,14 +1,14 @@
-//! The memory of this process is for nobody else: it may hold keys and tokens.
+//! Disables core dumps, because the process memory may hold keys and tokens.
 
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use std::io;
 
-/// From now on a crash leaves no core, whatever limits this process was started with, and other programs of the same user
-/// cannot look into it. To be called before the first secret is read.
+/// Prevents core dumps, whatever limits this process was started with, and access to its memory by other programs of
+/// the same user. Call this before the first secret is read.
 pub fn disable_core_dumps() -> io::Result<()> {
-    // A system that hands cores to a program asks only this.
+    // Only this setting is effective if the system pipes core dumps to a program.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    // Programs that are started from here begin as ordinary ones again, and keep this.
+    // Child processes are dumpable again but inherit this limit.
     Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?)
 }
 

@@ -1,4 +1,4 @@
-//! Programs in the workspace: a sandbox, limits, a clean environment, and an end for everything they start.
+//! Program execution in the workspace: sandbox, limits, a clean environment, and termination of all descendants.
 
 mod bwrap;
 mod capture;
@@ -44,19 +44,19 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Which sandbox programs run in.
+/// Configured sandbox for programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SandboxChoice {
-    /// Bubblewrap where it works, else Landlock with seccomp; no program runs when neither works.
+    /// Bubblewrap if it works, else Landlock with seccomp. If neither works, no program runs.
     #[default]
     Auto,
     Bubblewrap,
     Landlock,
-    /// Only when the settings say so.
+    /// Must be set explicitly.
     None,
 }
 
-/// The sandbox that is used.
+/// The sandbox in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sandbox {
     Bubblewrap,
@@ -74,16 +74,16 @@ impl Sandbox {
     }
 }
 
-/// Bounds of every program.
+/// Resource limits of every program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecLimits {
-    /// Bytes of address space of one process; 0 for no bound.
+    /// Bytes of address space per process; 0 for no limit.
     pub memory_bytes: u64,
-    /// Processes at once; 0 for no bound.
+    /// Number of concurrent processes; 0 for no limit.
     pub processes: u64,
-    /// Bytes of one written file; 0 for no bound.
+    /// Bytes per written file; 0 for no limit.
     pub file_bytes: u64,
-    /// Open files of one process.
+    /// Open files per process.
     pub open_files: u64,
 }
 
@@ -93,19 +93,19 @@ impl Default for ExecLimits {
     }
 }
 
-/// What programs get.
+/// Settings of [`Exec`].
 #[derive(Clone)]
 pub struct ExecSpec {
     pub workspace: Workspace,
     pub sandbox: SandboxChoice,
     pub limits: ExecLimits,
-    /// Folder of the hub's own data, where output is kept while a program runs. Programs cannot see it.
+    /// State directory of the hub, where output is stored while a program runs. Programs cannot see it.
     pub state: PathBuf,
     /// The program and arguments that start the launcher (this binary with a hidden subcommand).
     pub launcher: Vec<OsString>,
-    /// The search path of programs.
+    /// Search path of programs.
     pub path: OsString,
-    /// Variables of the hub's environment that programs get as well, by name.
+    /// Names of environment variables that programs inherit from the hub.
     pub pass_env: Vec<String>,
 }
 
@@ -117,9 +117,9 @@ struct Inner {
     spec: ExecSpec,
     path: SearchPath,
     host_mounts: mount_view::HostMounts,
-    /// Kept open, since it runs outside the sandbox.
+    /// Kept open, because it runs outside the sandbox.
     bubblewrap: Option<HeldProgram>,
-    /// Found out when it is first needed.
+    /// Determined on first use.
     sandbox: OnceLock<SandboxTrial>,
 }
 
@@ -130,44 +130,44 @@ struct SandboxTrial {
     failures: Vec<(Sandbox, String)>,
 }
 
-/// What to run.
+/// The program to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
-    /// No shell ever reads it. The first is the program, found in the search path.
+    /// Run without a shell. The first element is the program, found in the search path.
     Argv(Vec<OsString>),
     /// A command line for [`shell`].
     Shell(String),
 }
 
-/// The shell that reads command lines: bash, whose grammar most people write, or `/bin/sh` where there is none.
+/// The shell for command lines: bash, whose syntax is the most common, or `/bin/sh` if bash is missing.
 pub fn shell() -> &'static str {
     static FOUND: OnceLock<&str> = OnceLock::new();
     FOUND.get_or_init(|| if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" })
 }
 
-/// One program to run.
+/// One program execution.
 pub struct Job {
     pub program: Program,
-    /// The folder to run in.
+    /// Working directory.
     pub cwd: RootedPath,
-    /// Variables besides the fixed ones (PATH, HOME, LANG, TERM=dumb, NO_COLOR, PAGER=cat ...).
+    /// Environment variables besides the fixed ones (PATH, HOME, LANG, TERM=dumb, NO_COLOR, PAGER=cat ...).
     pub env: BTreeMap<String, String>,
     pub stdin: Option<Bytes>,
     pub timeout: Duration,
-    /// Bytes kept of each stream: half of them from the beginning, half from the end.
+    /// Bytes retained of each stream: half from the beginning, half from the end.
     pub max_output_bytes: usize,
     pub network: bool,
-    /// Whether writable roots are writable to it.
+    /// Whether the program can write in writable roots.
     pub writes: bool,
-    /// Paths beyond the roots that it may read.
+    /// Paths outside the roots that the program may read.
     pub readable: Vec<PathBuf>,
-    /// Folders of the hub itself, see [`PrivateFolder`], that it may read, and change where it writes.
+    /// Directories of the hub itself (see [`PrivateFolder`]) that the program may read, and write if `writes` is set.
     pub writable: Vec<PathBuf>,
-    /// Called with output while it comes.
+    /// Receives output as it arrives.
     pub on_output: Option<OnOutput>,
 }
 
-/// Gets output while it comes.
+/// Callback for output as it arrives.
 pub type OnOutput = Box<dyn FnMut(Stream, &[u8]) + Send>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,52 +181,52 @@ pub enum Stream {
 pub enum Exit {
     Code(i32),
     Signal(i32),
-    /// Ended by us at its time limit.
+    /// Killed at its timeout.
     TimedOut,
 }
 
-/// What a stream held.
+/// Captured output of one stream.
 #[derive(Default)]
 pub struct Captured {
     pub head: Vec<u8>,
     /// Empty when everything is in `head`.
     pub tail: Vec<u8>,
     pub total: u64,
-    /// Everything (up to a bound), when head and tail are not all of it. Already unlinked.
+    /// The whole output (up to a limit) if `head` and `tail` do not cover it. Already unlinked.
     pub full_output: Option<File>,
 }
 
-/// What became of a program.
+/// Result of a program execution.
 pub struct ExecResult {
     pub exit: Exit,
     pub stdout: Captured,
     pub stderr: Captured,
     pub took: Duration,
     pub sandbox: Sandbox,
-    /// The bound because of which it was ended.
+    /// The limit whose violation ended the program.
     pub limit: Option<ExceededLimit>,
 }
 
-/// A bound that ends a program.
+/// A limit whose violation ends a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExceededLimit {
-    /// It had more processes than it may.
+    /// Too many processes.
     Processes,
 }
 
 impl Exec {
     pub fn new(mut spec: ExecSpec) -> Result<Self, ToolError> {
-        // Programs run as the same user; they must not look into the hub's memory, environment or descriptors.
+        // Programs run as the same user. They must not read the hub's memory, environment or descriptors.
         if let Err(error) =
             rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable)
         {
-            tracing::warn!(%error, "programs can look into the hub");
+            tracing::warn!(%error, "could not make the hub undumpable; programs can read its memory");
         }
-        // The real path, since programs must not see it under any name.
+        // The real path, because programs must not see the directory under any name.
         let state = std::fs::create_dir_all(&spec.state).and_then(|()| spec.state.canonicalize());
         spec.state = state.map_err(|error| {
-            ToolError::unavailable("The hub's own folder cannot be used.")
-                .hint("Ask the operator to make it writable to the hub.")
+            ToolError::unavailable("The hub's state directory cannot be used.")
+                .hint("Ask the operator to make it writable for the hub.")
                 .detail(error)
         })?;
         if spec.sandbox != SandboxChoice::None {
@@ -236,19 +236,19 @@ impl Exec {
             spec.workspace.roots().iter().filter(|root| root.writable).map(|root| root.path.clone());
         let path = SearchPath::new(spec.path.clone(), writable.collect());
         let ground = mount_view::HostMounts::open(&spec, &path)?;
-        // Where distributions put it, should the search path lead elsewhere.
+        // The usual location, in case the search path does not include it.
         let usual = || SearchPath::new("/usr/bin".into(), path.writable().to_vec()).open_program("bwrap");
         let bubblewrap = path.open_program("bwrap").or_else(usual);
         Ok(Self(Arc::new(Inner { spec, path, host_mounts: ground, bubblewrap, sandbox: OnceLock::new() })))
     }
 
-    /// The sandbox that programs run in; `None` also where no program is run because none works.
-    /// Tries it when first asked, which takes some milliseconds.
+    /// The sandbox that programs run in. Also `None` if no sandbox works and programs are refused.
+    /// The first call probes the sandboxes, which takes some milliseconds.
     pub fn sandbox(&self) -> Sandbox {
         self.sandbox_trial().sandbox.unwrap_or(Sandbox::None)
     }
 
-    /// The same, or why no program can be run.
+    /// Like [`Exec::sandbox`], but returns an error if no program can run.
     pub async fn confinement(&self) -> Result<Sandbox, ToolError> {
         let trial = match self.0.sandbox.get() {
             Some(known) => known.clone(),
@@ -261,19 +261,19 @@ impl Exec {
         trial.sandbox.ok_or_else(|| {
             let is_roots = trial.failures.iter().any(|(_, why)| why.starts_with(unprivileged::FAILED_PREFIX));
             let hint = if is_roots {
-                "Ask the operator to run the hub as a regular user: as root it must run programs as somebody else, which this \
-                 machine does not let it. Bubblewrap or Landlock is needed as well."
+                "Ask the operator to run the hub as a regular user: as root it must run programs as another user, which \
+                 fails on this machine. Bubblewrap or Landlock is required as well."
             } else {
                 "Ask the operator to install bubblewrap, or to accept the risk with the setting `shell.sandbox: none`."
             };
             let why = trial.failures.iter().map(|(sandbox, why)| format!("{}: {why}", sandbox.as_str()));
-            ToolError::unavailable("No sandbox works on this machine, so programs are not run.")
+            ToolError::unavailable("No sandbox works on this machine; programs are not run.")
                 .hint(hint)
                 .detail(why.collect::<Vec<_>>().join("; "))
         })
     }
 
-    /// Why a sandbox that was tried does not work, each by its name.
+    /// Why each probed sandbox does not work.
     pub fn failures(&self) -> Vec<(Sandbox, String)> {
         self.sandbox_trial().failures.clone()
     }
@@ -296,7 +296,7 @@ impl Exec {
                         break;
                     }
                     Err(why) => {
-                        tracing::info!(sandbox = sandbox.as_str(), why, "a sandbox does not work");
+                        tracing::info!(sandbox = sandbox.as_str(), why, "sandbox does not work");
                         trial.failures.push((*sandbox, why));
                     }
                 }
@@ -305,14 +305,14 @@ impl Exec {
         })
     }
 
-    /// On a thread of its own, since the caller may be one of a runtime.
+    /// Runs on a separate thread, because the caller may be a runtime thread.
     fn probe_blocking(&self, sandbox: Sandbox) -> Result<(), String> {
         match sandbox {
             Sandbox::Landlock if !confine::is_supported() => {
-                return Err("the kernel has no Landlock".to_owned());
+                return Err("the kernel does not support Landlock".to_owned());
             }
             Sandbox::Bubblewrap if self.0.bubblewrap.is_none() => {
-                return Err("it is not installed where no tool can write".to_owned());
+                return Err("it is not installed in a directory that tools cannot write".to_owned());
             }
             _ => {}
         }
@@ -322,7 +322,7 @@ impl Exec {
             runtime.map_err(|error| error.to_string())?.block_on(exec.probe_sandbox(sandbox))
         };
         let thread = std::thread::Builder::new().spawn(work).map_err(|error| error.to_string())?;
-        thread.join().unwrap_or_else(|_| Err("the trial ended badly".to_owned()))
+        thread.join().unwrap_or_else(|_| Err("the probe thread panicked".to_owned()))
     }
 
     fn bubblewrap(&self) -> Option<&HeldProgram> {
@@ -333,7 +333,7 @@ impl Exec {
         &self.0.host_mounts
     }
 
-    /// Where programs are looked up.
+    /// Search path of programs.
     pub fn search_path(&self) -> &SearchPath {
         &self.0.path
     }
@@ -342,7 +342,7 @@ impl Exec {
         &self.0.spec
     }
 
-    /// Where a command line finds a program in the search path. Never for what runs outside the sandbox.
+    /// Path at which a command line finds a program. Never use it for what runs outside the sandbox.
     pub fn which(&self, program: &str) -> Option<PathBuf> {
         if program.is_empty() || program.contains(['/', '\0']) {
             return None;
@@ -358,15 +358,14 @@ impl Exec {
     }
 }
 
-/// A root that programs may only read cannot lie within one that they may write: whoever renames a folder above it has it under
-/// another name.
+/// Refuses a read-only root inside a writable root: renaming a parent directory would move it to a writable path.
 fn refuse_nested_roots(workspace: &Workspace) -> Result<(), ToolError> {
     for inner in workspace.roots().iter().filter(|root| !root.writable) {
         let outer =
             workspace.roots().iter().find(|outer| outer.writable && inner.path.starts_with(&outer.path));
         if let Some(outer) = outer {
             return Err(ToolError::invalid(format!(
-                "The root `{}` is read-only and lies within the root `{}`, which is writable.",
+                "The root `{}` is read-only and is inside the root `{}`, which is writable.",
                 inner.name, outer.name
             ))
             .hint("Make both read-only or both writable, or move one of them out of the other."));
@@ -375,7 +374,7 @@ fn refuse_nested_roots(workspace: &Workspace) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Whether a path is a regular file that we may execute.
+/// Whether a path is a regular file that this process may execute.
 pub(crate) fn is_executable(path: &Path) -> bool {
     path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Files beneath the roots of a workspace. Paths are resolved by the kernel (`openat2`, `RESOLVE_BENEATH`).
+//! Files beneath the workspace roots. Paths are resolved by the kernel (`openat2`, `RESOLVE_BENEATH`).
 
 mod batch;
 mod change_step;
@@ -34,15 +34,15 @@ use crate::{Capabilities, Grant};
 use octo_model::{Caller, ToolError};
 use std::marker::PhantomData;
 
-/// A tool with this mode reads.
+/// Access mode: read only.
 #[derive(Debug, Clone, Copy)]
 pub struct Read;
 
-/// A tool with this mode reads and changes.
+/// Access mode: read and write.
 #[derive(Debug, Clone, Copy)]
 pub struct Write;
 
-/// The files of the workspace, to read or to change.
+/// File access to the workspace, with the access mode `M`.
 pub struct Fs<M> {
     workspace: Workspace,
     mode: PhantomData<fn() -> M>,
@@ -63,7 +63,7 @@ impl<M: 'static> Fs<M> {
         &self.workspace
     }
 
-    /// Does blocking work beside the runtime's own threads. One caller has a few such jobs at a time; the others wait.
+    /// Runs blocking work outside the runtime's worker threads. Concurrent jobs per caller are limited; the rest wait.
     pub async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> Result<T, ToolError> + Send + 'static,

@@ -1,5 +1,5 @@
-//! jq expressions: what runs them, and the turns that callers take. They may loop for ever, so they run where they can be
-//! killed.
+//! Execution of jq expressions and scheduling between callers. Expressions may loop forever, so they run where they
+//! can be killed.
 
 mod jq_queue;
 
@@ -9,17 +9,17 @@ use octo_model::{Caller, Json, Kind, ToolError};
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// What an expression may be applied to: as values it needs many times its size.
+/// Maximum input size. Parsed values need many times as much memory.
 pub const MAX_INPUT_BYTES: usize = 16 << 20;
-/// An expression that gives more is stopped.
+/// Maximum output size; a larger output is an error.
 pub const MAX_OUTPUT_BYTES: usize = 4 << 20;
-/// Top-level keys that a message names.
+/// Maximum number of top-level keys listed in a message.
 const MAX_NAMED_KEYS: usize = 20;
 const MAX_KEY_CHARS: usize = 30;
-/// Characters that are shown of a value that is not JSON.
+/// Maximum characters shown of a value that is not JSON.
 const MAX_SHOWN_CHARS: usize = 80;
 
-/// Runs a jq expression somewhere that can be ended at any time. Gives one value per line.
+/// Runs a jq expression in a place where it can be killed at any time. Returns one value per line.
 pub trait Jq: Send + Sync {
     fn run<'a>(
         &'a self,
@@ -28,7 +28,7 @@ pub trait Jq: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Result<String, ToolError>> + Send + 'a>>;
 }
 
-/// Runs expressions of all callers, a few at a time and each caller's in turn. Clones share the queue.
+/// Runs expressions of all callers with limited concurrency, each caller in turn. Clones share the queue.
 #[derive(Clone)]
 pub struct JqRunner {
     jq: Arc<dyn Jq>,
@@ -45,10 +45,10 @@ impl JqRunner {
         Ok(JqSlot { jq: Arc::clone(&self.jq), _turn: self.queue.acquire(caller).await? })
     }
 
-    /// What an expression selects.
+    /// Returns what an expression selects.
     pub async fn select(&self, caller: &Caller, program: &str, input: Json) -> Result<Selection, ToolError> {
         if input.bytes().len() > MAX_INPUT_BYTES {
-            return Err(too_large("The JSON", input.bytes().len()).hint("Ask for less."));
+            return Err(too_large("The JSON", input.bytes().len()).hint("Request less data."));
         }
         let turn = self.acquire(caller).await?;
         let text = turn.run(program, input.clone()).await?;
@@ -63,32 +63,32 @@ impl Grant for JqRunner {
     }
 }
 
-/// One caller's turn, until it is dropped.
+/// Execution slot of one caller, held until it is dropped.
 pub struct JqSlot {
     jq: Arc<dyn Jq>,
     _turn: QueueSlot,
 }
 
 impl JqSlot {
-    /// What an expression gives, one value per line.
+    /// Runs an expression; returns one value per line.
     pub async fn run(&self, program: &str, input: Json) -> Result<String, ToolError> {
         self.jq.run(program, input).await
     }
 }
 
-/// What an expression has selected.
+/// Result of an expression.
 #[derive(Debug)]
 pub struct Selection {
-    /// The value, or a list when there is not exactly one.
+    /// The value, or a list unless there is exactly one.
     pub json: Json,
-    /// What there is instead, when this is nothing.
+    /// Explains an empty selection.
     pub notice: Option<String>,
 }
 
 impl Selection {
     fn of(text: &str, input: &Json) -> Result<Self, ToolError> {
         if text.len() > MAX_OUTPUT_BYTES {
-            let error = format!("The jq expression gives more than {MAX_OUTPUT_BYTES} bytes.");
+            let error = format!("The output of the jq expression exceeds {MAX_OUTPUT_BYTES} bytes.");
             return Err(ToolError::new(Kind::TooLarge, error).hint("Select less, such as `.items[:100]`."));
         }
         let values: Result<Vec<Json>, ToolError> = text.lines().map(value).collect();
@@ -112,12 +112,12 @@ impl Selection {
 fn value(line: &str) -> Result<Json, ToolError> {
     Json::parse(line.to_owned()).map_err(|_| {
         let shown: String = line.chars().take(MAX_SHOWN_CHARS).collect();
-        ToolError::invalid(format!("The jq expression gives a value that is not JSON: {shown}."))
-            .hint("Numbers must be finite and keys must be text; `tostring` makes text of a value.")
+        ToolError::invalid(format!("The jq expression returned a value that is not JSON: {shown}."))
+            .hint("Numbers must be finite and keys must be text; use `tostring` to convert a value to text.")
     })
 }
 
-/// What an input has to offer, for a message: most expressions fail because a key is somewhere else.
+/// Lists the keys of an input for a message: most expressions fail because a key is somewhere else.
 pub fn top_level_keys(keys: impl Iterator<Item = impl AsRef<str>>, total: usize) -> Option<String> {
     let name = |key: &str| format!("`{}`", key.chars().take(MAX_KEY_CHARS).collect::<String>());
     let mut names: Vec<String> = keys.take(MAX_NAMED_KEYS).map(|key| name(key.as_ref())).collect();
@@ -127,9 +127,9 @@ pub fn top_level_keys(keys: impl Iterator<Item = impl AsRef<str>>, total: usize)
     (!names.is_empty()).then(|| format!("The top-level keys are {}", names.join(", ")))
 }
 
-/// The error of something that no expression is applied to.
+/// Error for an input that is too large for an expression.
 pub fn too_large(what: &str, size: impl std::fmt::Display) -> ToolError {
-    let error = format!("{what} has {size} bytes; a jq expression takes at most {MAX_INPUT_BYTES}.");
+    let error = format!("{what} has {size} bytes; the limit for jq is {MAX_INPUT_BYTES}.");
     ToolError::new(Kind::TooLarge, error)
 }
 

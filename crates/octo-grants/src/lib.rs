@@ -1,6 +1,9 @@
-//! The only doors to the operating system. A tool can touch nothing that it was not handed.
+//! Capabilities: the only access to the operating system. A tool can use only what it was granted.
 
-#![expect(clippy::disallowed_methods, reason = "this crate is the door that the lint sends everybody to")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this crate wraps the methods that the lint forbids elsewhere"
+)]
 
 mod capabilities;
 mod child;

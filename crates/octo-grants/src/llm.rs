@@ -1,4 +1,4 @@
-//! A language model behind an address that the operator has named, in the form that most of them answer to.
+//! Client for a configured language model with an OpenAI-compatible API.
 
 use crate::net::{NetRequest, NetResponse, secret_header};
 use crate::{Capabilities, Grant, Net};
@@ -13,15 +13,15 @@ use url::Url;
 
 const MAX_RESPONSE_BYTES: usize = 4 << 20;
 
-/// Where the model is and how to ask it.
+/// Address and credentials of the model.
 pub struct LlmSpec {
-    /// Up to and with the version: `https://api.example.com/v1`.
+    /// Base URL including the version: `https://api.example.com/v1`.
     pub url: Url,
     pub key: Option<Secret>,
     pub model: String,
 }
 
-/// Asks the operator's language model.
+/// Queries the configured language model.
 #[derive(Clone)]
 pub struct Llm(Arc<LlmState>);
 
@@ -37,18 +37,20 @@ impl Llm {
         let mut endpoint = spec.url;
         endpoint
             .path_segments_mut()
-            .map_err(|()| ToolError::invalid("The address of the language model is no web address."))?
+            .map_err(|()| ToolError::invalid("The address of the language model is not an HTTP URL."))?
             .pop_if_empty()
             .extend(["chat", "completions"]);
         let key = spec.key.map(|key| {
             secret_header("Bearer ", &key).ok_or_else(|| {
-                ToolError::invalid("The language model's key has characters that cannot be sent.")
+                ToolError::invalid(
+                    "The language model's key contains characters that are not allowed in a header.",
+                )
             })
         });
         Ok(Self(Arc::new(LlmState { net, endpoint, key: key.transpose()?, model: spec.model })))
     }
 
-    /// The model's answer to one question under a standing instruction.
+    /// Returns the model's answer to one question under a system prompt.
     pub async fn ask(
         &self,
         instruction: &str,
@@ -71,7 +73,7 @@ impl Llm {
         ask.body = Some(Bytes::from(body.to_string()));
         ask.timeout = timeout;
         ask.max_bytes = MAX_RESPONSE_BYTES;
-        // A model's address does not move; following would carry the question elsewhere.
+        // The model's address is fixed; following a redirect would send the question elsewhere.
         ask.max_redirects = 0;
         let answer = self.0.net.send(ask).await?;
         if answer.status.is_success() { reply_text(&answer) } else { Err(status_error(&answer)) }
@@ -82,7 +84,7 @@ impl Grant for Llm {
     fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open().map_err(|_: ToolError| {
             ToolError::unavailable("No language model is set.")
-                .hint("Ask the operator to set OCTOPROX_LLM_URL, OCTOPROX_LLM_MODEL and, where it needs one, OCTOPROX_LLM_KEY.")
+                .hint("Ask the operator to set OCTOPROX_LLM_URL, OCTOPROX_LLM_MODEL and, if required, OCTOPROX_LLM_KEY.")
         })
     }
 }
@@ -98,11 +100,11 @@ fn reply_text(answer: &NetResponse) -> Result<String, ToolError> {
 }
 
 fn no_text_error() -> ToolError {
-    ToolError::unavailable("The language model answered without a text.")
-        .hint("Try again; ask the operator to check OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL if it goes on.")
+    ToolError::unavailable("The language model returned no text.")
+        .hint("Try again; ask the operator to check OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL if it persists.")
 }
 
-/// The service's own words, which say whether the key, the model or the quota is at fault.
+/// Includes the service's message, which shows whether the key, the model or the quota is at fault.
 fn status_error(answer: &NetResponse) -> ToolError {
     let said = serde_json::from_slice::<Value>(&answer.body).ok();
     let words = said
@@ -111,8 +113,10 @@ fn status_error(answer: &NetResponse) -> ToolError {
         .and_then(Value::as_str)
         .map(|text| format!(": {}", text.chars().take(300).collect::<String>()))
         .unwrap_or_default();
-    let error =
-        ToolError::unavailable(format!("The language model answered {}{words}", answer.status.as_u16()));
+    let error = ToolError::unavailable(format!(
+        "The language model returned status {}{words}",
+        answer.status.as_u16()
+    ));
     match answer.status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
             error.hint("Ask the operator to check OCTOPROX_LLM_KEY.")

@@ -1,5 +1,5 @@
-//! The only way out: one HTTP client for the whole binary. The address is checked when connecting, after resolving, on
-//! every hop, so that a name that changes its answer finds nothing.
+//! Egress: one HTTP client for the whole binary. Addresses are checked when connecting, after resolution and on every
+//! redirect, which defeats DNS rebinding.
 
 mod allow_list;
 mod body;
@@ -42,24 +42,24 @@ use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 use url::Url;
 
-/// What may be reached.
+/// Egress settings.
 #[derive(Debug, Clone)]
 pub struct NetSpec {
-    /// Hosts (`api.local`, `*.corp.example`), addresses and networks (`10.0.0.0/8`), each with an optional `:port`, that are
-    /// allowed although they are private. Everything public is allowed.
+    /// Hosts (`api.local`, `*.corp.example`), addresses and networks (`10.0.0.0/8`), each with an optional `:port`,
+    /// that are allowed although they are private. All public addresses are allowed.
     pub allow: Vec<String>,
-    /// Ports of this machine's loopback on which the hub itself listens: they are refused unless `allow` names them.
+    /// Loopback ports on which the hub itself listens. They are refused unless `allow` names them.
     pub own_ports: Vec<u16>,
     pub user_agent: String,
-    /// Requests to one host at the same time.
+    /// Concurrent requests to one host.
     pub per_host: usize,
-    /// The shortest time between the starts of two requests to one host; zero for none.
+    /// Minimum interval between the starts of two requests to one host; zero for none.
     pub min_interval: Duration,
-    /// Whether [`Net::check_robots`] asks for a site's robots.txt.
+    /// Whether [`Net::check_robots`] fetches and respects a site's robots.txt.
     pub robots: bool,
 }
 
-/// What sites are told of this program.
+/// Default `User-Agent` header.
 pub const USER_AGENT: &str = concat!("octoprox/", env!("CARGO_PKG_VERSION"));
 const DEFAULT_PER_HOST: usize = 6;
 
@@ -76,7 +76,7 @@ impl Default for NetSpec {
     }
 }
 
-/// Sends requests to addresses that policy allows.
+/// HTTP client that sends requests only to addresses that the policy allows.
 #[derive(Clone)]
 pub struct Net(Arc<NetState>);
 
@@ -86,23 +86,23 @@ struct NetState {
     dialler: Dialler,
     client: OnceCell<http_send::Client>,
     queue: HostQueues,
-    /// Where robots.txt is respected.
+    /// Present if robots.txt is respected.
     robots: Option<RobotsCache>,
 }
 
-/// One request.
+/// An HTTP request.
 #[derive(Debug, Clone)]
 pub struct NetRequest {
     pub method: Method,
     pub url: Url,
-    /// Of the caller's; dropped for credentials when a redirect leads to another origin.
+    /// Headers of the caller. Credentials are dropped when a redirect leads to another origin.
     pub headers: HeaderMap,
     pub body: Option<Bytes>,
-    /// For everything, redirects and body included.
+    /// Total timeout, including redirects and body.
     pub timeout: Duration,
-    /// Bytes of the decoded body; the rest is left out and said.
+    /// Maximum bytes of the decoded body. A longer body is truncated, see `NetResponse::truncated`.
     pub max_bytes: usize,
-    /// How many redirects are followed; 0 for none.
+    /// Maximum number of redirects to follow; 0 for none.
     pub max_redirects: usize,
 }
 
@@ -120,12 +120,12 @@ impl NetRequest {
     }
 }
 
-/// What came back. A status of 400 or more is an answer, too.
+/// An HTTP response. A status of 400 or more is not an error here.
 #[derive(Debug, Clone)]
 pub struct NetResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    /// Where it came from, after redirects.
+    /// The final URL, after redirects.
     pub url: Url,
     /// Decoded (gzip, deflate, br, zstd), at most `max_bytes`.
     pub body: Bytes,
@@ -134,12 +134,12 @@ pub struct NetResponse {
 }
 
 impl NetResponse {
-    /// For how long the server asks to be left alone.
+    /// The delay that the server requests with `Retry-After`.
     pub fn retry_after(&self) -> Option<Duration> {
         host_queue::retry_after(&self.headers, Timestamp::now())
     }
 
-    /// The error of a server whose limit is used up: the caller is to wait as long as it says, or `otherwise`.
+    /// Returns a rate-limit error with the server's retry delay, or `otherwise` if it sent none.
     pub fn rate_limited(&self, message: impl Into<Cow<'static, str>>, otherwise: Duration) -> ToolError {
         let wait = self.retry_after().unwrap_or(otherwise);
         ToolError::rate_limited(message, wait).hint(format!("Try again in {} s.", wait.as_secs()))
@@ -147,29 +147,30 @@ impl NetResponse {
 }
 
 impl Net {
-    /// Does nothing slow: names, certificates and connections wait for the first request.
+    /// Creates the client without I/O: names, certificates and connections wait for the first request.
     pub fn new(spec: NetSpec) -> Result<Self, ToolError> {
         Self::with_resolver(spec, Arc::new(SystemResolver::default()))
     }
 
-    /// With another opinion on names than the machine's. Its answers are checked like any other's.
+    /// Uses `resolver` instead of the system's. Its answers are checked in the same way.
     pub fn with_resolver(spec: NetSpec, resolver: Arc<dyn Resolver>) -> Result<Self, ToolError> {
         let allow = Arc::new(AllowList::parse(&spec.allow)?);
         let user_agent = HeaderValue::from_str(&spec.user_agent)
-            .map_err(|_| ToolError::invalid("The user agent has characters that cannot be sent."))?;
+            .map_err(|_| ToolError::invalid("The user agent contains invalid header characters."))?;
         let dialler = Dialler::public(allow.clone(), resolver).refusing_ports(&spec.own_ports);
         let queue = HostQueues::new(spec.per_host).with_min_interval(spec.min_interval);
         let robots = spec.robots.then(RobotsCache::default);
         Ok(Self(Arc::new(NetState { allow, user_agent, dialler, client: OnceCell::new(), queue, robots })))
     }
 
-    /// The way to one server that the operator has named, and to no other. A literal address is that address, `localhost` is
-    /// loopback, a name that only the operator's own network can have may be private; any other name must be public or on
-    /// the list, whenever it is connected to.
+    /// Returns a client for one configured server and no other. A literal address allows that address, `localhost`
+    /// allows loopback, and a name that can only be on the operator's own network may be private. Any other name must
+    /// resolve to a public or allow-listed address on every connect.
     pub fn for_configured_host(&self, url: &str) -> Result<Self, ToolError> {
         let url = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
         let named = url.as_ref().and_then(ConfiguredHost::from_url).ok_or_else(|| {
-            ToolError::invalid("That is not an http or https address.").hint("Write https://HOST/PATH.")
+            ToolError::invalid("The address is not an http or https URL.")
+                .hint("Use the form https://HOST/PATH.")
         })?;
         let way = &self.0;
         Ok(Self(Arc::new(NetState {
@@ -182,23 +183,25 @@ impl Net {
         })))
     }
 
-    /// For a client that needs more than [`Net::send`] gives, such as streams. What it connects to is checked here.
+    /// Connector for clients that need more than [`Net::send`], such as streaming. Addresses are checked when
+    /// connecting.
     pub fn connector(&self) -> io::Result<Connector> {
         tls_connector(self.0.dialler.clone())
     }
 
-    /// A URL that may be asked for, as far as its text tells: http or https, no credentials, a port that is not another
-    /// protocol's. The address is checked when connecting.
+    /// Parses a URL and checks its text: http or https, no credentials, no port of another protocol. The address is
+    /// checked when connecting.
     pub fn url(&self, text: &str) -> Result<Url, ToolError> {
         url_check::parse_url(text, &self.0.allow)
     }
 
-    /// The addresses of a host that may be connected to; for drivers that connect by themselves.
+    /// Resolves a host to the addresses that may be connected to; for drivers that connect by themselves.
     pub async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, ToolError> {
         self.0.dialler.addresses(host, port).await.map_err(|error| net_errors::dial_error(host, &error))
     }
 
-    /// Says early and in words what [`Net::connect`] would refuse: a program behind a [`EgressProxy`] hears only that it failed.
+    /// Reports early what [`Net::connect`] would refuse, because a program behind an [`EgressProxy`] only sees a failed
+    /// connection.
     pub async fn check(&self, host: &str, port: u16) -> Result<(), ToolError> {
         self.check_port(host, port)?;
         self.addresses(host, port).await.map(drop)
@@ -211,7 +214,7 @@ impl Net {
         Ok(())
     }
 
-    /// A connection to a host that was checked; for proxies.
+    /// Opens a checked connection to a host; for proxies.
     pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ToolError> {
         self.check_port(host, port)?;
         self.0.dialler.connect(host, port).await.map_err(|error| net_errors::dial_error(host, &error))
@@ -225,7 +228,7 @@ impl std::fmt::Debug for Net {
 }
 
 impl Default for Net {
-    /// The public internet.
+    /// Allows the public internet only.
     fn default() -> Self {
         let allow = Arc::new(AllowList::default());
         let dialler = Dialler::public(allow.clone(), Arc::new(SystemResolver::default()));

@@ -1,4 +1,4 @@
-//! Pages as a browser shows them, for tools that are no browser. Where no browser is enabled, nobody renders.
+//! Rendering of pages in a browser, for tools outside the browser toolbox. Optional: needs an enabled browser.
 
 use crate::{Capabilities, Grant};
 use octo_model::{Caller, ToolError};
@@ -10,16 +10,16 @@ use url::Url;
 /// A page after its scripts have run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedPage {
-    /// Where it was in the end.
+    /// The final URL.
     pub url: Url,
-    /// Of the main document, when it came over HTTP.
+    /// HTTP status of the main document, if loaded over HTTP.
     pub status: Option<u16>,
     pub html: String,
-    /// False when it was still loading at the end of its time.
+    /// False if the page was still loading at the timeout.
     pub complete: bool,
 }
 
-/// What renders pages: the browser's toolbox.
+/// Renders pages; implemented by the browser toolbox.
 pub trait PageRenderer: Send + Sync {
     fn render<'a>(
         &'a self,
@@ -29,7 +29,7 @@ pub trait PageRenderer: Send + Sync {
     ) -> Pin<Box<dyn Future<Output = Result<RenderedPage, ToolError>> + Send + 'a>>;
 }
 
-/// Hands pages to the browser, if there is one.
+/// Renders pages in the browser, if there is one.
 #[derive(Clone, Default)]
 pub struct Render(Option<Arc<dyn PageRenderer>>);
 
@@ -38,7 +38,7 @@ impl Render {
         Self(Some(renders))
     }
 
-    /// None where no browser is enabled.
+    /// Returns `None` if no browser is enabled.
     pub async fn render(
         &self,
         caller: &Caller,
@@ -52,7 +52,7 @@ impl Render {
     }
 }
 
-/// Nothing to be refused: without a browser it renders nothing.
+/// Always granted: without a browser it renders nothing.
 impl Grant for Render {
     fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         Ok(doors.open().unwrap_or_default())

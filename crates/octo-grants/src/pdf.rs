@@ -1,5 +1,5 @@
-//! The process that takes a PDF apart: this very program with a hidden command, shut in, and ended when its time is over
-//! or nobody waits for it any more.
+//! Worker process for PDF extraction: this binary with a hidden command, sandboxed, and killed at its timeout or when
+//! the caller is gone.
 
 use crate::exec::compute_jail::ComputeJail;
 use crate::{Capabilities, Grant};
@@ -14,14 +14,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
-/// Files that are taken apart at the same time.
+/// Maximum concurrent extractions.
 const MAX_CONCURRENT: usize = 4;
-/// Bytes of an answer that are taken.
+/// Maximum bytes of worker output.
 const MAX_OUTPUT_BYTES: u64 = 16 << 20;
-/// What the process may use.
+/// Resource limits of the worker.
 const WORKER_LIMITS: ComputeJail = ComputeJail { memory: 512 << 20, seconds: 20 };
 
-/// Takes PDF files apart, each in a process of its own.
+/// Extracts PDF files, each in a separate process.
 #[derive(Clone)]
 pub struct Pdf(Arc<PdfState>);
 
@@ -30,7 +30,7 @@ struct PdfState {
     slots: Semaphore,
 }
 
-/// What the process said, and how it ended.
+/// Output of the worker and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerOutput {
     pub lines: Vec<u8>,
@@ -39,11 +39,11 @@ pub struct WorkerOutput {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkerEnd {
-    /// It said all that it had to say.
+    /// Completed.
     Done,
-    /// It was ended when its time was over.
+    /// Killed at the timeout.
     TimedOut,
-    /// It came to its end: it wanted more memory or time than it may have, or fell over the file.
+    /// Exceeded its memory or CPU limit, or crashed on the file.
     Died,
 }
 
@@ -53,7 +53,7 @@ impl Pdf {
         Self(Arc::new(PdfState { worker, slots: Semaphore::new(MAX_CONCURRENT) }))
     }
 
-    /// Gives a file to the process and hears what it says. Dropping the future ends the process.
+    /// Passes a file to a worker and returns its output. Dropping the future kills the worker.
     pub async fn extract(&self, file: Bytes, within: Duration) -> Result<WorkerOutput, ToolError> {
         let deadline = Instant::now() + within;
         let turn = timeout_at(deadline, self.0.slots.acquire()).await;
@@ -63,7 +63,7 @@ impl Pdf {
 
     async fn run_worker(&self, file: Bytes, deadline: Instant) -> io::Result<WorkerOutput> {
         let mut words = self.0.worker.iter();
-        let program = words.next().ok_or_else(|| io::Error::other("there is no program that reads PDF"))?;
+        let program = words.next().ok_or_else(|| io::Error::other("no PDF worker program"))?;
         let mut child = tokio::process::Command::new(program)
             .args(words)
             .env_clear()
@@ -75,18 +75,17 @@ impl Pdf {
             .kill_on_drop(true)
             .spawn()?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let (mut input, output) =
-            input.zip(output).ok_or_else(|| io::Error::other("the process has no pipes"))?;
+        let (mut input, output) = input.zip(output).ok_or_else(|| io::Error::other("worker has no pipes"))?;
         let mut lines = Vec::new();
         let mut output = output.take(MAX_OUTPUT_BYTES);
         let telling = async move {
-            // One that has ended early does not read on; what counts is what it said.
+            // A worker that exits early stops reading; only its output counts.
             let _ = input.write_all(&file).await;
         };
         let all = async {
             let (_, heard) = tokio::join!(telling, output.read_to_end(&mut lines));
             heard?;
-            // One that has more to say than is taken waits for ever.
+            // Otherwise a worker with more output than the limit would block forever.
             drop(output);
             child.wait().await
         };
@@ -103,14 +102,14 @@ impl Pdf {
         Ok(WorkerOutput { lines, end })
     }
 
-    /// What the process does first: bounds itself and shuts itself in.
+    /// Called first in the worker: sets its limits and enters the sandbox.
     pub fn confine_worker() -> io::Result<()> {
         WORKER_LIMITS.enter()
     }
 }
 
 fn busy_error() -> ToolError {
-    ToolError::new(Kind::Unavailable, "Too many PDF files are being read.").hint("Try again in a moment.")
+    ToolError::new(Kind::Unavailable, "Too many concurrent PDF extractions.").hint("Try again in a moment.")
 }
 
 impl Grant for Pdf {

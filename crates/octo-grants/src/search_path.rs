@@ -1,7 +1,8 @@
-//! The search path of programs, looked at once when the hub starts.
+//! Search path of programs, resolved once at startup.
 //!
-//! What runs outside a sandbox is looked up only where no tool can write: a folder beneath a writable root, or one that a link
-//! leads into such a root for, may hold another program at any time. In the sandbox such folders stay in the search path.
+//! Programs that run outside the sandbox are looked up only in directories that no tool can write. A directory
+//! beneath a writable root, or reached through a link in one, may contain a different program at any time. In the
+//! sandbox such directories remain in the search path.
 
 use crate::exec::is_executable;
 use rustix::fs::{Mode, OFlags};
@@ -11,26 +12,26 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// How many links a path may lead through.
+/// Maximum number of symlinks in a path.
 const MAX_LINKS: usize = 40;
 
 const OTHERS_WRITE: u32 = 0o002;
 const GROUP_WRITES: u32 = 0o020;
 
-/// A program that was found, held open: whatever has its name later, this one is run.
+/// A program that is held open, so that replacing the file has no effect.
 pub(crate) struct HeldProgram(pub OwnedFd);
 
-/// The folders that programs are looked up in.
+/// Directories in which programs are looked up.
 #[derive(Debug, Clone)]
 pub struct SearchPath {
     whole: OsString,
-    /// The real paths of those that no tool can write.
+    /// Real paths of the directories that no tool can write.
     trusted: Vec<PathBuf>,
     writable: Vec<PathBuf>,
 }
 
 impl SearchPath {
-    /// `writable` are the real paths of the folders that tools and their programs can write.
+    /// `writable` lists the real paths of the directories that tools and their programs can write.
     pub fn new(whole: OsString, writable: Vec<PathBuf>) -> Self {
         let mut trusted = Vec::new();
         for folder in std::env::split_paths(&whole).filter(|folder| folder.is_absolute()) {
@@ -40,7 +41,7 @@ impl SearchPath {
         Self { whole, trusted, writable }
     }
 
-    /// As it was given: for programs in the sandbox.
+    /// The unmodified search path, for programs in the sandbox.
     pub fn whole(&self) -> &OsStr {
         &self.whole
     }
@@ -49,20 +50,21 @@ impl SearchPath {
         &self.writable
     }
 
-    /// The real paths of the folders that no tool can write.
+    /// Real paths of the directories that no tool can write.
     pub fn folders(&self) -> &[PathBuf] {
         &self.trusted
     }
 
-    /// The search path of what runs outside the sandbox, and of what runs within it on the hub's behalf.
+    /// Search path for programs outside the sandbox, and for those that run inside it on the hub's behalf.
     pub fn trusted(&self) -> OsString {
-        // Each came out of a search path, so none has a colon in it but by a link; such a one is of no use.
+        // An entry of a search path contains no colon. A link target might; such a directory is skipped.
         let folders =
             self.trusted.iter().filter(|folder| !folder.as_os_str().as_encoded_bytes().contains(&b':'));
         std::env::join_paths(folders).unwrap_or_default()
     }
 
-    /// A program in a folder that no tool can write, which is itself no link to where one can.
+    /// Finds a program in a directory that no tool can write. The program itself must not link to a
+    /// writable location.
     pub fn find(&self, program: &str) -> Option<PathBuf> {
         if program.is_empty() || program.contains(['/', '\0']) {
             return None;
@@ -73,19 +75,19 @@ impl SearchPath {
             .find(|path| is_executable(path) && self.accepts(path))
     }
 
-    /// Whether the way to a path leads through no folder that tools can write.
+    /// Whether the path, including its links, passes through no directory that tools can write.
     pub(crate) fn accepts(&self, path: &Path) -> bool {
         real_path(path, &self.writable).is_some()
     }
 
-    /// Finds a program and keeps it open.
+    /// Finds a program and holds it open.
     pub(crate) fn open_program(&self, program: &str) -> Option<HeldProgram> {
         let real = real_path(&self.find(program)?, &self.writable)?;
         rustix::fs::open(real, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok().map(HeldProgram)
     }
 }
 
-/// The real path, unless there is none or the way there leads through a folder of `writable`.
+/// The real path, or `None` if it does not exist or passes through a directory in `writable`.
 fn real_path(path: &Path, writable: &[PathBuf]) -> Option<PathBuf> {
     let mut left: VecDeque<OsString> = path_parts(path)?;
     let (mut at, mut links) = (PathBuf::from("/"), 0);
@@ -123,7 +125,7 @@ fn path_parts(path: &Path) -> Option<VecDeque<OsString>> {
     path.components().map(name).collect::<Option<Vec<_>>>().map(|all| all.into_iter().flatten().collect())
 }
 
-/// Whether nobody writes the folder but its owner, root and the hub's own group.
+/// Whether only the owner, root and the hub's own group can write the directory.
 fn is_owner_controlled(folder: &Path) -> bool {
     folder.metadata().is_ok_and(|about| {
         let group = about.gid() == 0 || about.gid() == rustix::process::getegid().as_raw();

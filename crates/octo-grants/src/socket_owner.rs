@@ -1,14 +1,14 @@
-//! Who is at the other end of a connection within this machine: the kernel knows which user owns that socket.
+//! Owner of the other end of a local connection: the kernel knows which user owns the socket.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-/// The user who owns the socket at the other end of an accepted connection: `local` is our end, `peer` the other. Nothing
-/// when this machine has no such socket, such as one that is closed or belongs to another network namespace.
+/// User who owns the other end of an accepted connection: `local` is our end, `peer` the other. `None` if this
+/// machine has no such socket, for example because it is closed or in another network namespace.
 #[cfg(target_os = "linux")]
 pub fn socket_owner(local: SocketAddr, peer: SocketAddr) -> io::Result<Option<u32>> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
-    // The kernel answers before the write returns, so nothing has to be waited for.
+    // The kernel replies before the write returns, so waiting is unnecessary.
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(netlink::SOCK_DIAG))?;
     let (local, peer) = (canonical(local), canonical(peer));
@@ -18,18 +18,18 @@ pub fn socket_owner(local: SocketAddr, peer: SocketAddr) -> io::Result<Option<u3
     diag::owner(reply.get(..length).unwrap_or_default(), peer, local)
 }
 
-/// Other systems are not asked; whoever needs to know must refuse.
+/// Not implemented on other systems; callers that need the owner must refuse.
 #[cfg(not(target_os = "linux"))]
 pub fn socket_owner(_local: SocketAddr, _peer: SocketAddr) -> io::Result<Option<u32>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// An IPv4 address that is written as IPv6 is the same.
+/// Converts IPv4-mapped IPv6 addresses to IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// The messages of sock_diag(7): one exact look-up of a TCP socket.
+/// Messages of sock_diag(7): exact lookup of one TCP socket.
 #[cfg(target_os = "linux")]
 mod diag {
     use super::{IpAddr, SocketAddr, io};
@@ -61,20 +61,20 @@ mod diag {
         bytes.extend(NLM_F_REQUEST.to_ne_bytes());
         bytes.extend([0; 8]);
         bytes.extend([if source.is_ipv4() { AF_INET } else { AF_INET6 }, IPPROTO_TCP, 0, 0]);
-        // Every state.
+        // All states.
         bytes.extend(u32::MAX.to_ne_bytes());
         bytes.extend(source.port().to_be_bytes());
         bytes.extend(destination.port().to_be_bytes());
         bytes.extend(address(source.ip()));
         bytes.extend(address(destination.ip()));
-        // No interface, and no cookie of an earlier answer.
+        // No interface, and no cookie of an earlier reply.
         bytes.extend(0_u32.to_ne_bytes());
         bytes.extend([0xff; 8]);
         bytes
     }
 
-    /// The user in an `inet_diag_msg`. A socket that no process has open any more has no inode, and is shown as root's: it
-    /// has no owner.
+    /// The user in an `inet_diag_msg`. A socket that no process has open has no inode and is reported as root's; it
+    /// counts as having no owner.
     pub fn owner(reply: &[u8], source: SocketAddr, destination: SocketAddr) -> io::Result<Option<u32>> {
         let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let word = |at: usize| -> io::Result<u32> {
@@ -92,7 +92,7 @@ mod diag {
             }
             _ => return Err(io::ErrorKind::InvalidData.into()),
         }
-        // Where nothing is connected, the kernel answers with a listener on that port.
+        // If nothing is connected, the kernel returns a listener on that port.
         let ports = (half(HEADER_LEN + 4)?, half(HEADER_LEN + 6)?);
         if ports != (source.port().to_be_bytes(), destination.port().to_be_bytes()) {
             return Ok(None);
@@ -117,7 +117,7 @@ mod tests {
             let (accepted, peer) = listener.accept().unwrap();
             let local = accepted.local_addr().unwrap();
             assert_eq!(socket_owner(local, peer).unwrap(), Some(own), "{host}");
-            // Half closed, it still has an owner.
+            // A half-closed socket still has an owner.
             client.shutdown(std::net::Shutdown::Write).unwrap();
             assert_eq!(socket_owner(local, peer).unwrap(), Some(own), "{host}");
             drop(client);
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(found, Some(rustix::process::geteuid().as_raw()));
     }
 
-    /// Prints what one look-up costs, with few and with many sockets on the machine.
+    /// Prints the cost of one lookup, with few and with many sockets on the machine.
     #[test]
     #[ignore = "a measurement"]
     fn what_a_look_costs() {

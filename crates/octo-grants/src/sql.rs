@@ -1,4 +1,4 @@
-//! Databases that the operator has named. A tool chooses a name; where it leads, and as whom, only this file knows.
+//! Configured databases. A tool selects one by name; address and credentials are known only here.
 
 mod auth;
 mod db_session;
@@ -25,18 +25,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// One database.
+/// Settings of one database connection.
 #[derive(Debug, Clone)]
 pub struct SqlConnection {
     pub name: String,
-    /// `postgres://user:password@host:port/database?sslmode=…`, or the same as words.
+    /// `postgres://user:password@host:port/database?sslmode=…`, or the same as key-value pairs.
     pub dsn: Secret,
-    /// Another login for everything that only reads: a role that the database itself keeps from writing.
+    /// Separate credentials for read-only use: a role that the database itself prevents from writing.
     pub reader: Option<Secret>,
-    /// No changes through this connection.
+    /// Refuses changes through this connection.
     pub read_only: bool,
-    /// Accepts a role for which no transaction is a fence: superusers, and roles that reach files, programs or other
-    /// sessions of the server.
+    /// Accepts a role that a read-only transaction does not confine: superusers, and roles with access to files,
+    /// programs or other sessions of the server.
     pub superuser: bool,
 }
 
@@ -46,21 +46,21 @@ impl SqlConnection {
     }
 }
 
-/// The databases, and the bounds of what may be asked of them.
+/// Configured databases and their limits.
 #[derive(Debug, Clone)]
 pub struct SqlSpec {
     pub connections: Vec<SqlConnection>,
-    /// No changes through any connection.
+    /// Refuses changes through every connection.
     pub read_only: bool,
-    /// The longest that a statement may take, whatever its caller asks for.
+    /// Maximum statement timeout that a caller may request.
     pub statement_timeout: Duration,
-    /// The most rows of one answer, whatever its caller asks for.
+    /// Maximum rows per reply that a caller may request.
     pub max_rows: usize,
-    /// The most bytes of one answer as the server sends it.
+    /// Maximum bytes per reply, as sent by the server.
     pub max_bytes: usize,
-    /// Sessions of each login at the same time.
+    /// Maximum concurrent sessions per login.
     pub sessions: usize,
-    /// What may be connected to.
+    /// Egress for the connections.
     pub net: Net,
 }
 
@@ -78,7 +78,7 @@ impl Default for SqlSpec {
     }
 }
 
-/// Bounds that no caller can lift.
+/// Limits that a caller cannot raise.
 #[derive(Debug, Clone, Copy)]
 pub struct SqlLimits {
     pub statement_timeout: Duration,
@@ -86,7 +86,7 @@ pub struct SqlLimits {
     pub max_bytes: usize,
 }
 
-/// What speaks at the other end.
+/// Database type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     Postgres,
@@ -100,45 +100,45 @@ impl Dialect {
     }
 }
 
-/// The grant: databases by name.
+/// Databases by name.
 #[derive(Clone)]
 pub struct Sql(Arc<Vec<Arc<Database>>>);
 
-/// One database and its sessions.
+/// A database and its session pools.
 pub struct Database {
-    /// Tells this database from every other of the process.
+    /// Unique within the process.
     pub id: u64,
     pub name: String,
     pub dialect: Dialect,
-    /// Without user and password.
+    /// Excludes user and password.
     pub host: String,
     pub database: String,
     pub read_only: bool,
     pub limits: SqlLimits,
-    /// Sessions whose transactions are read-only unless told otherwise.
+    /// Sessions whose transactions are read-only by default.
     pub reads: Pool,
-    /// Sessions that may change something; none for a read-only connection.
+    /// Sessions that may write; `None` for a read-only connection.
     pub writes: Option<Pool>,
 }
 
-/// What a call asks for that names no connection.
+/// Connection name of a call that specifies none.
 pub const DEFAULT_CONNECTION: &str = "default";
 
 impl Sql {
-    /// Reads the connection strings. Nothing is dialled before the first call.
+    /// Parses the connection strings. Connects on the first call.
     pub fn new(spec: &SqlSpec) -> Result<Self, ToolError> {
         let databases: Result<Vec<_>, ToolError> =
             spec.connections.iter().map(|connection| database(connection, spec).map(Arc::new)).collect();
         let databases = databases?;
         for (at, database) in databases.iter().enumerate() {
             if databases.iter().skip(at + 1).any(|other| other.name == database.name) {
-                return Err(ToolError::invalid(format!("Two databases are called `{}`.", database.name)));
+                return Err(ToolError::invalid(format!("Duplicate database name `{}`.", database.name)));
             }
         }
         Ok(Self(Arc::new(databases)))
     }
 
-    /// The connection of this name. Where there is only one, it is also the default one.
+    /// Returns the connection with this name. A single connection is also the default.
     pub fn named(&self, name: &str) -> Result<Arc<Database>, ToolError> {
         let only = match self.0.as_slice() {
             [only] if name == DEFAULT_CONNECTION => Some(only),
@@ -146,7 +146,7 @@ impl Sql {
         };
         self.0.iter().find(|database| database.name == name).or(only).cloned().ok_or_else(|| {
             let names: Vec<&str> = self.0.iter().map(|database| database.name.as_str()).collect();
-            ToolError::not_found(format!("There is no database connection called `{name}`.")).hint(
+            ToolError::not_found(format!("Database connection not found: `{name}`.")).hint(
                 if names.is_empty() {
                     "None is configured; ask the operator.".to_owned()
                 } else {
@@ -166,7 +166,7 @@ fn database(connection: &SqlConnection, spec: &SqlSpec) -> Result<Database, Tool
     let name = &connection.name;
     if !dsn_list::is_name(name) {
         return Err(ToolError::invalid(
-            "A database connection has a name that is not letters, digits, - or _.",
+            "The name of a database connection may contain only letters, digits, - and _.",
         )
         .hint("Write it as name=dsn."));
     }

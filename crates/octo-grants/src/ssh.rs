@@ -1,4 +1,4 @@
-//! The workspace's own SSH key. Tools see its public half; only `ssh`, started by the hub, reads the private one.
+//! SSH key of the workspace. Tools see its public key; only `ssh`, started by the hub, reads the private key.
 
 use crate::{Capabilities, Grant};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
@@ -16,12 +16,12 @@ const KNOWN_HOSTS_FILE: &str = "known_hosts";
 const KEY_TYPE: &[u8] = b"ssh-ed25519";
 const COMMENT: &str = "octoprox@workspace";
 
-/// The key of one workspace and the hosts that it has met. The key is made when it is first asked for.
+/// Key of one workspace and its known hosts. The key is generated on first use.
 #[derive(Clone)]
 pub struct SshKey(Arc<PathBuf>);
 
 impl SshKey {
-    /// One key for each default root, kept in the hub's own data.
+    /// One key per default root, stored in the state directory.
     pub fn new(state: &Path, root: &Path) -> Self {
         let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         let hash = digest::digest(&digest::SHA256, root.as_os_str().as_encoded_bytes());
@@ -29,41 +29,41 @@ impl SshKey {
         Self(Arc::new(state.join("ssh").join(name)))
     }
 
-    /// The public key as a forge wants it.
+    /// Public key in OpenSSH format, as forges expect it.
     pub fn public(&self) -> Result<String, ToolError> {
         self.ensure()?;
         let text = fs::read_to_string(self.0.join(PUBLIC_KEY_FILE)).map_err(key_error)?;
         Ok(text.trim_end().to_owned())
     }
 
-    /// Where the private key is: for `ssh -i` and [`crate::exec::Job::readable`], never for an answer.
+    /// Path of the private key: for `ssh -i` and [`crate::exec::Job::readable`], never for a reply.
     pub fn private_path(&self) -> Result<PathBuf, ToolError> {
         self.ensure()?;
         Ok(self.0.join(PRIVATE_KEY_FILE))
     }
 
-    /// The folder with the key and the hosts.
+    /// Directory with the key and the known hosts.
     pub fn folder(&self) -> &Path {
         &self.0
     }
 
-    /// Keys of hosts, in the form of OpenSSH. An operator may write it by hand.
+    /// Path of the known_hosts file in OpenSSH format. An operator may edit it.
     pub fn known_hosts(&self) -> PathBuf {
         self.0.join(KNOWN_HOSTS_FILE)
     }
 
-    /// Whether the key of a host (`host`, or `[host]:port`) is kept.
+    /// Whether a key of the host (`host`, or `[host]:port`) is stored.
     pub fn has_host(&self, host: &str) -> bool {
         let known = fs::read_to_string(self.known_hosts()).unwrap_or_default();
         known.lines().any(|line| is_entry_for(line, host))
     }
 
-    /// Keeps what a host showed at first sight; other hosts' lines and malformed ones are left out.
+    /// Stores the keys that a host presented first. Lines of other hosts and malformed lines are skipped.
     pub fn add_host(&self, host: &str, lines: &str) -> Result<(), ToolError> {
         self.ensure()?;
         let lines: Vec<&str> = lines.lines().filter(|line| is_host_key(line, host)).collect();
         if lines.is_empty() {
-            return Err(ToolError::unavailable("The host showed no key.").hint("Check the host's name."));
+            return Err(ToolError::unavailable("The host presented no key.").hint("Check the host's name."));
         }
         let mut text = lines.join("\n");
         text.push('\n');
@@ -72,7 +72,8 @@ impl SshKey {
         file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(key_error)
     }
 
-    /// Makes the pair in a folder of its own and renames that: of two processes, one wins and both use its key.
+    /// Generates the pair in a temporary directory and renames it: if two processes race, one wins and both use
+    /// its key.
     fn ensure(&self) -> Result<(), ToolError> {
         if self.0.join(PRIVATE_KEY_FILE).exists() {
             return Ok(());
@@ -101,7 +102,7 @@ impl Grant for SshKey {
 
 fn key_error(error: impl std::fmt::Display) -> ToolError {
     ToolError::unavailable("The workspace's SSH key cannot be used.")
-        .hint("Ask the operator to look at the hub's data folder.")
+        .hint("Ask the operator to check the hub's state directory.")
         .detail(error)
 }
 
@@ -144,7 +145,7 @@ fn public_blob(key: &[u8]) -> Vec<u8> {
     blob
 }
 
-/// The format of OpenSSH (PROTOCOL.key), without a passphrase: nobody would be there to type it.
+/// OpenSSH format (PROTOCOL.key), without a passphrase.
 fn private_text(seed: &[u8], key: &[u8], check: [u8; 4]) -> String {
     let mut secret = [check, check].concat();
     push_string(&mut secret, KEY_TYPE);
@@ -166,7 +167,7 @@ fn private_text(seed: &[u8], key: &[u8], check: [u8; 4]) -> String {
     format!("-----BEGIN OPENSSH PRIVATE KEY-----\n{}\n-----END OPENSSH PRIVATE KEY-----\n", lines.join("\n"))
 }
 
-/// A length and that many bytes, as SSH writes them.
+/// SSH wire encoding: length, then bytes.
 fn push_string(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
     out.extend_from_slice(bytes);

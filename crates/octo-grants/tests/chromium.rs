@@ -1,10 +1,10 @@
-//! A real browser: how it is enclosed, and that nothing of it is left.
+//! A real browser: its confinement, and that no process is left.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "tests look at the machine itself and fail where they must"
+    reason = "tests inspect the machine itself and may panic"
 )]
 
 use octo_grants::chromium::{BrowserSandbox, Chromium, ChromiumSpec, RunningBrowser};
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// The launcher that the others start: this very binary.
+/// The launcher that the other tests start: this binary.
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
@@ -33,7 +33,7 @@ fn chromium(state: &Path, enclosure: BrowserSandbox) -> Chromium {
     Chromium::new(spec).unwrap()
 }
 
-/// One command over the pipes, so that it is known to run.
+/// Sends one command over the pipes, to verify that it runs.
 async fn version(launched: &RunningBrowser) -> String {
     let (mut to, mut from) = launched.pipes().unwrap();
     to.write_all(b"{\"id\":1,\"method\":\"Browser.getVersion\"}\0").await.unwrap();
@@ -41,12 +41,12 @@ async fn version(launched: &RunningBrowser) -> String {
     while answer.last() != Some(&0) {
         assert!(from.read_buf(&mut answer).await.unwrap() > 0, "{}", launched.stderr_text());
     }
-    // The pipes stay open: without them the browser ends by itself.
+    // The pipes stay open: without them the browser exits.
     std::mem::forget((to, from));
     String::from_utf8(answer).unwrap()
 }
 
-/// Processes with the folder of this test in their arguments.
+/// Processes with the directory of this test in their arguments.
 fn processes_with_mark(state: &Path) -> Vec<(u32, String)> {
     let mark = state.to_str().unwrap();
     let processes = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
@@ -58,7 +58,7 @@ fn processes_with_mark(state: &Path) -> Vec<(u32, String)> {
     processes.collect()
 }
 
-/// Ports on which a process listens, in whichever network it lives.
+/// Ports on which a process listens, in its network namespace.
 fn listening_sockets(pid: u32) -> Vec<String> {
     let sockets: Vec<String> = std::fs::read_dir(format!("/proc/{pid}/fd"))
         .into_iter()
@@ -103,7 +103,7 @@ async fn sec_br_03_a_browser_runs_enclosed_listens_nowhere_and_leaves_nothing() 
         for (pid, line) in &running {
             assert!(!line.contains("--no-sandbox"), "{line}");
             assert_eq!(listening_sockets(*pid), Vec::<String>::new(), "{line}");
-            // One that has ended meanwhile has nothing to tell.
+            // A process that has exited in the meantime has no ports.
             let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             assert!(!status.contains("\nUid:\t0\t"), "it is root: {line}");
         }
@@ -137,7 +137,7 @@ async fn a_state_folder_may_have_a_long_path() {
     }
 }
 
-/// What a hub without root does; for the test that starts it so.
+/// A hub without root; for the test that starts it so.
 #[tokio::test]
 #[ignore = "a process that another test starts"]
 async fn without_root() {
@@ -151,7 +151,7 @@ async fn without_root() {
         assert_eq!(grant.sandbox(), words);
         let launched = grant.start().await.unwrap();
         assert!(version(&launched).await.contains("Chrome/"), "{}", launched.stderr_text());
-        // Nobody else on the machine may use its way out.
+        // No other process on the machine may use its proxy.
         assert!(launched.credentials().is_some());
         let running = processes_with_mark(&state);
         assert!(running.iter().any(|(_, line)| line.contains("--type=")), "{running:#?}");
@@ -169,7 +169,7 @@ async fn without_root_chromium_has_its_own_sandbox() {
     if !rustix::process::geteuid().is_root() {
         return without_root_here().await;
     }
-    // Where everyone may read it and write beside it.
+    // Where every user may read it and write beside it.
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("hub");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
@@ -189,7 +189,7 @@ async fn without_root_chromium_has_its_own_sandbox() {
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
-/// The same where the tests themselves run without root.
+/// The same if the tests themselves run without root.
 async fn without_root_here() {
     let folder = tempfile::tempdir().unwrap();
     let grant = chromium(folder.path(), BrowserSandbox::None);
@@ -197,7 +197,7 @@ async fn without_root_here() {
     assert!(version(&grant.start().await.unwrap()).await.contains("Chrome/"));
 }
 
-/// A hub of its own, for the test that kills it.
+/// A separate hub, for the test that kills it.
 #[tokio::test]
 #[ignore = "a process that another test starts"]
 async fn hub() {
@@ -237,7 +237,7 @@ async fn without_the_program_it_says_so() {
         net: Net::new(NetSpec::default()).unwrap(),
     };
     let error = Chromium::new(spec.clone()).unwrap().start().await.err().unwrap();
-    assert!(error.message.contains("no Chromium"), "{error}");
+    assert!(error.message.contains("not installed"), "{error}");
     std::fs::write(folder.path().join("chromium"), "#!/bin/sh\nexit 1\n").unwrap();
     std::process::Command::new("chmod").arg("+x").arg(folder.path().join("chromium")).status().unwrap();
     spec.sandbox = BrowserSandbox::None;

@@ -4,7 +4,7 @@
     clippy::disallowed_methods,
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "tests look at the machine itself and fail where they must"
+    reason = "tests inspect the machine itself and may panic"
 )]
 
 #[path = "exec/bench.rs"]
@@ -24,7 +24,7 @@ mod sessions;
 #[path = "exec/swaps.rs"]
 mod swaps;
 
-/// The launcher that the others start: this very binary.
+/// The launcher that the other tests start: this binary.
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {

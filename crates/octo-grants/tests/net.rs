@@ -1,10 +1,10 @@
-//! The way out, against real servers on loopback: what must not be reached is not, and what is reached is bounded.
+//! Egress against real servers on loopback: what is refused is never contacted, and responses are bounded.
 
 #![expect(
     clippy::disallowed_methods,
     clippy::indexing_slicing,
     clippy::unwrap_used,
-    reason = "tests are the servers that are asked, and fail where they must"
+    reason = "tests run the servers themselves and may panic"
 )]
 
 #[path = "net/bodies.rs"]

@@ -144,7 +144,7 @@ async fn bad_statuses_are_failed_results_or_say_what_to_do() {
         (401, Kind::Unauthorized, "needs a key"),
         (403, Kind::Unauthorized, "does not allow"),
         (503, Kind::Unavailable, "takes no calls"),
-        (429, Kind::Unavailable, "left alone"),
+        (429, Kind::Unavailable, "rate limiting"),
     ] {
         let error = ask(status).await.unwrap_err();
         assert_eq!(error.kind, kind, "{status}: {error}");

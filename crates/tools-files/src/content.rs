@@ -1,4 +1,4 @@
-//! What is in files: bytes, encodings, lines and their differences.
+//! File content: bytes, encodings, lines and diffs.
 
 pub(crate) mod byte_scanner;
 pub(crate) mod content_hash;

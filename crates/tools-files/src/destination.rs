@@ -1,9 +1,9 @@
-//! Where something is moved or copied to: what is in the way is refused with the next call, or told as lost.
+//! Destination of a move or copy: an obstacle is refused with the next call as a hint, or reported as overwritten.
 
 use octo_toolkit::fs::{EntryKind, Write};
 use octo_toolkit::{Fs, Kind, RootedPath, ToolError};
 
-/// What will be lost at the destination, in words. The grant makes sure of it once more, at the moment of the change.
+/// Describes what will be lost at the destination. Checked again by the grant when the change is made.
 pub fn check_destination(
     fs: &Fs<Write>,
     from: &RootedPath,
@@ -21,30 +21,30 @@ pub fn check_destination(
     if present.kind == EntryKind::Folder && source.kind != EntryKind::Folder {
         let name = from.relative().file_name().unwrap_or_default();
         let inside = to.join(name).display();
-        return Err(conflict(format!("`{path}` is a folder."))
-            .hint(format!("To put it in there, give destination {inside:?}.")));
+        return Err(conflict(format!("`{path}` is a directory."))
+            .hint(format!("To put it in there, use destination {inside:?}.")));
     }
     if present.kind != EntryKind::Folder && source.kind == EntryKind::Folder {
-        return Err(conflict(format!("`{path}` is not a folder, so a folder cannot take its place."))
-            .hint("Take another destination, or delete it first with fs_delete."));
+        return Err(conflict(format!("`{path}` is not a directory, so a directory cannot replace it."))
+            .hint("Use another destination, or delete it first with fs_delete."));
     }
     if !overwrite {
-        return Err(conflict(format!("`{path}` exists already; nothing was changed."))
-            .hint("Take another destination, or give overwrite true to replace it."));
+        return Err(conflict(format!("`{path}` already exists; nothing was changed."))
+            .hint("Use another destination, or set overwrite to true to replace it."));
     }
     Ok(Some(match present.kind {
-        EntryKind::Folder => format!("Replaced the folder `{path}`."),
+        EntryKind::Folder => format!("Replaced the directory `{path}`."),
         _ => format!("Replaced `{path}`, which had {} bytes.", present.size),
     }))
 }
 
-/// The folder that something should go into does not exist.
+/// Error for a missing parent directory of a destination.
 pub fn missing_parent_error(error: ToolError, to: &RootedPath) -> ToolError {
     let above = to.display();
     match above.rsplit_once('/') {
         Some((above, _)) if error.kind == Kind::NotFound => {
-            ToolError::not_found(format!("The folder `{above}` does not exist."))
-                .hint(format!("Call fs_mkdir {{\"path\": \"{above}\"}} first, or take another path."))
+            ToolError::not_found(format!("The directory `{above}` does not exist."))
+                .hint(format!("Call fs_mkdir {{\"path\": \"{above}\"}} first, or use another path."))
         }
         _ => error,
     }

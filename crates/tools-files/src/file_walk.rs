@@ -1,4 +1,4 @@
-//! What the tools that walk over folders share.
+//! Shared code of the tools that walk directories.
 
 pub mod glob_pattern;
 pub mod top_n;
@@ -8,12 +8,12 @@ use octo_toolkit::RootedPath;
 use octo_toolkit::fs::Walked;
 use std::path::Path;
 
-/// Something beneath a place, as the caller would name it.
+/// Path of an entry beneath a place, in the caller's spelling.
 pub fn display_path(place: &RootedPath, path: &Path) -> String {
     if path.as_os_str().is_empty() { place.display() } else { place.join(path).display() }
 }
 
-/// What a walk could not see, in words.
+/// Notes about what a walk could not read.
 pub fn unread_notes(place: &RootedPath, walked: &Walked) -> Vec<String> {
     if walked.unread == 0 {
         return Vec::new();
@@ -21,7 +21,7 @@ pub fn unread_notes(place: &RootedPath, walked: &Walked) -> Vec<String> {
     let named: Vec<String> =
         walked.unread_paths.iter().take(5).map(|path| display_path(place, path)).collect();
     let more = if walked.unread > named.len() { ", …" } else { "" };
-    vec![format!("Folders that could not be read: {} ({}{more}).", walked.unread, named.join(", "))]
+    vec![format!("Directories that could not be read: {} ({}{more}).", walked.unread, named.join(", "))]
 }
 
 #[cfg(test)]

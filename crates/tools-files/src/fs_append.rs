@@ -9,33 +9,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Adds text at the end of a file, in the file's own encoding; a missing file is created. Prefer fs_edit to insert
-/// elsewhere, fs_write_text to replace.
+/// Appends text to a file, in the file's own encoding; a missing file is created. Prefer fs_edit to insert elsewhere,
+/// fs_write_text to replace.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// File to add to, relative to the workspace.
+    /// File to append to, relative to the workspace.
     path: WorkPath,
-    /// The text, exactly as it shall stand there.
+    /// Text to append, exactly as given.
     text: String,
-    /// Make sure that the text begins on a line of its own.
+    /// Start the text on a new line.
     #[serde(default)]
     newline: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The file that was added to.
+    /// The file.
     path: String,
-    /// How many bytes were added.
+    /// Number of bytes appended.
     bytes_written: u64,
     /// Size of the whole file.
     size_bytes: u64,
-    /// True when the file is new.
+    /// True if the file is new.
     created: bool,
     /// SHA-256 of the whole file, for if_hash of a later change.
     hash: String,
-    /// True when fs_undo can take the change back.
+    /// True if fs_undo can revert the change.
     undo: bool,
 }
 

@@ -7,16 +7,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Copies a file, or a folder with everything in it; a destination that exists is refused unless overwrite is given.
-/// Prefer fs_move when the original shall go.
+/// Copies a file, or a folder with everything in it; an existing destination is refused unless overwrite is set.
+/// Prefer fs_move to remove the original.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// File or folder to copy, relative to the workspace.
     source: WorkPath,
-    /// Path of the copy, the name included.
+    /// Path of the copy, including its name.
     destination: WorkPath,
-    /// Replace a file that is there already.
+    /// Replace an existing file.
     #[serde(default)]
     overwrite: bool,
 }
@@ -25,9 +25,9 @@ pub struct Input {
 pub struct Output {
     /// What was copied.
     source: String,
-    /// The copy.
+    /// Path of the copy.
     destination: String,
-    /// What was lost.
+    /// What was overwritten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -60,7 +60,7 @@ impl Tool for Copy {
             Ok(Output {
                 source: from.display(),
                 destination: to.display(),
-                warning: lost.map(|lost| format!("{lost} fs_undo may bring it back.")),
+                warning: lost.map(|lost| format!("{lost} fs_undo may restore it.")),
             })
         })
         .await

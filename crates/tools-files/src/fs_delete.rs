@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Deletes a file, a link (not what it points to) or an empty folder; a full folder only with recursive. The answer
-/// says what is gone. Prefer fs_move to keep a copy.
+/// Deletes a file, a link (not its target) or an empty folder; a non-empty folder only with recursive. Returns what
+/// was deleted. Prefer fs_move to keep a copy.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -16,7 +16,7 @@ pub struct Input {
     /// Delete a folder with everything in it.
     #[serde(default)]
     recursive: bool,
-    /// Do not fail when there is nothing to delete.
+    /// Do not fail if nothing exists at the path.
     #[serde(default)]
     force: bool,
 }
@@ -25,13 +25,13 @@ pub struct Input {
 pub struct Output {
     /// The path that was given.
     path: String,
-    /// False when there was nothing to delete.
+    /// False if there was nothing to delete.
     removed: bool,
-    /// How many files and folders are gone.
+    /// Number of deleted files and folders.
     count: u64,
-    /// True when fs_undo can bring it back.
+    /// True if fs_undo can restore it.
     undo: bool,
-    /// What was lost.
+    /// What was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -60,7 +60,7 @@ impl Tool for Delete {
             let place = fs.place(&input.path)?;
             if place.relative().file_name().is_none() {
                 return Err(ToolError::denied("A root of the workspace cannot be deleted.")
-                    .hint("Name what is in it; fs_list shows what that is."));
+                    .hint("Delete its entries instead; fs_list shows them."));
             }
             match fs.link_stat(&place) {
                 Ok(stat) => delete(fs, &place, stat.kind, input.recursive),
@@ -83,23 +83,23 @@ fn delete(fs: &Fs<Write>, place: &RootedPath, kind: EntryKind, recursive: bool) 
             (
                 count,
                 format!(
-                    "Deleted the folder `{path}`, {count} entries in all; fs_undo cannot bring them back."
+                    "Deleted the directory `{path}`, {count} entries in total; fs_undo cannot restore them."
                 ),
             )
         }
         EntryKind::Folder => {
             refuse_full(fs, place)?;
             fs.remove(place)?;
-            (1, format!("Deleted the empty folder `{path}`."))
+            (1, format!("Deleted the empty directory `{path}`."))
         }
         EntryKind::Symlink | EntryKind::Other => {
             fs.remove(place)?;
-            (1, format!("Deleted the link or special file `{path}`; what a link points to is untouched."))
+            (1, format!("Deleted the link or special file `{path}`; the target of a link is unchanged."))
         }
         EntryKind::File => {
             let gone = fs.change(vec![Change::Remove { place: place.clone(), if_hash: None }])?;
             undo = gone.iter().all(|gone| gone.undo);
-            let back = if undo { "fs_undo brings it back" } else { "it cannot be brought back" };
+            let back = if undo { "fs_undo can restore it" } else { "it cannot be restored" };
             (1, format!("Deleted `{path}`; {back}."))
         }
     };
@@ -111,6 +111,8 @@ fn refuse_full(fs: &Fs<Write>, place: &RootedPath) -> Result<(), ToolError> {
     if inside == 0 {
         return Ok(());
     }
-    Err(ToolError::invalid(format!("`{path}` is a folder with {inside} entries; nothing was deleted."))
-        .hint(format!("To delete it all call fs_delete {{\"path\": \"{path}\", \"recursive\": true}}.")))
+    Err(ToolError::invalid(format!("`{path}` is a directory with {inside} entries; nothing was deleted."))
+        .hint(format!(
+            "To delete all of them, call fs_delete {{\"path\": \"{path}\", \"recursive\": true}}."
+        )))
 }

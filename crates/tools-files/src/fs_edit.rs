@@ -12,22 +12,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Larger files are not text that somebody edits.
+/// Larger files are not edited as text.
 pub const MAX_EDIT_BYTES: u64 = 16 << 20;
 
-/// Replaces pieces of text in a file: each must match exactly and once. All edits are made or none; a miss shows the
+/// Replaces pieces of text in a file: each must match exactly once. All edits are made or none; a mismatch shows the
 /// nearest lines. Prefer fs_patch for unified diffs, fs_write_text for whole files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// File to change, relative to the workspace.
     path: WorkPath,
-    /// Replacements, made in this order, each on the result of the one before.
+    /// Replacements, applied in order, each to the result of the one before.
     edits: Vec<Edit>,
-    /// Only show the diff.
+    /// Only return the diff.
     #[serde(default)]
     dry_run: bool,
-    /// Hash that the file must have, from an earlier answer; otherwise nothing is changed.
+    /// Hash that the file must have, from an earlier reply; otherwise nothing is changed.
     #[serde(default)]
     if_hash: Option<String>,
 }
@@ -37,7 +37,7 @@ pub struct Input {
 pub struct Edit {
     /// Text to replace, copied exactly from the file, without line numbers.
     old_text: String,
-    /// Text to put there; empty to delete.
+    /// Replacement text; empty to delete.
     new_text: String,
     /// Replace every occurrence.
     #[serde(default)]
@@ -49,21 +49,21 @@ pub struct Edit {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The file that was changed.
+    /// The file.
     path: String,
     /// The change as a unified diff.
     diff: String,
-    /// How many places were replaced.
+    /// Number of replacements.
     replacements: u64,
-    /// Lines that the change adds.
+    /// Added lines.
     added: u64,
-    /// Lines that the change removes.
+    /// Removed lines.
     removed: u64,
-    /// SHA-256 of the file as it is now, for if_hash of a later change.
+    /// SHA-256 of the new content, for if_hash of a later change.
     hash: String,
-    /// True when fs_undo can take the change back.
+    /// True if fs_undo can revert the change.
     undo: bool,
-    /// True when nothing was written because dry_run was given.
+    /// True if nothing was written because of dry_run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
 }
@@ -93,8 +93,8 @@ impl Tool for EditText {
 
     async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
         if input.edits.is_empty() {
-            return Err(ToolError::invalid("There are no edits.")
-                .hint("Give edits as [{\"old_text\": \"…\", \"new_text\": \"…\"}]."));
+            return Err(ToolError::invalid("No edits given.")
+                .hint("Pass edits as [{\"old_text\": \"…\", \"new_text\": \"…\"}]."));
         }
         fs.run(move |fs| edit(fs, &input)).await
     }
@@ -113,7 +113,7 @@ fn edit(fs: &Fs<Write>, input: &Input) -> Result<Output, ToolError> {
     let diff = unified_diff::unified_diff((Some(&path), &before.text), (Some(&path), &after));
     let written = match input.dry_run {
         true => None,
-        // What was read is what is replaced: a change in between is a conflict, not a loss.
+        // Replaces exactly what was read: a change in between is a conflict, not a loss.
         false => {
             let options = WriteOptions { if_hash: Some(before_hash.clone()), ..WriteOptions::default() };
             Some(fs.write(&place, &after_bytes, &options)?)

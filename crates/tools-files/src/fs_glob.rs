@@ -12,11 +12,11 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-/// More paths than this are never returned.
+/// Upper limit for max_results.
 const MAX_PATHS: usize = 20_000;
 
-/// Finds files by name or path pattern, sorted, leaving out ignored and hidden ones; an empty list means that nothing
-/// matches. Prefer fs_search to find text inside files, fs_tree for an overview.
+/// Finds files by name or path pattern, sorted, without ignored and hidden ones; an empty list means no match. Prefer
+/// fs_search to find text inside files, fs_tree for an overview.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -25,16 +25,16 @@ pub struct Input {
     /// Folder to look in, relative to the workspace.
     #[serde(default = "WorkPath::here")]
     path: WorkPath,
-    /// Most paths to return, up to 20000.
+    /// Maximum number of paths, up to 20000.
     #[serde(default = "max_results")]
     max_results: usize,
     /// What to find: file, directory or any.
     #[serde(default)]
     kind: EntryFilter,
-    /// Also names that begin with a dot; by itself true when the pattern has such a name.
+    /// Also names that start with a dot; true by default if the pattern has such a name.
     #[serde(default)]
     hidden: Option<bool>,
-    /// Also what .gitignore and .ignore leave out.
+    /// Also what .gitignore and .ignore exclude.
     #[serde(default)]
     ignored: bool,
 }
@@ -64,13 +64,13 @@ impl EntryFilter {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// What was found, sorted; give them to other tools as they are.
+    /// Matching paths, sorted; pass them to other tools unchanged.
     paths: Vec<String>,
-    /// True when there are more than were returned.
+    /// True if there are more than were returned.
     truncated: bool,
-    /// How many match in all.
+    /// Total number of matches.
     total: usize,
-    /// What was left out or could not be read.
+    /// What was skipped or could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -130,7 +130,9 @@ fn find(input: &Input, fs: &Fs<Read>, cx: &CallContext) -> Result<Output, ToolEr
     let (total, truncated) = (found.total(), found.truncated());
     let mut notes = unread_notes(&place, &walked);
     if total == 0 && !(options.hidden && options.ignored) {
-        notes.push("Ignored and hidden files were left out; set ignored and hidden to see them.".to_owned());
+        notes.push(
+            "Ignored and hidden files were skipped; set ignored and hidden to include them.".to_owned(),
+        );
     }
     Ok(Output {
         paths: found.into_sorted().map(|(path, ())| display_path(&place, &path)).collect(),

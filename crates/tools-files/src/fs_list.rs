@@ -11,24 +11,24 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-/// More entries than this are never returned.
+/// Maximum number of returned entries.
 const MAX_ENTRIES: usize = 5_000;
 
-/// Lists what a folder holds, folders first; recursively, ignored folders are named but not entered. Says so when
-/// entries were left out. Prefer fs_tree for an overview, fs_glob to find names.
+/// Lists a folder, folders first; recursively, ignored folders are listed but not entered. Reports omitted entries.
+/// Prefer fs_tree for an overview, fs_glob to find names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Folder to list, relative to the workspace.
     #[serde(default = "WorkPath::here")]
     path: WorkPath,
-    /// Also names that begin with a dot.
+    /// Also names that start with a dot.
     #[serde(default = "default_true")]
     include_hidden: bool,
-    /// Adds permissions and the time of the last change.
+    /// Add permissions and modification time.
     #[serde(default)]
     long_format: bool,
-    /// Also what is in the folders beneath, sorted by path.
+    /// Include subfolders, sorted by path.
     #[serde(default)]
     recursive: bool,
 }
@@ -39,15 +39,15 @@ fn default_true() -> bool {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The folder that was listed.
+    /// The listed folder.
     path: String,
-    /// What it holds, at most 5000 entries.
+    /// Entries, at most 5000.
     entries: Vec<ListEntry>,
-    /// How many entries were returned.
+    /// Number of returned entries.
     count: usize,
-    /// True when there are more.
+    /// True if there are more.
     truncated: bool,
-    /// How many there are in all.
+    /// Total number of entries.
     total: usize,
     /// What could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -63,16 +63,16 @@ pub struct ListEntry {
     /// Size of a file in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
-    /// Where a link points to, as written in it.
+    /// Target of a link, as stored in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     target: Option<String>,
     /// Permissions such as rw-r--r--; only in the long format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     permissions: Option<String>,
-    /// When it was last changed, RFC 3339; only in the long format.
+    /// Modification time, RFC 3339; only in the long format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     modified: Option<String>,
-    /// True for what .gitignore or .ignore leave out; only in recursive lists, which do not enter it.
+    /// True for what .gitignore or .ignore exclude; only in recursive lists, which do not enter it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     ignored: bool,
 }
@@ -130,12 +130,12 @@ fn list(input: &Input, fs: &Fs<Read>, cx: &CallContext) -> Result<Output, ToolEr
     })
 }
 
-/// Folders first in one folder; by path where there are several.
+/// Directories first within one directory; by path across several.
 fn order(entry: &WalkEntry<'_>, recursive: bool) -> (bool, PathBuf) {
     (!recursive && entry.kind != EntryKind::Folder, entry.path.to_owned())
 }
 
-/// What has gone in the meantime is told as far as it is known.
+/// An entry that has vanished is described as far as it is known.
 fn describe(entry: &WalkEntry<'_>, long: bool) -> ListEntry {
     let stat = if long || entry.kind == EntryKind::File { entry.stat().ok() } else { None };
     let shown = stat.as_ref().filter(|_| long);
@@ -150,7 +150,7 @@ fn describe(entry: &WalkEntry<'_>, long: bool) -> ListEntry {
     }
 }
 
-/// The nine letters of `ls`.
+/// The nine permission letters of `ls`.
 fn permissions(mode: u32) -> String {
     let letters = ['r', 'w', 'x'].iter().cycle().take(9).enumerate();
     letters.map(|(at, letter)| if mode & (0o400 >> at) == 0 { '-' } else { *letter }).collect()

@@ -6,17 +6,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Makes a folder and, unless told otherwise, the folders above it; one that exists already is fine. Prefer mkdirs of
-/// fs_write_text when a file follows.
+/// Makes a folder and, by default, its parent folders; an existing one is fine. Prefer mkdirs of fs_write_text if a
+/// file follows.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Folder to make, relative to the workspace.
     path: WorkPath,
-    /// Make missing folders above it as well.
+    /// Make missing parent folders as well.
     #[serde(default = "default_true")]
     parents: bool,
-    /// Accept a folder that exists already.
+    /// Accept an existing folder.
     #[serde(default = "default_true")]
     exist_ok: bool,
 }
@@ -29,7 +29,7 @@ fn default_true() -> bool {
 pub struct Output {
     /// The folder.
     path: String,
-    /// False when it existed already.
+    /// False if it already existed.
     created: bool,
 }
 
@@ -60,11 +60,14 @@ impl Tool for MakeFolder {
                 return match stat.kind {
                     EntryKind::Folder if input.exist_ok => Ok(Output { path, created: false }),
                     EntryKind::Folder => {
-                        Err(ToolError::new(Kind::Conflict, format!("`{path}` exists already."))
-                            .hint("Give exist_ok true to accept that, or take another name."))
+                        Err(ToolError::new(Kind::Conflict, format!("`{path}` already exists."))
+                            .hint("Set exist_ok to true to accept that, or use another name."))
                     }
-                    _ => Err(ToolError::new(Kind::Conflict, format!("`{path}` exists and is not a folder."))
-                        .hint("Take another name, or move the file away with fs_move.")),
+                    _ => Err(ToolError::new(
+                        Kind::Conflict,
+                        format!("`{path}` exists and is not a directory."),
+                    )
+                    .hint("Use another name, or move the file away with fs_move.")),
                 };
             }
             let created = fs.make_folder(&place, input.parents)?;

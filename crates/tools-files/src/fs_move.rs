@@ -7,29 +7,29 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Moves or renames a file or folder; a destination that exists is refused unless overwrite is given. Prefer fs_copy to
+/// Moves or renames a file or folder; an existing destination is refused unless overwrite is set. Prefer fs_copy to
 /// keep the original.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// File or folder to move, relative to the workspace.
     source: WorkPath,
-    /// Its new path, the name included.
+    /// New path, including the name.
     destination: WorkPath,
-    /// Replace a file that is there already.
+    /// Replace an existing file.
     #[serde(default)]
     overwrite: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Where it was.
+    /// Old path.
     source: String,
-    /// Where it is now.
+    /// New path.
     destination: String,
-    /// True when fs_undo can take the move back.
+    /// True if fs_undo can revert the move.
     undo: bool,
-    /// What was lost.
+    /// What was overwritten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -62,7 +62,7 @@ impl Tool for Move {
             let undo = fs
                 .rename(&from, &to, input.overwrite)
                 .map_err(|error| destination::missing_parent_error(error, &to))?;
-            let back = if undo { "fs_undo brings it back." } else { "It cannot be brought back." };
+            let back = if undo { "fs_undo can restore it." } else { "It cannot be restored." };
             Ok(Output {
                 source: from.display(),
                 destination: to.display(),

@@ -19,40 +19,40 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use unified_parser::FilePatch;
 
-/// Applies a unified diff to a file, or to several beneath a folder: all of it or nothing. A hunk that does not fit names
-/// the first line that differs. Prefer fs_edit for small changes.
+/// Applies a unified diff to a file, or to several beneath a folder, atomically. For a hunk that does not apply,
+/// returns the first line that differs. Prefer fs_edit for small changes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// File that the patch is for, or folder that the names in the patch are relative to.
+    /// File to patch, or folder that the names in the patch are relative to.
     path: WorkPath,
-    /// Unified diff; also understood is the form that begins with *** Begin Patch.
+    /// Unified diff; the *** Begin Patch format is accepted as well.
     patch: String,
-    /// Take the patch back instead.
+    /// Revert the patch instead.
     #[serde(default)]
     reverse: bool,
-    /// Only show what would change.
+    /// Only return what would change.
     #[serde(default)]
     dry_run: bool,
-    /// Hash that the single file must have, from an earlier answer; otherwise nothing is changed.
+    /// Hash that the single file must have, from an earlier reply; otherwise nothing is changed.
     #[serde(default)]
     if_hash: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The file or folder that was given.
+    /// The given file or folder.
     path: String,
-    /// What was done, in a sentence.
+    /// Summary in a sentence.
     message: String,
-    /// What happened to each file.
+    /// Changes by file.
     files: Vec<PatchedFile>,
-    /// True when fs_undo can take the change of every file back.
+    /// True if fs_undo can revert the change of every file.
     undo: bool,
-    /// The change as a unified diff, when dry_run was given.
+    /// The change as a unified diff, with dry_run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
-    /// What was lost, or was not exact.
+    /// Data loss, or inexact matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -63,18 +63,18 @@ pub struct PatchedFile {
     path: String,
     /// created, modified, deleted or renamed.
     status: String,
-    /// The old name of a renamed file.
+    /// Old name of a renamed file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     from: Option<String>,
-    /// Lines that were added.
+    /// Added lines.
     added: u64,
-    /// Lines that were removed.
+    /// Removed lines.
     removed: u64,
     /// Hunks of the patch for this file.
     hunks: u64,
-    /// How many lines further down (or up, when negative) a hunk was found than it said.
+    /// How many lines further down (negative: up) a hunk was found than stated.
     offset: i64,
-    /// SHA-256 of the file as it is now, for if_hash of a later change.
+    /// SHA-256 of the new content, for if_hash of a later change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hash: Option<String>,
 }
@@ -114,8 +114,8 @@ impl Tool for Patch {
 fn patch(fs: &Fs<Write>, input: &Input) -> Result<Output, ToolError> {
     let patches = match patch_envelope::is_envelope(&input.patch) {
         true if input.reverse => {
-            return Err(ToolError::invalid("A patch of this form cannot be reversed.")
-                .hint("Take the change back with fs_undo, or give a unified diff."));
+            return Err(ToolError::invalid("A patch in this format cannot be reversed.")
+                .hint("Revert the change with fs_undo, or use a unified diff."));
         }
         true => patch_envelope::parse(&input.patch)?,
         false => unified_parser::parse(&input.patch)?,
@@ -129,7 +129,7 @@ fn patch(fs: &Fs<Write>, input: &Input) -> Result<Output, ToolError> {
     if let Some(wanted) = input.if_hash.as_deref() {
         let PatchScope::File(place) = &scope else {
             return Err(ToolError::invalid("if_hash is for a single file.")
-                .hint("Give the file as path, or leave if_hash out."));
+                .hint("Use the file as path, or omit if_hash."));
         };
         content_hash::check_if_hash(Some(wanted), &plan.hash_before().unwrap_or_default(), &place.display())?;
     }
@@ -156,13 +156,13 @@ fn write(fs: &Fs<Write>, input: &Input, plan: &PatchPlan, path: String) -> Resul
     };
     let done = match (input.dry_run, input.reverse) {
         (true, _) => "would change",
-        (false, true) => "taken back in",
+        (false, true) => "reverted in",
         (false, false) => "applied to",
     };
     let files = if count == 1 { "1 file".to_owned() } else { format!("{count} files") };
     Ok(Output {
         path,
-        message: format!("The patch {} {done} {files}.", if input.dry_run { "fits and" } else { "was" }),
+        message: format!("The patch {} {done} {files}.", if input.dry_run { "applies and" } else { "was" }),
         files: plan.results.iter().map(|deed| entry(plan, deed, input.dry_run)).collect(),
         undo: !written.is_empty() && written.iter().all(|written| written.undo),
         diff: input.dry_run.then(|| plan.diff()),
@@ -192,11 +192,11 @@ fn warning(plan: &PatchPlan, dry_run: bool) -> Option<String> {
         said.push(format!("Deleted {}.", deleted.join(", ")));
     }
     if !plan.replaced.is_empty() && !dry_run {
-        said.push(format!("Replaced what was in `{}`.", plan.replaced.join("`, `")));
+        said.push(format!("Overwrote `{}`.", plan.replaced.join("`, `")));
     }
     let loose: Vec<String> = deeds.iter().filter(|deed| deed.applied.ignored_whitespace).map(named).collect();
     if !loose.is_empty() {
-        said.push(format!("In {} blanks at line ends differed from the patch.", loose.join(", ")));
+        said.push(format!("In {} trailing whitespace differed from the patch.", loose.join(", ")));
     }
     (!said.is_empty()).then(|| said.join(" "))
 }

@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::io::{Seek, SeekFrom};
 
-/// Enough to know a kind of file by.
+/// Enough to detect the file type.
 const MAGIC_BYTES: usize = 512;
-/// Bytes that the members beside path and base64 take, at most.
+/// Maximum bytes of the reply besides path and base64.
 const REPLY_OVERHEAD_BYTES: usize = 240;
 
-/// Reads bytes of any file as base64, from an offset on, and names the kind of file. A truncated reply names the next
-/// offset. Prefer fs_read_text for text.
+/// Reads bytes of any file as base64, starting at an offset, and detects the file type. A truncated reply has the
+/// next offset. Prefer fs_read_text for text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// File to read, relative to the workspace.
     path: WorkPath,
-    /// Most bytes to read.
+    /// Maximum bytes to read.
     #[serde(default = "max_bytes")]
     max_bytes: u64,
-    /// Bytes to skip from the beginning.
+    /// Bytes to skip from the start.
     #[serde(default)]
     offset: u64,
 }
@@ -36,17 +36,17 @@ fn max_bytes() -> u64 {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The file that was read.
+    /// The file.
     path: String,
     /// The bytes, in base64.
     base64: String,
     /// Size of the whole file.
     size_bytes: u64,
-    /// True when the file goes on after these bytes.
+    /// True if the file continues after these bytes.
     truncated: bool,
     /// Media type, by the file's first bytes.
     mime: String,
-    /// Give it as offset to continue reading.
+    /// Pass as offset to continue reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
 }
@@ -90,7 +90,7 @@ fn read(fs: &Fs<Read>, input: &Input, reply: ReplyBudget) -> Result<Output, Tool
     let full = byte_scanner::read_full(&mut opened.file, &mut head)?;
     head.truncate(full);
     opened.file.seek(SeekFrom::Start(input.offset)).map_err(ToolError::internal)?;
-    // Four letters stand for three bytes.
+    // Base64 encodes three bytes as four characters.
     let room = reply.remaining_after(REPLY_OVERHEAD_BYTES + json_len(&place.display())) / 4 * 3;
     let wanted = input.max_bytes.min(text_reader::MAX_READ_BYTES).min(size - input.offset).min(room as u64);
     let mut bytes = vec![0; usize::try_from(wanted).map_err(ToolError::internal)?];

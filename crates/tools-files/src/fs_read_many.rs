@@ -10,34 +10,34 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 const MAX_PATHS: usize = 100;
-/// Bytes that an entry takes beside its path and its text, at most.
+/// Maximum bytes of an entry besides its path and text.
 const ENTRY_OVERHEAD_BYTES: usize = 260;
-/// A smaller beginning of a file tells nothing.
+/// A shorter beginning of a file is useless.
 const MIN_TEXT_BYTES: usize = 200;
 
-/// Reads several text files in one call; each comes with its text, or with the reason why not, in the order asked. Files
-/// for which there is no room come without text and with `next`. Prefer fs_read_text for a part of one file.
+/// Reads several text files in one call, in the given order; each has its text or an error. Files that do not fit come
+/// without text and with `next`. Prefer fs_read_text for a part of one file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Files to read, at most 100.
     paths: Vec<WorkPath>,
-    /// Most bytes of all files together; small files are returned whole, large ones share the rest.
+    /// Maximum bytes of all files together; small files are returned whole, large ones share the rest.
     #[serde(default = "max_bytes")]
     max_bytes: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// One entry for every path, in the order asked.
+    /// One entry for every path, in the given order.
     files: Vec<FileEntry>,
 }
 
 #[derive(Default, Serialize, JsonSchema)]
 pub struct FileEntry {
-    /// The path as it was given.
+    /// The path as given.
     path: String,
-    /// The text; absent when the file could not be read or there was no room for it.
+    /// The text; absent if the file could not be read or did not fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     content: Option<String>,
     /// Why the file could not be read, and what to do.
@@ -49,18 +49,18 @@ pub struct FileEntry {
     /// Size of the whole file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     size_bytes: Option<u64>,
-    /// The encoding that the file is in.
+    /// Encoding of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
     /// SHA-256 of the whole file, for if_hash of a later change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hash: Option<String>,
-    /// True when lines were left out.
+    /// True if lines were omitted.
     truncated: bool,
-    /// Give it to fs_read_text as start_line to continue reading.
+    /// Pass to fs_read_text as start_line to continue reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
-    /// Give it to fs_read_text as start_byte, too, when line `next` continues there.
+    /// Pass to fs_read_text as start_byte, too, if line `next` continues there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_byte: Option<u64>,
 }
@@ -88,7 +88,7 @@ impl Tool for ReadMany {
     async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
         if input.paths.is_empty() || input.paths.len() > MAX_PATHS {
             return Err(ToolError::invalid(format!("{} paths were given.", input.paths.len()))
-                .hint(format!("Give 1 to {MAX_PATHS} paths in one call.")));
+                .hint(format!("Pass 1 to {MAX_PATHS} paths in one call.")));
         }
         let cx = cx.clone();
         fs.run(move |fs| {
@@ -100,11 +100,11 @@ impl Tool for ReadMany {
     }
 }
 
-/// A file that is asked for.
+/// A requested file.
 struct RequestedFile<'a> {
     path: &'a WorkPath,
     size: u64,
-    /// What its entry takes in the reply without its text.
+    /// Size of its entry in the reply without its text.
     overhead: usize,
 }
 
@@ -114,7 +114,7 @@ impl<'a> RequestedFile<'a> {
         Self { path, size, overhead: ENTRY_OVERHEAD_BYTES + json_len(path.as_str()) }
     }
 
-    /// Its entry when there is no room for its text.
+    /// Its entry if its text does not fit.
     fn omitted(&self) -> FileEntry {
         let path = self.path.to_string();
         FileEntry {
@@ -127,7 +127,7 @@ impl<'a> RequestedFile<'a> {
     }
 }
 
-/// The smallest files first: who needs less than an equal share leaves the rest to the others.
+/// Smallest files first: a file that needs less than an equal share leaves the rest to the others.
 fn read_all(
     fs: &Fs<Read>,
     files: &[RequestedFile<'_>],

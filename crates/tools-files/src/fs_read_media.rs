@@ -13,30 +13,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Bytes of a picture that is shown; models see larger ones scaled down anyway.
+/// Maximum bytes of a picture; models see larger ones scaled down anyway.
 pub const MAX_PICTURE_BYTES: u64 = 1 << 20;
-/// Bytes that the text of pages takes in a reply, at most.
+/// Maximum bytes of page text in a reply.
 const MAX_TEXT_BYTES: usize = 40_000;
-/// Of a page that is longer than a reply.
+/// Minimum part of a page that is longer than a reply.
 const MIN_PART_BYTES: usize = 64;
 const PDF_TYPE: &str = "application/pdf";
-/// What clients show to their models.
+/// Types that clients show to their models.
 const PICTURE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Shows a picture of the workspace (PNG, JPEG, GIF, WebP, up to 1 MiB), or gives the text of a PDF page by page. Prefer
-/// fs_read_text for text files.
+/// Shows a picture of the workspace (PNG, JPEG, GIF, WebP, up to 1 MiB), or returns the text of a PDF page by page.
+/// Prefer fs_read_text for text files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Picture or PDF, relative to the workspace.
     path: WorkPath,
-    /// First page of a PDF to give, counted from 1.
+    /// First page of a PDF, counted from 1.
     #[serde(default = "default_start_page")]
     start_page: usize,
-    /// Last page of a PDF to give, itself included.
+    /// Last page of a PDF, inclusive.
     #[serde(default)]
     end_page: Option<usize>,
-    /// Character of the first page to begin at, counted from 0; to continue within a page that is longer than a reply.
+    /// Character of the first page to start at, counted from 0; to continue within a page that is longer than a reply.
     #[serde(default)]
     start_char: usize,
 }
@@ -49,7 +49,7 @@ fn default_start_page() -> usize {
 pub struct Output {
     /// The file.
     path: String,
-    /// Its media type.
+    /// Media type.
     media_type: String,
     /// Size of the file.
     size_bytes: u64,
@@ -59,13 +59,13 @@ pub struct Output {
     /// Pages of a PDF.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     page_count: Option<usize>,
-    /// Give it as start_page to continue reading.
+    /// Pass as start_page to continue reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<usize>,
-    /// Give it as start_char beside it: the reply ends within a page.
+    /// Pass as start_char with it: the reply ends within a page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_char: Option<usize>,
-    /// What is missing or special.
+    /// What is missing or unusual.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notices: Vec<String>,
     #[serde(skip)]
@@ -115,7 +115,7 @@ impl Tool for ReadMedia {
     ) -> Result<Output, ToolError> {
         if input.start_page == 0 || input.end_page.is_some_and(|end| end < input.start_page) {
             return Err(ToolError::invalid("The page range is empty.")
-                .hint("Pages count from 1, and end_page does not come before start_page."));
+                .hint("Pages count from 1, and end_page must not be before start_page."));
         }
         let path = input.path.clone();
         let (told, bytes) = fs
@@ -127,14 +127,14 @@ impl Tool for ReadMedia {
             .await?;
         let kind = file_magic::kind(&bytes).ok_or_else(|| match std::str::from_utf8(&bytes) {
             Ok(_) => other(&told, "text", "fs_read_text"),
-            Err(_) => other(&told, "of an unknown kind", "fs_read_bytes"),
+            Err(_) => other(&told, "of an unknown type", "fs_read_bytes"),
         })?;
         let mut output = Output::new(told, kind.mime, bytes.len() as u64);
         if let Some(mime) = PICTURE_TYPES.into_iter().find(|shown| *shown == kind.mime) {
             if output.size_bytes > MAX_PICTURE_BYTES {
                 let size = output.size_bytes;
                 return Err(ToolError::new(Kind::TooLarge, format!("The picture has {size} bytes.")).hint(
-                    "At most 1 MiB is shown. Make a smaller copy, with a program in shell_exec for instance.",
+                    "The limit is 1 MiB. Make a smaller copy, for example with a program in shell_exec.",
                 ));
             }
             output.picture = Some(Image { mime, base64: STANDARD.encode(&bytes) });
@@ -149,22 +149,22 @@ impl Tool for ReadMedia {
     }
 }
 
-/// Whether this tool has something to say about a kind of file.
+/// Whether this tool can read a file type.
 pub fn supports(kind: file_magic::FileKind) -> bool {
     kind.mime == PDF_TYPE || PICTURE_TYPES.contains(&kind.mime)
 }
 
 fn other(path: &str, what: &str, tool: &str) -> ToolError {
-    ToolError::invalid(format!("`{path}` is no picture that can be shown and no PDF, but {what}."))
+    ToolError::invalid(format!("`{path}` is neither a supported picture nor a PDF, but {what}."))
         .hint(format!("Call {tool} {}.", json!({ "path": path })))
 }
 
-/// Bytes of a text in a reply: the answer is JSON within a block of text, so what is escaped is escaped twice.
+/// Bytes of a text in a reply: the reply is JSON within a block of text, so escaping happens twice.
 fn reply_len(text: &str) -> usize {
     json_len(Json::text(text).as_str())
 }
 
-/// As much of a text as there is room for in a reply.
+/// As much of a text as fits into a reply.
 fn fitting(text: &str, room: usize) -> &str {
     let mut part = prefix_within(text, room);
     while reply_len(part) > room {
@@ -173,11 +173,11 @@ fn fitting(text: &str, room: usize) -> &str {
     part
 }
 
-/// The wanted pages as far as there is room, at least a part of one.
+/// Adds the requested pages that fit, at least a part of one.
 fn tell(output: &mut Output, paper: PdfText, input: &Input, room: usize) -> Result<(), ToolError> {
     let read = paper.pages.len();
     if input.start_page > read {
-        return Err(ToolError::invalid(format!("There is no page {}.", input.start_page))
+        return Err(ToolError::invalid(format!("Page {} does not exist.", input.start_page))
             .hint(format!("{read} pages can be read.")));
     }
     let last = input.end_page.unwrap_or(read).min(read);

@@ -8,35 +8,35 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Reads a text file, whole or by lines, with its length and hash. A truncated reply names the line to continue from. Binary
-/// files are refused. Prefer fs_read_many for several files, fs_search to find text.
+/// Reads a text file, whole or by lines, with its length and hash. A truncated reply has the line to continue from.
+/// Binary files are refused. Prefer fs_read_many for several files, fs_search to find text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// File to read, relative to the workspace.
     path: WorkPath,
-    /// Encoding of the file; with utf-8 another one is found by itself.
+    /// Encoding of the file; with utf-8 others are detected.
     #[serde(default = "encoding::utf8")]
     encoding: String,
     /// First line to return, counted from 1.
     #[serde(default)]
     start_line: Option<u64>,
-    /// Last line to return, itself included.
+    /// Last line to return, inclusive.
     #[serde(default)]
     end_line: Option<u64>,
-    /// Bytes of start_line to skip, when a reply ended inside of it.
+    /// Bytes of start_line to skip, if a reply ended inside of it.
     #[serde(default)]
     start_byte: u64,
-    /// Return only this many lines from the beginning.
+    /// Return only this many lines from the start.
     #[serde(default)]
     head: Option<u64>,
     /// Return only this many lines from the end.
     #[serde(default)]
     tail: Option<u64>,
-    /// Most bytes to return. A reply ends at a line break unless a single line is longer.
+    /// Maximum bytes to return. A reply ends at a line break unless a single line is longer.
     #[serde(default = "max_bytes")]
     max_bytes: u64,
-    /// Begin every line with its number and a tab.
+    /// Prefix every line with its number and a tab.
     #[serde(default)]
     line_numbers: bool,
 }
@@ -45,26 +45,26 @@ pub fn max_bytes() -> u64 {
     200_000
 }
 
-/// Bytes that the members beside path and content take, at most.
+/// Maximum bytes of the reply besides path and content.
 pub const REPLY_OVERHEAD_BYTES: usize = 720;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The file that was read.
+    /// The file.
     path: String,
     /// The text, without a byte order mark.
     content: String,
     /// Lines of the whole file.
     line_count: u64,
-    /// False when the file is too large to count; then line_count is how many were seen.
+    /// False if the file is too large to count; then line_count is how many were seen.
     line_count_exact: bool,
     /// Size of the whole file.
     size_bytes: u64,
-    /// When the file was last changed, RFC 3339.
+    /// Modification time, RFC 3339.
     modified: String,
-    /// The encoding that the file is in.
+    /// Encoding of the file.
     encoding: String,
-    /// True when wanted lines were left out.
+    /// True if requested lines were omitted.
     truncated: bool,
     /// Number of the first line returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,16 +72,16 @@ pub struct Output {
     /// Number of the last line returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end_line: Option<u64>,
-    /// Give it as start_line to continue reading.
+    /// Pass as start_line to continue reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
-    /// Give it as start_byte, too, when line `next` continues there.
+    /// Pass as start_byte, too, if line `next` continues there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_byte: Option<u64>,
     /// SHA-256 of the whole file, for if_hash of a later change; absent for files over 64 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hash: Option<String>,
-    /// What is special about this text.
+    /// Notice about this text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
@@ -133,7 +133,7 @@ impl Tool for ReadText {
 fn at_least_one(number: u64, name: &str) -> Result<u64, ToolError> {
     match number {
         0 => Err(ToolError::invalid(format!("{name} is 0."))
-            .hint(format!("Give {name} of 1 or more, or leave it out."))),
+            .hint(format!("Use {name} of 1 or more, or omit the parameter."))),
         number => Ok(number),
     }
 }
@@ -141,15 +141,15 @@ fn at_least_one(number: u64, name: &str) -> Result<u64, ToolError> {
 fn lines(input: &Input) -> Result<LineSelection, ToolError> {
     let range = input.start_line.is_some() || input.end_line.is_some();
     match (input.head, input.tail) {
-        (Some(_), Some(_)) => Err(ToolError::invalid("head and tail exclude each other.")
-            .hint("Give one of them, or start_line and end_line.")),
+        (Some(_), Some(_)) => Err(ToolError::invalid("head and tail are mutually exclusive.")
+            .hint("Use one of them, or start_line and end_line.")),
         (Some(_), None) | (None, Some(_)) if range => {
-            Err(ToolError::invalid("head and tail exclude start_line and end_line.")
-                .hint("Leave out head and tail, or leave out start_line and end_line."))
+            Err(ToolError::invalid("head and tail cannot be combined with start_line and end_line.")
+                .hint("Omit head and tail, or omit start_line and end_line."))
         }
         (Some(_), None) | (None, Some(_)) if input.start_byte > 0 => {
-            Err(ToolError::invalid("head and tail exclude start_byte.")
-                .hint("Give start_byte together with start_line."))
+            Err(ToolError::invalid("head and tail cannot be combined with start_byte.")
+                .hint("Use start_byte together with start_line."))
         }
         (Some(head), None) => Ok(LineSelection::Span(1, at_least_one(head, "head")?)),
         (None, Some(tail)) => Ok(LineSelection::Last(at_least_one(tail, "tail")?)),
@@ -157,8 +157,8 @@ fn lines(input: &Input) -> Result<LineSelection, ToolError> {
             let first = at_least_one(input.start_line.unwrap_or(1), "start_line")?;
             let last = at_least_one(input.end_line.unwrap_or(u64::MAX - 1), "end_line")?;
             if last < first {
-                return Err(ToolError::invalid(format!("end_line {last} comes before start_line {first}."))
-                    .hint("Lines count from 1 and end_line is included."));
+                return Err(ToolError::invalid(format!("end_line {last} is before start_line {first}."))
+                    .hint("Lines count from 1 and end_line is inclusive."));
             }
             Ok(LineSelection::Span(first, last))
         }
@@ -170,7 +170,7 @@ fn to_output(path: String, reading: ReadResult, numbered: bool) -> Output {
     let content = match (numbered, reading.first) {
         (true, Some(first)) => number(&reading.content, first),
         (true, None) if !reading.content.is_empty() => {
-            notice = Some("The file is too large to know the numbers of its last lines.".to_owned());
+            notice = Some("The file is too large to number its last lines.".to_owned());
             reading.content
         }
         _ => reading.content,

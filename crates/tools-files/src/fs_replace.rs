@@ -19,24 +19,24 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// A change of more files needs more descriptors than a process is sure to have.
+/// More files would need more descriptors than a process is guaranteed to have.
 const MAX_FILES: usize = 150;
-/// What the changed files may have together, so that each can be taken back.
+/// Maximum total size of the changed files, so that each can be undone.
 const MAX_TOTAL_BYTES: usize = 64 << 20;
 const MAX_PREVIEWS: usize = 5;
-/// Characters of a line in a preview.
+/// Maximum characters of a line in a preview.
 const MAX_PREVIEW_CHARS: usize = 100;
-/// Skipped files that are named.
+/// Maximum number of skipped files that are listed.
 const MAX_SKIPPED: usize = 5;
 
-/// Replaces text in all files that have it, or in those that match a glob, leaving out ignored, hidden and binary ones:
-/// all of them are changed or none. Prefer fs_edit for a change in one place.
+/// Replaces text in all files that contain it, or in those that match a glob, without ignored, hidden and binary
+/// ones; all files are changed or none. Prefer fs_edit for a change in one place.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Text to replace; a regular expression (Rust syntax) when regex is true.
+    /// Text to replace; a regular expression (Rust syntax) if regex is true.
     pattern: String,
-    /// Text to put there; with regex, $1 or ${name} is what a group matched, and $$ a dollar sign.
+    /// Replacement; with regex, $1 or ${name} inserts a group, and $$ a dollar sign.
     replacement: String,
     /// Folder or file to change, relative to the workspace.
     #[serde(default = "WorkPath::here")]
@@ -44,22 +44,22 @@ pub struct Input {
     /// Only files that match, such as *.rs or src/**/*.{ts,tsx}; with a leading ! only the others.
     #[serde(default)]
     glob: Option<String>,
-    /// Take the pattern as a regular expression; ^ and $ match at lines.
+    /// Treat the pattern as a regular expression; ^ and $ match at lines.
     #[serde(default)]
     regex: bool,
-    /// Only where no letter, digit or underscore stands before or after.
+    /// Only where no letter, digit or underscore is adjacent.
     #[serde(default)]
     whole_word: bool,
-    /// Whether upper and lower case differ.
+    /// Match case.
     #[serde(default = "default_true")]
     case_sensitive: bool,
-    /// Only tell what would change, with a few lines of it.
+    /// Only return what would change, with a preview.
     #[serde(default)]
     dry_run: bool,
-    /// Also files and folders that begin with a dot; by itself true when glob has such a name.
+    /// Also files and folders that start with a dot; true by default if glob has such a name.
     #[serde(default)]
     hidden: Option<bool>,
-    /// Also what .gitignore and .ignore leave out.
+    /// Also what .gitignore and .ignore exclude.
     #[serde(default)]
     ignored: bool,
 }
@@ -70,18 +70,18 @@ fn default_true() -> bool {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// What was done, in a sentence.
+    /// Summary in a sentence.
     message: String,
-    /// How many places were replaced in all.
+    /// Total number of replacements.
     replacements: u64,
-    /// By folder: the files with the number of replacements in each.
+    /// By folder: files with their number of replacements.
     files: BTreeMap<String, String>,
-    /// Some of the lines that would change, when dry_run was given: path:line: before → after.
+    /// Some of the lines that would change, with dry_run: path:line: before → after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     preview: Vec<String>,
-    /// True when fs_undo can take the change of every file back, one at a time.
+    /// True if fs_undo can revert the change of every file, one at a time.
     undo: bool,
-    /// What was left out, and why.
+    /// What was skipped, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -147,11 +147,11 @@ fn replace(fs: &Fs<Write>, input: &Input, cx: &CallContext) -> Result<Output, To
 
 fn compile_pattern(input: &Input) -> Result<Regex, ToolError> {
     if input.pattern.is_empty() {
-        return Err(ToolError::invalid("The pattern is empty.").hint("Give the text to replace."));
+        return Err(ToolError::invalid("The pattern is empty.").hint("Pass the text to replace."));
     }
     let pattern = match input.regex {
         true => input.pattern.clone(),
-        // A line break in plain text means whichever the file has.
+        // A line break in plain text matches the file's line ending.
         false => regex::escape(&input.pattern.replace("\r\n", "\n")).replace('\n', "\r?\n"),
     };
     let pattern = match input.whole_word {
@@ -166,7 +166,7 @@ fn compile_pattern(input: &Input) -> Result<Regex, ToolError> {
         .map_err(|error| refusal(&error.to_string()))?;
     if regex.is_match("") {
         return Err(ToolError::invalid("The pattern matches empty text.")
-            .hint("Write it so that it matches at least one character, such as `x+` instead of `x*`."));
+            .hint("Change it to match at least one character, such as `x+` instead of `x*`."));
     }
     Ok(regex)
 }
@@ -175,10 +175,10 @@ fn refusal(error: &str) -> ToolError {
     let why = error.rsplit("error: ").next().unwrap_or(error).trim().trim_end_matches('.');
     let why: String = why.chars().take(200).collect();
     ToolError::invalid(format!("The pattern is not a valid regular expression: {why}."))
-        .hint("Put a backslash before special characters, or leave regex out to replace plain text.")
+        .hint("Escape special characters with a backslash, or omit regex to replace plain text.")
 }
 
-/// The files that have the pattern, and what could not be looked at.
+/// Files that contain the pattern, and notes about what could not be read.
 fn candidates(
     fs: &Fs<Write>,
     input: &Input,
@@ -218,21 +218,23 @@ fn candidates(
     let mut notes = unread_notes(place, &walked);
     let large = large.into_inner();
     if large > 0 {
-        notes.push(format!("Files above {} MiB that were not looked at: {large}.", MAX_EDIT_BYTES >> 20));
+        notes.push(format!("Skipped files above {} MiB: {large}.", MAX_EDIT_BYTES >> 20));
     }
     if found.is_empty() && !(hidden && input.ignored) {
-        notes
-            .push("Ignored and hidden files were not looked at; set ignored and hidden to do so.".to_owned());
+        notes.push(
+            "Ignored and hidden files were skipped; set ignored and hidden to include them.".to_owned(),
+        );
     }
     if found.len() > MAX_FILES {
-        return Err(ToolError::new(Kind::TooLarge, format!("{} files have the pattern.", found.len())).hint(
-            format!("At most {MAX_FILES} are changed at once. Name a folder as path, or a narrower glob."),
-        ));
+        return Err(ToolError::new(Kind::TooLarge, format!("{} files contain the pattern.", found.len()))
+            .hint(format!(
+                "The limit is {MAX_FILES} files per call. Use a directory as path, or a narrower glob."
+            )));
     }
     Ok((found, notes))
 }
 
-/// Whether a file is text that has the pattern; nothing when it is too large.
+/// Whether a file is text that contains the pattern; `None` if it is too large.
 fn holds(entry: &WalkEntry<'_>, regex: &Regex) -> Option<bool> {
     let Ok((file, _)) = entry.open() else { return Some(false) };
     let mut bytes = Vec::new();
@@ -245,7 +247,7 @@ fn holds(entry: &WalkEntry<'_>, regex: &Regex) -> Option<bool> {
     Some(DecodedText::lossless(&bytes, "").is_ok_and(|text| regex.is_match(&text.text)))
 }
 
-/// What will be changed.
+/// Planned changes.
 #[derive(Default)]
 struct ReplacePlan {
     changes: Vec<Change>,
@@ -277,12 +279,14 @@ impl ReplacePlan {
         let after = before.encode(&replaced.text)?;
         self.bytes += bytes.len().max(after.len());
         if self.bytes > MAX_TOTAL_BYTES {
-            return Err(ToolError::new(Kind::TooLarge, "The files to change are too large together.").hint(
-                format!(
-                    "At most {} MiB are changed at once. Name a folder as path, or a narrower glob.",
-                    MAX_TOTAL_BYTES >> 20
-                ),
-            ));
+            return Err(ToolError::new(
+                Kind::TooLarge,
+                "The total size of the files to change is too large.",
+            )
+            .hint(format!(
+                "The limit is {} MiB per call. Use a directory as path, or a narrower glob.",
+                MAX_TOTAL_BYTES >> 20
+            )));
         }
         let room = MAX_PREVIEWS - self.preview.len();
         if input.dry_run {
@@ -290,7 +294,7 @@ impl ReplacePlan {
                 .extend(replaced.preview.into_iter().take(room.min(2)).map(|line| format!("{path}:{line}")));
         }
         self.files.push((path, replaced.count));
-        // What was read is what is replaced: a change in between is a conflict, not a loss.
+        // Replaces exactly what was read: a change in between is a conflict, not a loss.
         let options =
             WriteOptions { if_hash: Some(content_hash::sha256_hex(&bytes)), ..WriteOptions::default() };
         self.changes.push(Change::Put { place: place.clone(), bytes: after, mode: None, options });
@@ -319,7 +323,7 @@ impl ReplacePlan {
         let places = self.replacements();
         let places = if places == 1 { "1 place".to_owned() } else { format!("{places} places") };
         let files = match self.files.len() {
-            0 => return "No file has the pattern; nothing was changed.".to_owned(),
+            0 => return "No file contains the pattern; nothing was changed.".to_owned(),
             1 => "1 file".to_owned(),
             count => format!("{count} files"),
         };
@@ -341,7 +345,7 @@ struct Replacement {
     preview: Vec<String>,
 }
 
-/// The text with every match replaced, which may not grow without bound.
+/// Text with every match replaced, with a size limit.
 fn replace_matches(
     text: &str,
     regex: &Regex,
@@ -355,11 +359,11 @@ fn replace_matches(
         true => found.expand(plain, into),
         false => into.push_str(plain),
     };
-    // Every group that is named may be as long as the match.
+    // Each referenced group may be as long as the match.
     let groups = if input.regex { plain.matches('$').count() } else { 0 };
     let (mut after, mut last, mut count, mut preview) = (String::new(), 0, 0, Vec::new());
     for found in regex.captures_iter(text) {
-        // One search is linear, but there may be as many as there are letters.
+        // One search is linear, but there may be as many as there are characters.
         cx.check()?;
         let Some(whole) = found.get(0) else { continue };
         let growth = plain.len().saturating_add(whole.len().saturating_mul(groups));
@@ -390,7 +394,7 @@ fn preview_line(text: &str, start: usize, end: usize, new: &str) -> String {
     let tail = text.get(end..).unwrap_or_default();
     let tail = tail.get(..tail.find('\n').unwrap_or(tail.len())).unwrap_or_default();
     let old = text.get(start..end).unwrap_or_default();
-    // A long line is shown around the match.
+    // A long line is shortened around the match.
     let near: String = {
         let reversed: Vec<char> = head.chars().rev().take(MAX_PREVIEW_CHARS / 2).collect();
         reversed.into_iter().rev().collect()
@@ -402,7 +406,7 @@ fn preview_line(text: &str, start: usize, end: usize, new: &str) -> String {
     format!("{}: {} → {}", text_lines::number_at(text, start), line(old), line(new))
 }
 
-/// The files of each folder in one line, since most of their paths is the same.
+/// Groups the files by directory, one line each, because most of their paths is the same.
 fn by_folder(files: &[(String, u64)]) -> BTreeMap<String, String> {
     let mut folders: BTreeMap<String, String> = BTreeMap::new();
     for (path, count) in files {

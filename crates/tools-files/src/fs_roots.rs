@@ -6,30 +6,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Lists the folders that the file tools may touch, and which of them are read-only; everything else is out of reach.
-/// Prefer fs_list or fs_tree to see what is inside.
+/// Lists the folders that file tools may access, and which of them are read-only; everything else is inaccessible.
+/// Prefer fs_list or fs_tree to see their contents.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {}
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The roots; relative paths of all tools begin at the default one.
+    /// The roots; relative paths of all tools start at the default one.
     roots: Vec<Root>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Root {
-    /// What the settings call it.
+    /// Name in the settings.
     name: String,
     /// Absolute path; paths beneath it can be given to all file tools.
     path: String,
-    /// The same folder as it is called outside of the hub's machine or container; understood as well.
+    /// Path of the same folder outside the hub's machine or container; accepted as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     outside: Option<String>,
-    /// False when nothing in it can be changed.
+    /// False if nothing in it can be changed.
     writable: bool,
-    /// Whether relative paths begin here.
+    /// Whether relative paths start here.
     default: bool,
 }
 

@@ -14,13 +14,13 @@ use search_match::SearchMatch;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// More matches than this are never returned.
+/// Upper limit for max_results.
 const MAX_MATCHES: usize = 10_000;
-/// More lines around a match than this are never returned.
+/// Upper limit for context_lines.
 const MAX_CONTEXT_LINES: usize = 20;
 
-/// Finds text inside files by regular expression, sorted by path and line, leaving out ignored, hidden and binary
-/// files; no match gives an empty list. Prefer fs_glob to find files by name.
+/// Finds text inside files by regular expression, sorted by path and line, without ignored, hidden and binary files;
+/// no match returns an empty list. Prefer fs_glob to find files by name.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -32,25 +32,25 @@ pub struct Input {
     /// Only files that match, such as *.rs or src/**/*.ts; with a leading ! only the others.
     #[serde(default)]
     glob: Option<String>,
-    /// Most matches to return, up to 10000; 0 only counts.
+    /// Maximum number of matches, up to 10000; 0 only counts.
     #[serde(default = "max_results")]
     max_results: usize,
-    /// Whether upper and lower case differ.
+    /// Match case.
     #[serde(default = "default_true")]
     case_sensitive: bool,
     /// Lines to return before and after each match, up to 20.
     #[serde(default)]
     context_lines: usize,
-    /// Take the pattern as plain text.
+    /// Treat the pattern as plain text.
     #[serde(default)]
     fixed: bool,
     /// What to return: lines, only the files, or counts of matching lines per file.
     #[serde(default)]
     show: Show,
-    /// Also files and folders that begin with a dot; by itself true when glob has such a name.
+    /// Also files and folders that start with a dot; true by default if glob has such a name.
     #[serde(default)]
     hidden: Option<bool>,
-    /// Also what .gitignore and .ignore leave out.
+    /// Also what .gitignore and .ignore exclude.
     #[serde(default)]
     ignored: bool,
 }
@@ -74,15 +74,15 @@ pub enum Show {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// What was found, by path and line.
+    /// Matches, sorted by path and line.
     matches: Vec<SearchMatch>,
-    /// How many lines match in all; with files and counts, how many files.
+    /// Total number of matching lines; with files and counts, of files.
     total_matches: u64,
-    /// True when there are more than were returned.
+    /// True if there are more than were returned.
     truncated: bool,
-    /// False when there was too much to look at all of it; total_matches is then a lower bound.
+    /// False if the search was stopped early; total_matches is then a lower bound.
     total_is_exact: bool,
-    /// What was left out or could not be read.
+    /// What was skipped or could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -118,7 +118,7 @@ impl Tool for Search {
     }
 }
 
-/// What is looked for, checked.
+/// A validated query.
 struct SearchQuery {
     matcher: RegexMatcher,
     glob: Option<GlobPattern>,
@@ -148,7 +148,7 @@ impl TryFrom<&Input> for SearchQuery {
 fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
     if input.pattern.is_empty() {
         return Err(
-            ToolError::invalid("The pattern is empty.").hint("Give the text or expression to look for.")
+            ToolError::invalid("The pattern is empty.").hint("Pass the text or expression to search for.")
         );
     }
     if input.fixed && input.pattern.contains('\n') {
@@ -164,18 +164,18 @@ fn matcher(input: &Input) -> Result<RegexMatcher, ToolError> {
 }
 
 fn line_break() -> ToolError {
-    ToolError::invalid("The pattern has a line break; files are searched line by line.")
-        .hint("Search for one of its lines, with context_lines to see those around it.")
+    ToolError::invalid("The pattern contains a line break; files are searched line by line.")
+        .hint("Search for one of its lines, with context_lines to see the lines around it.")
 }
 
-/// The engine shows the pattern in a group of its own making, so only its last words are told.
+/// The engine wraps the pattern in a group, so only the last part of its message is returned.
 fn refusal(error: &str) -> ToolError {
     if error.contains("\"\\n\" is not allowed") {
         return line_break();
     }
     let why = error.rsplit("error: ").next().unwrap_or(error).trim().trim_end_matches('.');
     ToolError::invalid(format!("The pattern is not a valid regular expression: {why}."))
-        .hint("Put a backslash before special characters, or set fixed to search for plain text.")
+        .hint("Escape special characters with a backslash, or set fixed to search for plain text.")
 }
 
 #[cfg(test)]
@@ -186,8 +186,8 @@ mod tests {
     fn a_pattern_that_is_none_is_refused_in_one_sentence() {
         for (pattern, wanted) in [
             ("(", "The pattern is not a valid regular expression: unclosed group."),
-            ("a\\nb", "The pattern has a line break; files are searched line by line."),
-            ("a\nb", "The pattern has a line break; files are searched line by line."),
+            ("a\\nb", "The pattern contains a line break; files are searched line by line."),
+            ("a\nb", "The pattern contains a line break; files are searched line by line."),
         ] {
             let input: Input = serde_json::from_value(json!({"pattern": pattern})).unwrap();
             let error = matcher(&input).err().unwrap();

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Tells what a path is: file, folder or link, its size, times and permissions; a path that does not exist is an error
-/// with similar names. Prefer fs_list for everything in a folder.
+/// Returns what a path is: file, folder or link, its size, times and permissions; for a missing path, an error with
+/// similar names. Prefer fs_list for everything in a folder.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -17,26 +17,26 @@ pub struct Input {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The path that was looked at.
+    /// The path.
     path: String,
     /// file, directory, symlink or other.
     r#type: String,
     /// Size in bytes.
     size_bytes: u64,
-    /// When it was created, RFC 3339, or unknown where the file system does not say.
+    /// Creation time, RFC 3339, or unknown if the file system does not record it.
     created: String,
-    /// When its content was last changed, RFC 3339.
+    /// Modification time, RFC 3339.
     modified: String,
     /// Permissions such as rw-r--r--.
     permissions: String,
-    /// The same as octal digits, such as 0644.
+    /// Permissions as octal digits, such as 0644.
     mode: String,
-    /// How many names the file has.
+    /// Number of hard links.
     links: u64,
-    /// Where a link points to, as written in it.
+    /// Target of a link, as stored in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     target: Option<String>,
-    /// What a link leads to: file, directory or other; absent when it leads nowhere in the workspace.
+    /// Type of a link's target: file, directory or other; absent if it is not in the workspace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     target_type: Option<String>,
 }
@@ -86,7 +86,7 @@ fn to_output(path: String, stat: &Stat, target: Option<String>, behind: Option<&
     }
 }
 
-/// As `ls` shows them.
+/// Format of `ls`.
 fn permissions(mode: u32) -> String {
     let triple = |shift: u32, special: u32, letter: char| {
         let bits = mode >> shift;

@@ -9,21 +9,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Deeper than this nobody reads.
+/// Upper limit for max_depth.
 const MAX_DEPTH: usize = 32;
 
-/// Draws a folder as a tree with line counts, so that you know what reading would cost; crowded and ignored folders are
-/// folded. Prefer fs_list for sizes and times, fs_glob to find names.
+/// Draws a folder as a tree with line counts, to estimate the cost of reading; large and ignored folders are folded.
+/// Prefer fs_list for sizes and times, fs_glob to find names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Folder to draw, relative to the workspace.
     #[serde(default = "WorkPath::here")]
     path: WorkPath,
-    /// How many levels to draw, 1 is only what the folder itself holds.
+    /// Number of levels to draw; 1 shows only the folder's direct entries.
     #[serde(default = "max_depth")]
     max_depth: usize,
-    /// Also names that begin with a dot.
+    /// Also names that start with a dot.
     #[serde(default)]
     include_hidden: bool,
     /// Only folders.
@@ -37,13 +37,13 @@ fn max_depth() -> usize {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The drawing: one line for each entry, indented by its depth; folders end with a slash.
+    /// The tree: one line for each entry, indented by its depth; folders end with a slash.
     tree: String,
-    /// Files within the drawn levels, ignored ones not counted.
+    /// Files within the drawn levels, without ignored ones.
     files: usize,
-    /// Folders within the drawn levels, ignored ones not counted.
+    /// Folders within the drawn levels, without ignored ones.
     directories: usize,
-    /// True when entries were folded or left out within the drawn levels.
+    /// True if entries were folded or omitted within the drawn levels.
     truncated: bool,
     /// What could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

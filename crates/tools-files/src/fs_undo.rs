@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Undoes the last change that these tools made to a file, including a delete or rename; refused when something else has
-/// changed it since. Prefer fs_edit to correct a part.
+/// Undoes the last change that these tools made to a file, including a delete or rename; refused if it has been changed
+/// otherwise since. Prefer fs_edit to correct a part.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -21,13 +21,13 @@ pub struct Input {
 pub struct Output {
     /// The file.
     path: String,
-    /// False when no change of the file is kept.
+    /// False if no change of the file is stored.
     undone: bool,
-    /// What was done, in a sentence.
+    /// Summary in a sentence.
     message: String,
-    /// True when the file is gone, because the change had created it.
+    /// True if the file was removed, because the change had created it.
     removed: bool,
-    /// SHA-256 of the file as it is now, for if_hash of a later change.
+    /// SHA-256 of the current content, for if_hash of a later change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hash: Option<String>,
 }
@@ -77,7 +77,7 @@ fn to_output(fs: &Fs<Write>, undone: &UndoResult) -> Output {
 fn sentence(undone: &UndoResult) -> String {
     let path = undone.place.display();
     match undone.removed {
-        true => format!("The change had created {path}; it is removed again."),
-        false => format!("{path} is as it was before the last change."),
+        true => format!("The change had created {path}; it was removed."),
+        false => format!("Restored {path} to its state before the last change."),
     }
 }

@@ -11,51 +11,51 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Writes a text file: creates it, replaces all of it, or appends; replacing without if_hash is answered with a
-/// warning. Prefer fs_edit to change a part of a file.
+/// Writes a text file: creates it, replaces all of it, or appends; replacing without if_hash returns a warning.
+/// Prefer fs_edit to change a part of a file.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// File to write, relative to the workspace.
     path: WorkPath,
-    /// The text, exactly as it shall stand in the file.
+    /// The text, written exactly as given.
     text: String,
-    /// Encoding to write; a byte order mark that the file has is kept.
+    /// Encoding to write; an existing byte order mark is kept.
     #[serde(default = "encoding::utf8")]
     encoding: String,
-    /// Add the text at the end instead of replacing.
+    /// Append the text instead of replacing.
     #[serde(default)]
     append: bool,
     /// Make missing folders.
     #[serde(default)]
     mkdirs: bool,
-    /// Hash that the file must have, from an earlier answer; otherwise nothing is written.
+    /// Hash that the file must have, from an earlier reply; otherwise nothing is written.
     #[serde(default)]
     if_hash: Option<String>,
-    /// Fail when the file exists already.
+    /// Fail if the file already exists.
     #[serde(default)]
     create_new: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The file that was written.
+    /// The file.
     path: String,
     /// Size of the whole file.
     size_bytes: u64,
     /// Lines of the whole file.
     line_count: u64,
-    /// When the file was changed, RFC 3339.
+    /// Modification time, RFC 3339.
     modified: String,
-    /// True when the file is new.
+    /// True if the file is new.
     created: bool,
     /// Encoding of the file.
     encoding: String,
     /// SHA-256 of the whole file, for if_hash of a later change.
     hash: String,
-    /// True when fs_undo can take the change back.
+    /// True if fs_undo can revert the change.
     undo: bool,
-    /// What was lost.
+    /// What was overwritten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -106,7 +106,7 @@ fn replace(
 ) -> Result<Output, ToolError> {
     let before = match fs.read(place, fs_edit::MAX_EDIT_BYTES) {
         Ok((bytes, _)) => Some(bytes),
-        // The write below judges it: a missing file is made, a huge one replaced, a folder refused.
+        // The write below decides: creates a missing file, replaces a huge one, refuses a directory.
         Err(_) => None,
     };
     if let Some(before) = &before {
@@ -129,13 +129,13 @@ fn replace(
 fn missing_folder_error(error: ToolError, place: &RootedPath) -> ToolError {
     match error.kind {
         Kind::NotFound => {
-            destination::missing_parent_error(error, place).hint("Give mkdirs true to make missing folders.")
+            destination::missing_parent_error(error, place).hint("Set mkdirs to create missing directories.")
         }
         _ => error,
     }
 }
 
-/// The encoding to write. A mark that is there stays; one is added where a reader could not do without.
+/// Encoding to write. An existing byte order mark stays; one is added if readers depend on it.
 fn form(asked: EncodingChoice, before: Option<&[u8]>) -> TextEncoding {
     let marked = before.and_then(encoding::read_bom).map(|(form, _)| form);
     match asked {
@@ -147,9 +147,9 @@ fn form(asked: EncodingChoice, before: Option<&[u8]>) -> TextEncoding {
     }
 }
 
-/// What a replacement has cost; nothing when the file was empty or is the same.
+/// Describes what was overwritten; `None` if the file was empty or is unchanged.
 fn overwritten(before: Option<&[u8]>, text: &str, undo: bool) -> Option<String> {
-    let back = if undo { "fs_undo brings it back." } else { "It cannot be brought back." };
+    let back = if undo { "fs_undo can restore it." } else { "It cannot be restored." };
     let Some(before) = before else {
         return Some(format!("Overwrote a large file. {back}"));
     };
@@ -162,7 +162,7 @@ fn overwritten(before: Option<&[u8]>, text: &str, undo: bool) -> Option<String> 
     let ends = match LineEnding::uniform(&old) == Some(LineEnding::Crlf)
         && LineEnding::uniform(text) == Some(LineEnding::Lf)
     {
-        true => " Its lines ended in CRLF, those of the new text end in LF.",
+        true => " Line endings changed from CRLF to LF.",
         false => "",
     };
     Some(format!("Overwrote {lines}; {back}{ends}"))
@@ -185,14 +185,14 @@ fn append(
     Ok(output(place, added.encoding, &written, census.lines, None))
 }
 
-/// Text that goes to the end of a file, in the bytes of that file's encoding.
+/// Text to append to a file, in that file's encoding.
 pub struct AppendedText {
     pub bytes: Vec<u8>,
     pub encoding: TextEncoding,
 }
 
 impl AppendedText {
-    /// With `fresh_line`, a newline goes before it where the file does not end in one.
+    /// With `fresh_line`, a newline is inserted if the file does not end with one.
     pub fn prepare(
         fs: &Fs<Write>,
         place: &RootedPath,
@@ -200,7 +200,7 @@ impl AppendedText {
         asked: EncodingChoice,
         fresh_line: bool,
     ) -> Result<Self, ToolError> {
-        // Only what is not ASCII is kept differently, and then the telling bytes may be far from the end.
+        // Encodings differ only in non-ASCII text; then the decisive bytes may be far from the end.
         let enough = if text.is_ascii() { 4096 } else { fs_edit::MAX_EDIT_BYTES as usize };
         let (head, tail, stat) = match read_head_and_tail(fs, place, asked, enough) {
             Ok(ends) => ends,
@@ -216,7 +216,7 @@ impl AppendedText {
         }
         let found =
             encoding::detect(asked, &head, &tail).map_err(|binary| binary.to_error(&place.display()))?;
-        // The mark stands at the beginning of the file only.
+        // A byte order mark is only at the start of the file.
         let inner = TextEncoding { bom: false, ..found };
         let (end, _) = inner.decode(&tail, true);
         let gap = match fresh_line && !end.ends_with('\n') {
@@ -227,7 +227,7 @@ impl AppendedText {
     }
 }
 
-/// The beginning and the end of a file.
+/// The start and the end of a file.
 fn read_head_and_tail(
     fs: &Fs<Write>,
     place: &RootedPath,
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn overwriting_is_told() {
         let warning = overwritten(Some(b"a\nb\n"), "c\n", true);
-        assert_eq!(warning.as_deref(), Some("Overwrote 2 lines; fs_undo brings it back."));
+        assert_eq!(warning.as_deref(), Some("Overwrote 2 lines; fs_undo can restore it."));
         assert_eq!(overwritten(Some(b""), "c\n", true), None);
         assert_eq!(overwritten(Some(b"c\n"), "c\n", true), None);
         assert!(overwritten(Some(b"a\r\n"), "c\n", false).unwrap().contains("CRLF"));

@@ -1,4 +1,4 @@
-//! The files toolbox: reading, finding, changing and undoing, beneath the roots of the workspace.
+//! File toolbox: reads, finds, changes and restores files beneath the workspace roots.
 
 mod content;
 mod destination;
@@ -26,7 +26,7 @@ mod fs_write_text;
 
 use octo_toolkit::Toolbox;
 
-/// The tools of the domain `filesystem`.
+/// Tools of the domain `filesystem`.
 pub fn toolbox() -> Toolbox {
     Toolbox::new("filesystem", "Reads, searches and changes files of the workspace.")
         .with(fs_read_text::ReadText)

@@ -1,5 +1,5 @@
-//! The tools through the bench, on real files.
-#![expect(clippy::disallowed_methods, reason = "tests look at the files behind the grant's back")]
+//! The tools through the test bench, on real files.
+#![expect(clippy::disallowed_methods, reason = "tests access files without the grant")]
 
 mod edit_tool;
 mod move_copy_delete;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use tempfile::TempDir;
 
-/// A workspace of its own for every test.
+/// A separate workspace for every test.
 struct FilesFixture {
     dir: TempDir,
     bench: ToolFixture,
@@ -127,7 +127,7 @@ async fn nothing_leads_out_of_the_workspace() {
             ("fs_copy", json!({"source": path, "destination": "out.txt"})),
         ];
         for (tool, input) in calls {
-            // A link itself may be copied; what it points to may not.
+            // A link itself may be copied; its target may not.
             if (tool, path) == ("fs_copy", "link") {
                 continue;
             }

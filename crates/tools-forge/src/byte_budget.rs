@@ -1,8 +1,8 @@
-//! Room in an answer: what fits goes in, and where the rest begins is said.
+//! Byte budget of a reply: takes what fits and returns where the rest starts.
 
 use serde::Serialize;
 
-/// Bytes of JSON that are left.
+/// Remaining bytes of JSON.
 pub struct ByteBudget(usize);
 
 impl ByteBudget {
@@ -10,7 +10,7 @@ impl ByteBudget {
         Self(bytes)
     }
 
-    /// Items from `offset` on, as many as fit into `share` bytes and one at least; and where the rest begins.
+    /// Items starting at `offset`, as many as fit into `share` bytes and at least one; and the offset of the rest.
     pub fn take_items<T: Serialize>(
         &mut self,
         items: Vec<T>,
@@ -32,7 +32,7 @@ impl ByteBudget {
         (kept, (next < total).then_some(next))
     }
 
-    /// A part of a long text from byte `offset` on, cut at the end of a line where there is one; and where the rest begins.
+    /// A part of a long text starting at byte `offset`, ending at a line break if possible; and the offset of the rest.
     pub fn page(&mut self, text: &str, offset: usize, share: usize) -> (String, Option<usize>) {
         let start = text.floor_char_boundary(offset);
         let rest = text.get(start..).unwrap_or_default();
@@ -48,7 +48,7 @@ impl ByteBudget {
     }
 }
 
-/// A text of at most `most` bytes, and whether something was cut off.
+/// A text of at most `most` bytes, and whether it was truncated.
 pub fn truncate_bytes(mut text: String, most: usize) -> (String, bool) {
     if text.len() <= most {
         return (text, false);
@@ -61,7 +61,7 @@ fn size(item: &impl Serialize) -> usize {
     serde_json::to_vec(item).map_or(0, |text| text.len())
 }
 
-/// How many bytes of a text fit into so many bytes of JSON, where quotes and line ends take two.
+/// Number of bytes of a text that fit into `room` bytes of JSON, where quotes and line breaks take two.
 fn fitting(text: &str, room: usize) -> usize {
     let mut used = 2;
     for (at, c) in text.char_indices() {
@@ -77,7 +77,7 @@ fn fitting(text: &str, room: usize) -> usize {
     text.len()
 }
 
-/// Where to part a text: before a file of a diff if one begins in the later half, else after a line.
+/// Where to split a text: before a file of a diff if one starts in the second half, else after a line.
 fn page_break(text: &str) -> usize {
     let file = text.rfind("\ndiff --git ").map(|at| at + 1).filter(|at| *at > text.len() / 2);
     file.or_else(|| text.rfind('\n').map(|at| at + 1)).unwrap_or(text.len())

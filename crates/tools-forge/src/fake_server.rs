@@ -1,4 +1,4 @@
-//! A server on loopback that plays a forge and remembers what it was asked.
+//! Fake forge on loopback that records its requests.
 #![expect(clippy::disallowed_methods, reason = "tests listen on loopback")]
 
 use axum::Router;
@@ -13,14 +13,14 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use url::Url;
 
-/// The time of all tests.
+/// Time of all tests.
 pub const NOW: &str = "2026-11-15T10:00:00Z";
 
-/// One request as it arrived.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub struct RecordedRequest {
     pub method: Method,
-    /// As it was written, not decoded.
+    /// As sent, not decoded.
     pub path: String,
     pub query: HashMap<String, String>,
     pub headers: HeaderMap,
@@ -32,7 +32,7 @@ impl RecordedRequest {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
-    /// A number of the query, or another.
+    /// A number in the query, or `otherwise`.
     pub fn number(&self, name: &str, otherwise: u64) -> u64 {
         self.query.get(name).map_or(otherwise, |text| text.parse().unwrap())
     }
@@ -102,7 +102,7 @@ impl FakeServer {
         self.requests.lock().unwrap().clone()
     }
 
-    /// The paths of all requests so far, sorted, which are then forgotten.
+    /// Paths of all requests so far, sorted; clears the record.
     pub fn take_paths(&self) -> Vec<String> {
         let mut paths: Vec<String> = self.requests.lock().unwrap().drain(..).map(|seen| seen.path).collect();
         paths.sort();
@@ -114,7 +114,7 @@ impl FakeServer {
     }
 }
 
-/// A bench whose net reaches loopback and nothing else that is private, and whose clock stands still.
+/// A test bench whose net reaches loopback and no other private address, and whose clock is stopped.
 pub fn bench(toolbox: Toolbox) -> ToolFixture {
     ToolFixture::new(toolbox, capabilities())
 }
@@ -128,7 +128,7 @@ pub fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
-/// A server that takes a connection, says so, and never answers.
+/// A server that accepts a connection, signals it, and never replies.
 pub async fn silent_server() -> (Url, Arc<Notify>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();

@@ -1,4 +1,4 @@
-//! What the forges share: sending a request, giving up when told to, and reading what comes back as data of strangers.
+//! Shared HTTP code of the forges: sending, cancellation, and reading responses as untrusted data.
 
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
@@ -10,26 +10,24 @@ use octo_toolkit::{CallContext, Net, ToolError};
 use serde_json::Value;
 use std::time::Duration;
 
-/// Seconds that a caller may wait.
+/// Maximum timeout of a caller in seconds.
 const MAX_TIMEOUT_S: u64 = 120;
-/// Characters of a service's own words in an error.
+/// Maximum characters of a service's message in an error.
 const MAX_MESSAGE_CHARS: usize = 300;
 
-/// Sends a request; a cancelled call does not wait for the answer.
+/// Sends a request; a cancelled call does not wait for the response.
 pub async fn send(net: &Net, ask: NetRequest, cx: &CallContext) -> Result<NetResponse, ToolError> {
     cx.run(net.send(ask)).await?
 }
 
 pub fn timeout(seconds: u64, cx: &CallContext) -> Result<Duration, ToolError> {
     if seconds == 0 {
-        return Err(
-            ToolError::invalid("timeout_s is 0.").hint("Give seconds from 1 to 120, or leave it out.")
-        );
+        return Err(ToolError::invalid("timeout_s is 0.").hint("Use 1 to 120 seconds, or omit it."));
     }
     Ok(Duration::from_secs(seconds.min(MAX_TIMEOUT_S)).min(cx.time_left()))
 }
 
-/// Takes hidden characters out of every text in a value and counts them.
+/// Removes hidden characters from every text in a value and counts them.
 pub fn strip_hidden(value: &mut Value, removed: &mut usize) {
     match value {
         Value::String(text) => *text = strip_hidden_owned(std::mem::take(text), removed),
@@ -39,7 +37,7 @@ pub fn strip_hidden(value: &mut Value, removed: &mut usize) {
     }
 }
 
-/// What a service says of its refusal, cleaned and short; with a colon in front, or nothing.
+/// The service's error message, cleaned and shortened; prefixed with a colon, or empty.
 pub fn error_message(body: &[u8]) -> String {
     let Ok(said) = serde_json::from_slice::<Value>(body) else { return String::new() };
     let said = ["message", "error_description", "error"].into_iter().find_map(|name| said.get(name));
@@ -52,7 +50,7 @@ pub fn error_message(body: &[u8]) -> String {
     format!(": {}", text.trim())
 }
 
-/// How long the service asks to wait, in seconds or until a date.
+/// The requested wait, in seconds or until a date.
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = text(headers, RETRY_AFTER.as_str())?;
     match text.parse() {
@@ -61,7 +59,7 @@ pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     }
 }
 
-/// The moment that a header names in seconds since 1970.
+/// Time of a header in seconds since 1970.
 pub fn epoch_header(headers: &HeaderMap, name: &str) -> Option<Timestamp> {
     Timestamp::from_second(text(headers, name)?.parse().ok()?).ok()
 }
@@ -70,7 +68,7 @@ pub fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name)?.to_str().ok().map(str::trim)
 }
 
-/// The address that a `Link` header gives for the next page.
+/// URL of the next page in a `Link` header.
 pub fn next_link(headers: &HeaderMap) -> Option<&str> {
     let links = headers.get_all(http::header::LINK).into_iter().filter_map(|value| value.to_str().ok());
     let mut parts = links.flat_map(|links| links.split('<').skip(1)).filter_map(|part| part.split_once('>'));

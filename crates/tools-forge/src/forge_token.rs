@@ -11,7 +11,7 @@ pub(crate) fn token_header(
     setting: &'static str,
 ) -> Result<HeaderValue, ToolError> {
     secret_header(scheme, token).ok_or_else(|| {
-        ToolError::unavailable("The token that is set has characters that cannot be sent.")
+        ToolError::unavailable("The configured token contains characters that are not allowed in a header.")
             .hint(format!("Ask the operator to check {setting}."))
     })
 }

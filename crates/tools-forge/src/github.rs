@@ -1,4 +1,4 @@
-//! GitHub: where its API is, and pull requests as one answer.
+//! GitHub: location of its API, and pull requests as one reply.
 
 mod api_types;
 mod changed_files;
@@ -16,9 +16,9 @@ use url::Url;
 
 #[derive(Clone, Default)]
 pub struct GithubSettings {
-    /// Root of the API of a GitHub Enterprise server, such as `https://github.example.com/api/v3`; api.github.com when
-    /// absent. Pull requests on github.com can be read in either case.
+    /// Root of the API of a GitHub Enterprise server, such as `https://github.example.com/api/v3`; default
+    /// api.github.com. Pull requests on github.com can be read in either case.
     pub url: Option<Url>,
-    /// Sent to the origin of `url` and nowhere else; without it 60 requests per hour go to github.com.
+    /// Sent to the origin of `url` only; without it github.com allows 60 requests per hour.
     pub token: Option<Secret>,
 }

@@ -1,4 +1,4 @@
-//! GitLab: where the instance is, who we are there, and what it refuses.
+//! GitLab: instance, authentication, and its errors.
 
 mod gitlab_help;
 mod openapi_document;
@@ -23,38 +23,38 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// Of GitLab's own instance.
+/// GitLab's own instance.
 const GITLAB_COM_URL: &str = "https://gitlab.com";
 const TOKEN_VARIABLE: &str = "OCTOPROX_GITLAB_TOKEN";
 const PRIVATE_TOKEN: HeaderName = HeaderName::from_static("private-token");
 const JOB_TOKEN: HeaderName = HeaderName::from_static("job-token");
-/// Bytes of an answer that are read at all.
+/// Maximum bytes of a response that are read.
 const MAX_RESPONSE_BYTES: usize = 32 << 20;
 
 /// How a token is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TokenKind {
-    /// By what the token looks like.
+    /// Determined by the token's format.
     #[default]
     Auto,
     /// A personal, project or group access token, as `PRIVATE-TOKEN`.
     Private,
-    /// An access token of OAuth, as `Authorization: Bearer`.
+    /// An OAuth access token, as `Authorization: Bearer`.
     Bearer,
-    /// A job's token, as `JOB-TOKEN`.
+    /// A job token, as `JOB-TOKEN`.
     Job,
 }
 
 #[derive(Clone, Default)]
 pub struct GitlabSettings {
-    /// The instance, such as `https://gitlab.example.com`, or with a path where it is installed under one; gitlab.com when
-    /// absent.
+    /// The instance, such as `https://gitlab.example.com`, with a path if it is installed under one; default
+    /// gitlab.com.
     pub url: Option<Url>,
-    /// Sent to the instance's origin and nowhere else.
+    /// Sent to the instance's origin only.
     pub token: Option<Secret>,
     pub token_kind: TokenKind,
-    /// Where the OpenAPI document is, instead of GitLab's own repository.
+    /// URL of the OpenAPI document, instead of GitLab's own repository.
     pub openapi_url: Option<Url>,
 }
 
@@ -64,7 +64,7 @@ pub struct Instance {
 }
 
 pub fn tools(instance: Arc<Instance>) -> Toolbox {
-    Toolbox::new("gitlab", "Asks GitLab's REST API, and tells what it can be asked.")
+    Toolbox::new("gitlab", "Sends requests to GitLab's REST API and describes its operations.")
         .with(rest_request::Request(instance.clone()))
         .with(openapi_spec::Spec(instance.clone()))
         .with(openapi_paths::Paths(instance.clone()))
@@ -85,16 +85,16 @@ impl Instance {
         Self { settings, documents: openapi_document::DocumentCache::new() }
     }
 
-    /// With GitLab's own repository elsewhere.
+    /// Uses another location for GitLab's own repository.
     #[cfg(test)]
     pub fn with_repository(settings: GitlabSettings, repository: String) -> Self {
         Self { settings, documents: openapi_document::DocumentCache::with_repository(repository) }
     }
 
-    /// The root of the REST API, without a slash at its end.
+    /// Root of the REST API, without a trailing slash.
     fn api(&self) -> Result<Url, ToolError> {
         let unfit = || {
-            ToolError::unavailable("The address of the GitLab instance is no web address.")
+            ToolError::unavailable("The address of the GitLab instance is not an HTTP URL.")
                 .hint("Ask the operator to check OCTOPROX_GITLAB_URL.")
         };
         let mut api = match &self.settings.url {
@@ -119,7 +119,7 @@ impl Instance {
         Ok(Some(sent))
     }
 
-    /// Sends a request, with the token if it goes to the instance; a request that changes something follows no redirect.
+    /// Sends a request, with the token if it goes to the instance; a request with side effects follows no redirects.
     async fn send(
         &self,
         errand: GitlabRequest,
@@ -144,19 +144,19 @@ impl Instance {
         forge_http::send(net, ask, cx).await
     }
 
-    /// What no caller can do anything with but wait or log in.
+    /// Errors that a caller can only wait for or log in for.
     fn refusal(&self, answer: &NetResponse, now: Timestamp) -> Option<ToolError> {
         let words = forge_http::error_message(&answer.body);
         match answer.status {
             StatusCode::UNAUTHORIZED if self.settings.token.is_some() => Some(
-                ToolError::new(Kind::Unauthorized, format!("GitLab does not accept the token that is set{words}"))
+                ToolError::new(Kind::Unauthorized, format!("GitLab rejected the configured token{words}"))
                     .hint(
                         "Ask the operator to check OCTOPROX_GITLAB_TOKEN: it may be expired, revoked or of another \
                          instance, or need OCTOPROX_GITLAB_TOKEN_KIND.",
                     ),
             ),
             StatusCode::UNAUTHORIZED => Some(
-                ToolError::new(Kind::Unauthorized, format!("GitLab wants to know who asks{words}"))
+                ToolError::new(Kind::Unauthorized, format!("GitLab requires authentication{words}"))
                     .hint("Ask the operator to set OCTOPROX_GITLAB_TOKEN; without one only public data can be read."),
             ),
             StatusCode::TOO_MANY_REQUESTS => {
@@ -164,8 +164,8 @@ impl Instance {
                 let reset = reset.and_then(|reset| reset.duration_since(now).try_into().ok());
                 let wait = forge_http::retry_after(&answer.headers, now).or(reset).unwrap_or(Duration::from_secs(60));
                 Some(
-                    ToolError::rate_limited("GitLab has had too many requests.", wait)
-                        .hint(format!("Try again in {} s, and ask for more at once with per_page=100.", wait.as_secs())),
+                    ToolError::rate_limited("GitLab's rate limit is exceeded.", wait)
+                        .hint(format!("Try again in {} s, and request more at once with per_page=100.", wait.as_secs())),
                 )
             }
             _ => None,
@@ -173,7 +173,7 @@ impl Instance {
     }
 }
 
-/// What kind of token it is: prefixes are GitLab's, and 64 hexadecimal digits or a signed token are what its OAuth gives out.
+/// Type of a token: prefixes are GitLab's; 64 hexadecimal digits or a signed token come from its OAuth.
 fn kind(token: &Secret, set: TokenKind) -> TokenKind {
     if set != TokenKind::Auto {
         return set;

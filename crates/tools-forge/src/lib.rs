@@ -1,4 +1,4 @@
-//! The toolboxes of the forges: GitLab's API, and pull requests on GitHub. Everything goes out through the `Net` grant.
+//! Forge toolboxes: GitLab's API, and pull requests on GitHub. All requests use the `Net` grant.
 
 mod byte_budget;
 #[cfg(test)]
@@ -13,12 +13,12 @@ pub use gitlab::{GitlabSettings, TokenKind};
 use octo_toolkit::Toolbox;
 use std::sync::Arc;
 
-/// The tools of the domain `gitlab`.
+/// Tools of the domain `gitlab`.
 pub fn gitlab_toolbox(settings: GitlabSettings) -> Toolbox {
     gitlab::tools(Arc::new(gitlab::Instance::new(settings)))
 }
 
-/// The tools of the domain `github`.
+/// Tools of the domain `github`.
 pub fn github_toolbox(settings: GithubSettings) -> Toolbox {
     Toolbox::new("github", "Reads pull requests on GitHub.").with(github::PullRequest::new(settings))
 }

@@ -1,4 +1,4 @@
-//! Tests that go through more than one file, against servers that answer as the forges do.
+//! Tests that span several modules, against fake forges.
 
 mod github_pull_request;
 mod github_refusals;

@@ -17,20 +17,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Runs a git subcommand with arguments that are checked one by one, and gives its output; what is not allowed is refused
-/// with what is. Prefer git_status, git_diff_structured, git_log_structured and git_commit where they fit.
+/// Runs a git subcommand with validated arguments and returns its output; a refusal lists what is allowed. Prefer
+/// git_status, git_diff_structured, git_log_structured and git_commit where they fit.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// The subcommand, such as add, log, fetch or stash list.
     command: String,
-    /// Its options and arguments, one each; paths relative to repo_path, best after --.
+    /// Options and arguments, one each; paths relative to repo_path, best after --.
     #[serde(default)]
     args: Option<Vec<String>>,
     /// The repository or a folder in it; for init and clone the folder to work in.
     #[serde(default = "git_defaults::current_dir")]
     repo_path: WorkPath,
-    /// Bytes of output in the answer, at most 1,000,000.
+    /// Maximum bytes of output, up to 1,000,000.
     #[serde(default = "max_bytes")]
     max_bytes: usize,
 }
@@ -41,22 +41,22 @@ const fn max_bytes() -> usize {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// 0 when git was content.
+    /// 0 on success.
     exit_code: i32,
-    /// What git printed.
+    /// Standard output of git.
     stdout: String,
-    /// What git said beside it.
+    /// Standard error of git.
     stderr: String,
-    /// True when the end of stdout is missing.
+    /// True if the end of stdout is missing.
     truncated: bool,
-    /// True when nothing was done and this is what would be.
+    /// True if nothing was done and this is what would be.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     dry_run: bool,
-    /// Why nothing was done, or what was left out.
+    /// Why nothing was done, or what was omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
-    /// What this command may have lost.
+    /// Possible data loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
 }
@@ -99,7 +99,7 @@ impl Tool for GitTool {
     }
 }
 
-/// What a call has at hand.
+/// Context of a call.
 struct GitCall<'a> {
     settings: &'a Settings,
     fs: &'a Fs<Read>,
@@ -118,7 +118,7 @@ impl GitCall<'_> {
                     && asked.positionals.len() == 2
                     && self.settings.allow_commit =>
             {
-                // git takes the present branch for one of another work tree.
+                // git mistakes the current branch for one that is checked out in another work tree.
                 let git = GitRepo::open(self.fs, self.exec, self.cx, path).await?;
                 let mut asked = asked.clone();
                 if git.branch().await?.as_ref() == asked.positionals.last() {
@@ -168,7 +168,7 @@ impl GitCall<'_> {
         Ok(self.to_output(git.run_with_route(command.max_output(self.keep), route).await?))
     }
 
-    /// git's answer without passwords and without the place of the key.
+    /// git's output without passwords and without the path of the key.
     fn to_output(&self, ran: GitOutput) -> Output {
         let clean = |text: &str| {
             git_error::redact_credentials(text).replace(&*self.ssh.folder().to_string_lossy(), "…")
@@ -184,7 +184,7 @@ impl GitCall<'_> {
         }
     }
 
-    /// A commit is rehearsed; of the rest it is only told that nothing was done.
+    /// Rehearses a commit; for the rest, only reports that nothing was done.
     async fn would_commit(&self, asked: &ParsedCommand, path: &WorkPath) -> Result<Output, ToolError> {
         let rehearsed = asked.subcommand.name == "commit";
         let git = if rehearsed {

@@ -14,31 +14,31 @@ use serde_json::json;
 
 const MAX_PATCH_BYTES: usize = 4 << 20;
 
-/// Checks whether a unified diff applies and, with check set to false, applies all of it or nothing. Nothing is staged
-/// or committed. Prefer the file tools for an edit of one place.
+/// Checks whether a unified diff applies and, with check set to false, applies it atomically. Nothing is staged or
+/// committed. Prefer the file tools for an edit of one place.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The diff, with a/ and b/ before the paths, as git diff prints it.
+    /// The diff, with a/ and b/ before paths, as printed by git diff.
     patch: String,
     /// Only check; false applies.
     #[serde(default = "git_defaults::enabled")]
     check: bool,
-    /// The repository; the paths in the diff count from its top.
+    /// The repository; paths in the diff are relative to its top.
     #[serde(default = "git_defaults::current_dir")]
     repo_path: WorkPath,
-    /// Take the diff back instead of applying it.
+    /// Revert the diff instead of applying it.
     #[serde(default)]
     reverse: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// True when the files were changed; false when it was only checked.
+    /// True if the files were changed; false if it was only checked.
     applied: bool,
-    /// Files that the diff touches.
+    /// Files that the diff changes.
     files: Vec<String>,
-    /// What was done to make it fit.
+    /// What was adjusted to make it apply.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -101,7 +101,7 @@ impl Tool for ApplyPatch {
         for file in &files {
             fs.check_changeable(&git.repo.top.join(file))?;
         }
-        // Counts in headers are what models get wrong most; the lines themselves must still fit.
+        // Models often get the counts in headers wrong; the lines themselves must still match.
         let exact = git.try_run(apply(&["--check"])).await?;
         let recount = exact.exit_code != 0;
         if recount && git.try_run(apply(&["--check", "--recount"])).await?.exit_code != 0 {
@@ -114,25 +114,25 @@ impl Tool for ApplyPatch {
             }
         }
         let note =
-            recount.then(|| "The line counts in the hunk headers were wrong and were not used.".to_owned());
+            recount.then(|| "The line counts in the hunk headers were wrong and were ignored.".to_owned());
         Ok(Output { applied: !input.check, files, note })
     }
 }
 
 fn patch(text: String) -> Result<Bytes, ToolError> {
     if text.trim().is_empty() || text.contains('\0') {
-        return Err(ToolError::invalid("The patch is empty or has a NUL.").hint("Give a unified diff."));
+        return Err(ToolError::invalid("The patch is empty or contains a NUL.").hint("Use a unified diff."));
     }
     if text.len() > MAX_PATCH_BYTES {
         return Err(
             ToolError::new(Kind::TooLarge, "The patch is larger than 4 MiB.").hint("Apply it in parts.")
         );
     }
-    // git calls a patch corrupt whose last line does not end.
+    // git rejects a patch as corrupt if its last line is not terminated.
     Ok(if text.ends_with('\n') { text } else { text + "\n" }.into())
 }
 
-/// `added\tdeleted\tpath`, one after the other, each once.
+/// Records `added\tdeleted\tpath`, each path once.
 fn files(ran: &GitOutput) -> Vec<String> {
     let mut files: Vec<String> = Vec::new();
     for line in git_output::split_nul(&ran.stdout) {
@@ -154,7 +154,7 @@ fn misfit(ran: &GitOutput) -> ToolError {
         kind: if ran.stderr.contains("does not apply") { Kind::Conflict } else { Kind::Invalid },
         ..error
     }
-    .hint("Nothing was changed. Read the files again and make the diff from their present content.")
+    .hint("Nothing was changed. Read the files again and create the diff from their current content.")
 }
 
 #[cfg(test)]

@@ -11,11 +11,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Lines in one answer.
+/// Maximum lines per reply.
 const MAX_LINES: u64 = 1_000;
 
-/// Tells for each line of a file which commit wrote it, by whom and when, and sums the lines up by commit; long files
-/// come in parts. Prefer git_log_structured with path for a file's history.
+/// Returns for each line of a file the commit, author and date, and sums the lines up by commit; long files are
+/// returned in parts. Prefer git_log_structured with path for a file's history.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -24,27 +24,27 @@ pub struct Input {
     /// First line, from 1.
     #[serde(default)]
     start_line: Option<u64>,
-    /// Last line, included.
+    /// Last line, inclusive.
     #[serde(default)]
     end_line: Option<u64>,
     /// The repository, or a folder in it.
     #[serde(default = "git_defaults::current_dir")]
     repo_path: WorkPath,
-    /// The commit whose version of the file is meant; without it the file as it is now.
+    /// The commit whose version of the file is used; by default the current file.
     #[serde(default)]
     r#ref: Option<String>,
 }
 
-/// Bytes that the reply takes beside lines and commits, at most.
+/// Maximum bytes of the reply besides lines and commits.
 const REPLY_OVERHEAD_BYTES: usize = 60;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     /// The lines.
     lines: Vec<BlameLine>,
-    /// The commits of these lines, the one with most lines first.
+    /// The commits of these lines, most lines first.
     commits: Vec<CommitShare>,
-    /// There are more lines: give this as start_line to continue.
+    /// There are more lines: pass as start_line to continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
 }
@@ -75,11 +75,13 @@ impl Tool for Blame {
         let start = input.start_line.unwrap_or(1);
         let end = input.end_line.unwrap_or(u64::MAX);
         if start == 0 || end < start {
-            return Err(ToolError::invalid("The lines count from 1, and end_line is not before start_line."));
+            return Err(ToolError::invalid(
+                "Lines count from 1, and end_line must not be before start_line.",
+            ));
         }
         let rev = input.r#ref.as_deref().map(Rev::new).transpose()?;
         let git = GitRepo::open(&fs, &exec, cx, &input.repo_path).await?;
-        // One more than fits, to know whether there are more.
+        // One more than fits, to detect whether there are more.
         let last = end.min(start.saturating_add(MAX_LINES));
         let mut command =
             GitCommand::read("blame").without_end_of_options().flags(&["--porcelain", "--no-textconv"]);
@@ -105,7 +107,7 @@ impl Tool for Blame {
     }
 }
 
-/// Drops lines until they fit; gives the commits of those that stay.
+/// Drops lines until they fit; returns the commits of the remaining ones.
 fn fit(lines: &mut Vec<BlameLine>, mut commits: Vec<CommitShare>, room: usize) -> Vec<CommitShare> {
     loop {
         let size = Json::of(&(&*lines, &commits)).bytes().len();

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Lists branches, the latest first, with commit, upstream and how far apart they are; a repository without commits has
-/// none. Prefer git_status when only the present branch matters.
+/// Lists branches, the latest first, with commit, upstream and distance from it; a repository without commits has none.
+/// Prefer git_status if only the current branch matters.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Shows everything that is not committed in one answer: status, staged diff and unstaged diff; a clean repository gives
-/// empty lists. Prefer git_status when the lines do not matter.
+/// Shows everything that is not committed: status, staged diff and unstaged diff; a clean repository returns empty
+/// lists. Prefer git_status if the lines do not matter.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -23,7 +23,7 @@ pub struct Input {
 pub struct Output {
     /// Branch and lists of files.
     status: git_status::Output,
-    /// What the next commit will hold.
+    /// What the next commit will contain.
     staged_diff: DiffOutput,
     /// Changes of tracked files that are not staged.
     unstaged_diff: DiffOutput,

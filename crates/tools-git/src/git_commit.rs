@@ -12,15 +12,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub const COMMITS_DISABLED: &str = "Nothing was committed: commits are off. The setting git.allow_commit (OCTOPROX_GIT_ALLOW_COMMIT) turns them on.";
+pub const COMMITS_DISABLED: &str = "Nothing was committed: commits are disabled. Enable them with the setting git.allow_commit (OCTOPROX_GIT_ALLOW_COMMIT).";
 const HOOKS_SKIPPED: &str = "The repository has hooks; they were not run.";
 
-/// Commits exactly the named files, all tracked changes, or what is staged, and gives the new commit; where commits are
-/// off, tells what it would commit. Prefer naming files.
+/// Commits exactly the named files, all tracked changes, or what is staged, and returns the new commit; if disabled,
+/// returns what it would commit. Prefer naming files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The message: a first line, and after an empty line the rest.
+    /// The message: subject line, empty line, body.
     message: String,
     /// Files and folders to commit, new ones too, relative to repo_path; nothing else is committed.
     #[serde(default)]
@@ -35,22 +35,22 @@ pub struct Input {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Id of the new commit; absent when nothing was committed.
+    /// Id of the new commit; absent if nothing was committed.
     #[serde(skip_serializing_if = "Option::is_none")]
     commit: Option<String>,
     /// The branch it is on, or (detached).
     branch: String,
-    /// How many files it holds.
+    /// Number of files in it.
     files_changed: usize,
     /// The files.
     files: Vec<String>,
     /// The message.
     message: String,
-    /// True when this is only what would be done.
+    /// True if this is only what would be done.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     dry_run: bool,
-    /// Why nothing was committed, or what was left out.
+    /// Why nothing was committed, or what was omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -81,7 +81,7 @@ impl Tool for Commit {
         let message = safe_arg::check_message(&input.message)?;
         let files = input.files.unwrap_or_default();
         if input.all && !files.is_empty() {
-            return Err(ToolError::invalid("Give files or all, not both."));
+            return Err(ToolError::invalid("Use files or all, not both."));
         }
         let git = if self.0.allow_commit {
             GitRepo::open_to_write(&fs, &exec, cx, &input.repo_path, &self.0.identity()).await?
@@ -111,11 +111,11 @@ impl Tool for Commit {
 }
 
 fn nothing() -> ToolError {
-    ToolError::invalid("There is nothing to commit.")
-        .hint("Give files, or all: true for tracked changes; git_status shows what has changed.")
+    ToolError::invalid("Nothing to commit.")
+        .hint("Use files, or all: true for tracked changes; git_status shows what has changed.")
 }
 
-/// The files that a commit would hold.
+/// Files that a commit would contain.
 async fn files_to_commit(git: &GitRepo, paths: Vec<Pathspec>, all: bool) -> Result<Vec<String>, ToolError> {
     let named = !paths.is_empty();
     let command = GitCommand::read("status")

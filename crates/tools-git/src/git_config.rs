@@ -1,5 +1,5 @@
-//! The repository's own configuration is data of strangers. The hub reads it once and writes down, for git, only what is
-//! known to be harmless: nothing else is in force.
+//! The repository's own configuration is untrusted. The hub reads it once and writes for git only settings that are
+//! known to be safe; nothing else is in effect.
 
 use octo_toolkit::ToolError;
 
@@ -7,14 +7,14 @@ mod file_format;
 
 pub use file_format::{parse, print};
 
-/// One setting, its name with section and variable in lower case, as git lists it.
+/// One setting; section and variable in lower case, as git lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigEntry {
     pub key: String,
     pub value: String,
 }
 
-/// The answer of `git config --list -z`.
+/// Output of `git config --list -z`.
 pub fn parse_listing(listing: &[u8]) -> Vec<ConfigEntry> {
     listing
         .split(|byte| *byte == 0)
@@ -27,28 +27,28 @@ pub fn parse_listing(listing: &[u8]) -> Vec<ConfigEntry> {
         .collect()
 }
 
-/// What follows from a configuration.
+/// Result of evaluating a configuration.
 #[derive(Debug, Clone, Default)]
 pub struct SafeConfig {
-    /// Settings that stay in force.
+    /// Settings that stay in effect.
     pub entries: Vec<ConfigEntry>,
-    /// Settings that do not, and matter when another repository is reached: the caller is told.
+    /// Settings that do not, and matter for access to another repository: reported to the caller.
     pub unsafe_remote_keys: Vec<String>,
-    /// Addresses are rewritten, so a checked path may become another one.
+    /// URLs are rewritten, so a checked path may become another one.
     pub rewrites_urls: bool,
 }
 
 enum KeySafety {
     Safe,
-    /// Not in force. In a nested repository, whose configuration git reads by itself, this value takes its place.
+    /// Not in effect. In a nested repository, whose configuration git reads itself, it is replaced by this value.
     Override(&'static str),
-    /// Not in force, and starts nothing in a nested repository either.
+    /// Not in effect, and starts nothing in a nested repository either.
     Ignored,
     UnsafeForRemotes,
     UrlRewrite,
 }
 
-/// More would not fit on a command line, and nobody has that many.
+/// More would not fit on a command line and are not realistic.
 const MAX_OVERRIDES: usize = 400;
 
 pub fn safe_config(entries: &[ConfigEntry]) -> SafeConfig {
@@ -68,17 +68,15 @@ pub fn safe_config(entries: &[ConfigEntry]) -> SafeConfig {
     guard
 }
 
-/// `-c key=value` for each setting of a nested repository that must not have its say there.
+/// `-c key=value` for each setting of a nested repository that must not take effect.
 pub fn overrides(entries: &[ConfigEntry]) -> Result<Vec<(String, String)>, ToolError> {
     let mut all: Vec<(String, String)> = Vec::new();
     for ConfigEntry { key, .. } in entries {
         let KeySafety::Override(value) = verdict(key) else { continue };
         if key.contains('=') || key.chars().any(char::is_control) || all.len() >= MAX_OVERRIDES {
-            return Err(ToolError::denied(
-                "The configuration of a nested repository cannot be made harmless.",
-            )
-            .hint("Look in its .git/config for settings that start programs.")
-            .detail(key));
+            return Err(ToolError::denied("The configuration of a nested repository cannot be made safe.")
+                .hint("Check its .git/config for settings that start programs.")
+                .detail(key));
         }
         let fresh = (key.clone(), value.to_owned());
         if !all.contains(&fresh) {
@@ -128,7 +126,7 @@ const SAFE_SECTIONS: &[&str] = &[
     "versionsort",
 ];
 
-/// Sections that a repository does not decide about: what it may reach, what it includes, what runs by itself.
+/// Sections that a repository must not control: access, includes, and what runs automatically.
 const IGNORED_SECTIONS: &[&str] = &[
     "fetch",
     "fsck",
@@ -271,9 +269,9 @@ fn verdict(key: &str) -> KeySafety {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let (sub, name) = rest.rsplit_once('.').unwrap_or(("", rest));
     match (section, name) {
-        // It would add a file that is not looked at here.
+        // It would add a file that is not read here.
         ("extensions", "worktreeconfig") | ("core", "worktree") => KeySafety::Ignored,
-        // git refuses by itself those that it does not know.
+        // git itself refuses unknown ones.
         ("extensions", _) => KeySafety::Safe,
         ("fetch", name) if SAFE_FETCH_KEYS.contains(&name) => KeySafety::Safe,
         ("rebase", name) if SAFE_REBASE_KEYS.contains(&name) => KeySafety::Safe,
@@ -282,7 +280,7 @@ fn verdict(key: &str) -> KeySafety {
         ("diff", "orderfile") => KeySafety::Override("/dev/null"),
         ("diff", name) if SAFE_DIFF_KEYS.contains(&name) => KeySafety::Safe,
         ("filter", "required") => KeySafety::Override("false"),
-        // An empty driver would quietly prefer one side; one that fails leaves a conflict to look at.
+        // An empty driver would silently prefer one side; one that fails leaves a visible conflict.
         ("merge", "driver") => KeySafety::Override("false"),
         ("merge", "tool" | "guitool") => KeySafety::Override(""),
         ("log", "showsignature") | ("pager", _) => KeySafety::Override("false"),
@@ -292,7 +290,7 @@ fn verdict(key: &str) -> KeySafety {
         ("remote", name) if SAFE_REMOTE_KEYS.contains(&name) || (sub.is_empty() && name == "pushdefault") => {
             KeySafety::Safe
         }
-        // A group of remotes goes before the remote of that name.
+        // A group of remotes takes precedence over the remote of that name.
         ("remote" | "remotes", _) => KeySafety::UnsafeForRemotes,
         ("http", "sslverify") => KeySafety::Override("true"),
         ("http", "followredirects") => KeySafety::Override("initial"),
@@ -301,7 +299,7 @@ fn verdict(key: &str) -> KeySafety {
         ("url", _) if is_plain_base(sub) => KeySafety::UrlRewrite,
         ("url", _) => KeySafety::UnsafeForRemotes,
         ("init", "defaultbranch") | ("commit", "cleanup" | "status" | "verbose") => KeySafety::Safe,
-        // git stops at an empty value of these, and what they choose among is overridden itself.
+        // git fails on an empty value of these, and what they select is overridden itself.
         ("gpg", "format" | "mintrustlevel") | ("format", "pretty") => KeySafety::Safe,
         ("gc", name) if name != "recentobjectshook" => KeySafety::Safe,
         ("blame", name) if name != "ignorerevsfile" => KeySafety::Safe,
@@ -312,7 +310,7 @@ fn verdict(key: &str) -> KeySafety {
     }
 }
 
-/// Rewritten addresses that still are of an ordinary kind.
+/// Rewritten URLs that still have an ordinary scheme.
 fn is_plain_base(base: &str) -> bool {
     ["https://", "http://", "ssh://", "git@"].iter().any(|kind| base.starts_with(kind))
 }

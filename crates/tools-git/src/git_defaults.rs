@@ -1,4 +1,4 @@
-//! What several tools take: the repository, and defaults.
+//! Shared parameters: the repository, and defaults.
 
 use octo_toolkit::WorkPath;
 

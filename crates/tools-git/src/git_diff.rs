@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Compares the work tree, the staged changes or a commit, and gives files with counts and hunks; too many hunks are
-/// counted instead. Prefer git_changes for staged and unstaged together, git_show for one commit.
+/// Compares the work tree, the staged changes or a commit, and returns files with counts and hunks; excess hunks are
+/// only counted. Prefer git_changes for staged and unstaged together, git_show for one commit.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Commit, branch or range (main..topic) to compare with; without it the index.
+    /// Commit, branch or range (main..topic) to compare with; by default the index.
     #[serde(default)]
     r#ref: Option<String>,
     /// Compare what is staged instead of the work tree.
@@ -30,7 +30,7 @@ pub struct Input {
     /// Unchanged lines around each change, at most 100.
     #[serde(default = "context")]
     context: u64,
-    /// Hunks in the answer; 0 gives only the list of files.
+    /// Maximum number of hunks; 0 returns only the list of files.
     #[serde(default = "max_hunks")]
     max_hunks: u64,
 }

@@ -13,33 +13,33 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Lists commits, newest first, with author, date, message and counts; `next` is there when there are more. Prefer
+/// Lists commits, newest first, with author, date, message and counts; `next` is set if there are more. Prefer
 /// git_show for one commit's diff, git_blame for who wrote a line.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Commits in the answer, 1 to 1,000.
+    /// Maximum number of commits, 1 to 1,000.
     #[serde(default = "default_max_count")]
     max_count: u64,
     /// Only commits after this date: 2027-01-31, ISO 8601, or words such as 2 weeks ago.
     #[serde(default)]
     since: Option<String>,
-    /// Only commits whose author's name or mail address has this text.
+    /// Only commits whose author's name or mail address contains this text.
     #[serde(default)]
     author: Option<String>,
     /// Only commits that changed this file or folder, relative to repo_path.
     #[serde(default)]
     path: Option<WorkPath>,
-    /// Commit, branch or range (main..topic) to begin at.
+    /// Commit, branch or range (main..topic) to start at.
     #[serde(default = "git_defaults::head_ref")]
     r#ref: String,
     /// The repository, or a folder in it.
     #[serde(default = "git_defaults::current_dir")]
     repo_path: WorkPath,
-    /// Only commits whose message has this text.
+    /// Only commits whose message contains this text.
     #[serde(default)]
     message: Option<String>,
-    /// Commits to leave out at the beginning: `next` of the answer before.
+    /// Number of commits to skip: `next` of the previous reply.
     #[serde(default)]
     skip: u64,
 }
@@ -48,14 +48,14 @@ const fn default_max_count() -> u64 {
     20
 }
 
-/// Bytes that the reply takes beside the commits, at most.
+/// Maximum bytes of the reply besides the commits.
 const REPLY_OVERHEAD_BYTES: usize = 60;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
     /// The commits.
     commits: Vec<Commit>,
-    /// There are more: give this as skip to continue.
+    /// There are more: pass as skip to continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
 }
@@ -84,7 +84,7 @@ impl Tool for Log {
         cx: &CallContext,
     ) -> Result<Output, ToolError> {
         if !(1..=1_000).contains(&input.max_count) {
-            return Err(ToolError::invalid("max_count must be 1 to 1,000.").hint("Use skip to go on."));
+            return Err(ToolError::invalid("max_count must be 1 to 1,000.").hint("Use skip to continue."));
         }
         let command = command(&input)?;
         let git = GitRepo::open(&fs, &exec, cx, &input.repo_path).await?;
@@ -108,7 +108,7 @@ impl Tool for Log {
     }
 }
 
-/// One commit more than wanted is asked for, which tells whether there are more.
+/// Requests one more commit than needed, to detect whether there are more.
 fn command(input: &Input) -> Result<GitCommand, ToolError> {
     let mut command = GitCommand::read("log")
         .flags(&["--no-color", "--no-ext-diff", "--no-textconv", "--no-show-signature", "--decorate=short"])

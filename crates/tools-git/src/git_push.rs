@@ -12,25 +12,24 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub const PUSH_DISABLED: &str =
-    "Nothing was pushed: pushing is off. The setting git.allow_push (OCTOPROX_GIT_ALLOW_PUSH) turns it on.";
+pub const PUSH_DISABLED: &str = "Nothing was pushed: pushes are disabled. Enable them with the setting git.allow_push (OCTOPROX_GIT_ALLOW_PUSH).";
 const MAX_COMMITS: u64 = 50;
 
-/// Pushes a branch to the remote's branch of the same name, never by force, and says whether that changed it; where
-/// pushing is off, tells which commits would go. Prefer git_status first for ahead and behind.
+/// Pushes a branch to the remote's branch of the same name, never by force, and returns whether it changed; if
+/// pushing is disabled, returns the commits to push. Prefer git_status first for ahead and behind.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Name of the remote.
     #[serde(default = "git_defaults::origin_remote")]
     remote: String,
-    /// The branch; without it the one that is checked out.
+    /// The branch; by default the one that is checked out.
     #[serde(default)]
     branch: Option<String>,
     /// The repository, or a folder in it.
     #[serde(default = "git_defaults::current_dir")]
     repo_path: WorkPath,
-    /// Make the branch follow the remote's from now on.
+    /// Set the remote's branch as upstream.
     #[serde(default)]
     set_upstream: bool,
 }
@@ -41,15 +40,15 @@ pub struct Output {
     pub remote: String,
     /// The branch.
     pub branch: String,
-    /// True when the remote's branch has changed.
+    /// True if the remote's branch has changed.
     pub updated: bool,
-    /// What the remote said of the branch.
+    /// What the remote reported about the branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// The commits that would go, newest first, at most 50.
+    /// Commits to push, newest first, at most 50.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commits: Option<Vec<Commit>>,
-    /// True when this is only what would be done.
+    /// True if this is only what would be done.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     pub dry_run: bool,
@@ -125,12 +124,12 @@ async fn branch(git: &GitRepo, named: Option<BranchName>) -> Result<BranchName, 
     }
     let current = git.branch().await?.ok_or_else(|| {
         ToolError::invalid("No branch is checked out.")
-            .hint("Give the branch to push; git_branches lists them.")
+            .hint("Specify the branch to push; git_branches lists them.")
     })?;
     BranchName::new(&current)
 }
 
-/// What a push would send, as far as is known without asking the remote.
+/// What a push would send, as far as known without contacting the remote.
 pub async fn dry_run(git: &GitRepo, remote: &RemoteName, branch: &BranchName) -> Result<Output, ToolError> {
     let addresses = remote_urls(git, remote, Direction::Push).unwrap_or_default();
     for address in &addresses {

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Shows a commit with its diff, a tag, or a file as it was (HEAD~1:src/main.rs), as text; what is too long is cut. Prefer
-/// git_diff_structured to compare two commits.
+/// Shows a commit with its diff, a tag, or a file as it was (HEAD~1:src/main.rs), as text; long text is truncated.
+/// Prefer git_diff_structured to compare two commits.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -23,7 +23,7 @@ pub struct Input {
     /// Only these files or folders of a commit, relative to repo_path.
     #[serde(default)]
     paths: Option<Vec<WorkPath>>,
-    /// Bytes of text in the answer, at most 1,000,000.
+    /// Maximum bytes of text, up to 1,000,000.
     #[serde(default = "max_bytes")]
     max_bytes: usize,
 }
@@ -34,11 +34,11 @@ const fn max_bytes() -> usize {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// What was asked for.
+    /// The requested ref.
     r#ref: String,
-    /// What it holds.
+    /// Its content.
     content: String,
-    /// True when the end is missing; ask with paths or a larger max_bytes.
+    /// True if the end is missing; use paths or a larger max_bytes.
     truncated: bool,
 }
 

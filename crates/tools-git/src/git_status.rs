@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Shows the branch, how far it is from its upstream, and the staged, unstaged and untracked files; a folder without a
-/// repository is an error. Prefer git_changes when the diffs are wanted, too.
+/// Shows the branch, its distance from its upstream, and the staged, unstaged and untracked files; a folder without a
+/// repository is an error. Prefer git_changes to include the diffs.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -24,32 +24,32 @@ pub struct Input {
 pub struct Output {
     /// The branch that is checked out, or (detached).
     pub branch: String,
-    /// Commits that the upstream has not.
+    /// Commits that the upstream lacks.
     pub ahead: u64,
     /// Commits that only the upstream has.
     pub behind: u64,
-    /// What the next commit will hold.
+    /// What the next commit will contain.
     pub staged: Vec<StatusEntry>,
     /// Changes of tracked files that are not staged.
     pub unstaged: Vec<StatusEntry>,
-    /// Files that git does not know; a folder ends with a slash.
+    /// Untracked files; a folder ends with a slash.
     pub untracked: Vec<String>,
     /// Files with conflicts to resolve.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
     pub conflicts: Vec<StatusEntry>,
-    /// The branch that this one follows.
+    /// The branch's upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
     /// The commit that is checked out; absent before the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
-    /// What was begun and neither continued nor aborted: merge, rebase, cherry-pick, revert or bisect.
+    /// Unfinished operation: merge, rebase, cherry-pick, revert or bisect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_progress: Option<String>,
-    /// Stashes that are kept.
+    /// Number of stashes.
     pub stashes: u64,
-    /// True when there is nothing to commit and nothing untracked.
+    /// True if there is nothing to commit and nothing untracked.
     pub clean: bool,
 }
 
@@ -78,7 +78,7 @@ impl Tool for Status {
     }
 }
 
-/// The command, whose answer [`status_output::parse`] reads.
+/// The command whose output [`status_output::parse`] reads.
 pub fn command() -> GitCommand {
     GitCommand::read("status").flags(&[
         "--porcelain=v2",
@@ -116,7 +116,7 @@ pub async fn read_status(git: &GitRepo) -> Result<Output, ToolError> {
     })
 }
 
-/// git leaves a file behind for everything that waits to be continued.
+/// git leaves a file for every operation that waits to be continued.
 async fn in_progress(git: &GitRepo) -> Result<Option<String>, ToolError> {
     const STATE_FILES: [(&str, &str); 6] = [
         ("rebase-merge", "rebase"),

@@ -1,17 +1,17 @@
-//! Who makes commits.
+//! Commit identity.
 
 use crate::git_config::{self, ConfigEntry};
 
-/// Who makes commits: the settings, else the repository's own values, else those of the person, else the hub.
+/// Commit identity: from the settings, else the repository, else the user, else the hub.
 #[derive(Debug, Clone, Default)]
 pub struct Identity {
     pub name: Option<String>,
     pub email: Option<String>,
-    /// What the person who runs the hub has told git.
+    /// Git identity of the user who runs the hub.
     pub user: UserIdentity,
 }
 
-/// Name and address in a person's own git settings.
+/// Name and address in the user's own git settings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UserIdentity {
     pub name: Option<String>,
@@ -19,8 +19,8 @@ pub struct UserIdentity {
 }
 
 impl UserIdentity {
-    /// From git's configuration files of a person, the ones that count more last. What they include is not read, and neither
-    /// is anything but these two settings.
+    /// Reads the user's git configuration files, in increasing precedence. Includes are not read, and neither is
+    /// anything but these two settings.
     pub fn from_config_files<'a>(files: impl IntoIterator<Item = &'a str>) -> Self {
         let entries: Vec<ConfigEntry> =
             files.into_iter().filter_map(|text| git_config::parse(text).ok()).flatten().collect();
@@ -45,7 +45,7 @@ impl Identity {
         name.into_iter().chain(email).collect()
     }
 
-    /// For folders that are no repository yet.
+    /// For directories without a repository.
     pub fn without_repository(&self) -> Vec<(String, String)> {
         self.settings(&[])
     }

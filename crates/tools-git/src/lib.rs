@@ -1,4 +1,4 @@
-//! The git toolbox: the real `git`, with answers that need no parsing and nothing of the repository run unasked.
+//! Git toolbox: runs the real `git`, returns structured replies, and runs no code of the repository.
 
 mod git;
 mod git_apply_patch;
@@ -29,19 +29,19 @@ pub use identity::UserIdentity;
 use octo_toolkit::fs::Read;
 use octo_toolkit::{Exec, Fs, Net, SshKey, Toolbox};
 
-/// What reaching another repository takes: files, programs, a key to show, and the network.
+/// Grants for access to another repository: files, programs, SSH key and network.
 type RemoteGrants = (Fs<Read>, Exec, (SshKey, Net));
 
-/// What the operator allows, and who makes commits.
+/// Operator settings and commit identity.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
-    /// Whether commits are made; otherwise only told.
+    /// Whether commits are made; otherwise the tools only report what they would commit.
     pub allow_commit: bool,
-    /// Whether anything is pushed; otherwise only told.
+    /// Whether pushes are made; otherwise the tools only report what they would push.
     pub allow_push: bool,
     pub user_name: Option<String>,
     pub user_email: Option<String>,
-    /// Whose commits they are where neither these settings nor the repository say it.
+    /// Identity if neither these settings nor the repository define one.
     pub user: UserIdentity,
 }
 
@@ -55,9 +55,9 @@ impl Settings {
     }
 }
 
-/// The tools of the domain `git`.
+/// Tools of the domain `git`.
 pub fn toolbox(settings: Settings) -> Toolbox {
-    Toolbox::new("git", "Looks at and changes git repositories of the workspace.")
+    Toolbox::new("git", "Reads and changes git repositories of the workspace.")
         .with(git_status::Status)
         .with(git_diff::Diff)
         .with(git_log::Log)
@@ -71,7 +71,7 @@ pub fn toolbox(settings: Settings) -> Toolbox {
         .with(git_changes::Changes)
 }
 
-/// The tools of the domain `ssh`.
+/// Tools of the domain `ssh`.
 pub fn ssh_toolbox() -> Toolbox {
     Toolbox::new("ssh", "The key of the workspace.").with(ssh_public_key::PublicKey)
 }

@@ -1,4 +1,4 @@
-//! The git program: its arguments, how it is run, and what it prints.
+//! The git program: arguments, execution and output.
 
 pub(crate) mod git_command;
 pub(crate) mod git_error;

@@ -1,4 +1,4 @@
-//! The way to another repository: what must hold of its address, which key is shown, and who answers at the other end.
+//! Access to another repository: address checks, SSH key, and the program at the other end.
 
 use crate::program::git_command::{GitCommand, RemoteAccess};
 use crate::program::git_error;
@@ -15,19 +15,20 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What a command needs to reach another repository.
+/// What a command needs to access another repository.
 #[derive(Debug, Clone)]
 pub struct RemoteConnection {
     pub access: RemoteAccess,
     pub route: RemoteRoute,
-    /// The address as git gets it: a folder of the workspace by its real path.
+    /// Address for git: a directory of the workspace by its real path.
     pub address: TrustedArg,
-    /// Who answers: for a repository of the workspace a git with safe settings, since it does not inherit ours.
+    /// Program at the other end: for a repository of the workspace a git with safe settings, because it does
+    /// not inherit ours.
     pub upload_pack: TrustedArg,
     pub receive_pack: TrustedArg,
 }
 
-/// Who asks: the grants of a call and the folder that relative paths count from.
+/// Grants of a call and the directory that relative paths are based on.
 pub struct RemoteResolver<'a> {
     pub fs: &'a Fs<Read>,
     pub exec: &'a Exec,
@@ -37,14 +38,14 @@ pub struct RemoteResolver<'a> {
     pub base: RootedPath,
 }
 
-/// For pushing to a remote, its other address counts.
+/// Pushes may use a different address of a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Fetch,
     Push,
 }
 
-/// The addresses of a configured remote.
+/// Addresses of a configured remote.
 pub fn remote_urls(
     git: &GitRepo,
     remote: &RemoteName,
@@ -57,8 +58,8 @@ pub fn remote_urls(
     let push = if direction == Direction::Push { of("pushurl") } else { Vec::new() };
     let urls = if push.is_empty() { of("url") } else { push };
     if urls.is_empty() {
-        return Err(ToolError::not_found(format!("There is no remote {}.", remote.as_str()))
-            .hint("`git` with command remote lists the remotes; remote add makes one."));
+        return Err(ToolError::not_found(format!("Remote not found: {}.", remote.as_str()))
+            .hint("`git` with command remote lists the remotes; remote add creates one."));
     }
     Ok(urls)
 }
@@ -68,7 +69,7 @@ impl RemoteResolver<'_> {
         RemoteResolver { fs: &git.fs, exec: git.exec(), ssh, net, cx: git.cx(), base: git.repo.top.clone() }
     }
 
-    /// The way to a configured remote.
+    /// Connection to a configured remote.
     pub async fn to_remote(
         &self,
         git: &GitRepo,
@@ -81,7 +82,9 @@ impl RemoteResolver<'_> {
             urls = rewritten_urls(git, remote, direction).await?;
         }
         let [url] = urls.as_slice() else {
-            return Err(ToolError::invalid("This remote has several addresses.").hint("Give it one address."));
+            return Err(
+                ToolError::invalid("This remote has several addresses.").hint("Configure one address only.")
+            );
         };
         let way = self.to_address(url).await?;
         if way.access == RemoteAccess::Local && git.config.rewrites_urls {
@@ -90,7 +93,7 @@ impl RemoteResolver<'_> {
         Ok(way)
     }
 
-    /// The way to an address.
+    /// Connection to an address.
     pub async fn to_address(&self, address: &str) -> Result<RemoteConnection, ToolError> {
         let plain = |route| RemoteConnection {
             access: RemoteAccess::Network,
@@ -109,16 +112,15 @@ impl RemoteResolver<'_> {
         }
     }
 
-    /// A repository of the workspace is looked at like our own, and served with its settings made harmless.
+    /// A repository of the workspace is opened like our own, and served with safe settings.
     async fn to_local(&self, path: &str) -> Result<RemoteConnection, ToolError> {
         let path = self.place(path)?;
         let other = GitRepo::open(self.fs, self.exec, self.cx, &path).await?;
         if !other.repo.prefix.as_os_str().is_empty() {
-            return Err(ToolError::not_found("There is no repository in this folder itself.")
-                .hint("Name the repository's own folder."));
+            return Err(ToolError::not_found("This directory is not the top of a repository.")
+                .hint("Use the repository's own directory."));
         }
-        let shadow =
-            other.config_dir().ok_or_else(|| ToolError::internal("a repository without settings"))?;
+        let shadow = other.config_dir().ok_or_else(|| ToolError::internal("repository without settings"))?;
         let serve = |program: &str| {
             let settings: Vec<String> = safe_settings(&[])
                 .map(|(key, value)| format!("-c {}", shell_quote(&format!("{key}={value}"))))
@@ -135,22 +137,22 @@ impl RemoteResolver<'_> {
         })
     }
 
-    /// Relative addresses count from the top of the repository, as git takes them.
+    /// Relative addresses are based on the top of the repository, as in git.
     fn place(&self, path: &str) -> Result<WorkPath, ToolError> {
         if path.starts_with('/') {
             return Ok(WorkPath::from(path));
         }
         let joined = self.base.relative().join(path);
         let inside = crate::repo::normalize(&joined).ok_or_else(|| {
-            ToolError::denied("This address leads out of the workspace.")
-                .hint("Name a folder beneath a root.")
+            ToolError::denied("This address is outside the workspace.")
+                .hint("Use a directory beneath a root.")
         })?;
         Ok(WorkPath::from(self.base.root().path.join(inside).to_string_lossy().as_ref()))
     }
 
-    /// A host is trusted at first sight: its keys are asked for once, kept, and required from then on.
+    /// Trust on first use: the keys of a host are fetched once, stored, and required from then on.
     ///
-    /// ssh is told of a port on loopback, from where the hub connects to the address that it has checked.
+    /// ssh gets a port on loopback, from which the hub connects to the checked address.
     async fn to_ssh(&self, host: &str, port: Option<u16>) -> Result<RemoteRoute, ToolError> {
         let relay = self.net.relay(host, port.unwrap_or(22)).await?;
         let named = match port.filter(|port| *port != 22) {
@@ -190,8 +192,8 @@ impl RemoteResolver<'_> {
         let (ssh, named) = (self.ssh.clone(), named.to_owned());
         let lines = shown.text().replace(&format!("[{LOOPBACK}]:{port} "), &format!("{named} "));
         self.fs.run(move |_| ssh.add_host(&named, &lines)).await.map_err(|error| {
-            ToolError::unavailable("The host of this remote shows no SSH key.")
-                .hint("Check the address and whether the host can be reached.")
+            ToolError::unavailable("The host of this remote presented no SSH key.")
+                .hint("Check the address and whether the host is reachable.")
                 .detail(git_error::redact_credentials(&format!("{error} {}", shown.stderr)))
         })
     }
@@ -213,7 +215,7 @@ pub fn rewritten_error() -> ToolError {
         .hint("Remove them from .git/config to use a repository of the workspace as a remote.")
 }
 
-/// The addresses of a remote after the settings that rewrite them.
+/// Addresses of a remote after URL rewriting.
 async fn rewritten_urls(
     git: &GitRepo,
     remote: &RemoteName,
@@ -233,7 +235,7 @@ async fn rewritten_urls(
 }
 
 fn ssh_command(key: &Path, hosts: &Path, named: &str) -> String {
-    // ssh splits the names of host files at blanks by itself, hence quotes within quotes.
+    // ssh splits the names of host files at blanks, hence quotes within quotes.
     let hosts = shell_quote(&format!("UserKnownHostsFile=\"{}\"", hosts.to_string_lossy()));
     format!(
         "ssh -F /dev/null -i {} -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=yes \
@@ -244,7 +246,7 @@ fn ssh_command(key: &Path, hosts: &Path, named: &str) -> String {
     )
 }
 
-/// For `sh`, which reads these texts.
+/// Quotes a text for `sh`.
 fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

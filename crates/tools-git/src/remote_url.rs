@@ -1,15 +1,15 @@
-//! Addresses of other repositories: https, http, ssh, or a folder of the workspace. Nothing that starts a program.
+//! Addresses of other repositories: https, http, ssh, or a directory of the workspace. Nothing that starts a program.
 
 use octo_toolkit::ToolError;
 
-/// What kind of address it is.
+/// Type of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RemoteUrl {
-    /// Who is asked.
+    /// HTTP server.
     Web { host: String, port: u16 },
-    /// The host as `known_hosts` writes it, and its parts for `ssh-keyscan`.
+    /// Host in `known_hosts` format, and its parts for `ssh-keyscan`.
     Ssh { host: String, port: Option<u16> },
-    /// A path, not looked up yet.
+    /// A path that is not resolved yet.
     Local(String),
 }
 
@@ -19,7 +19,9 @@ pub fn parse(text: &str) -> Result<RemoteUrl, ToolError> {
         || text.starts_with('-')
         || text.chars().any(char::is_control)
     {
-        return Err(invalid_url("It is empty, too long, begins with a dash or has a control character."));
+        return Err(invalid_url(
+            "It is empty, too long, starts with a dash or contains a control character.",
+        ));
     }
     if let Some((scheme, rest)) = text.split_once("://") {
         return match scheme.to_ascii_lowercase().as_str() {
@@ -29,7 +31,7 @@ pub fn parse(text: &str) -> Result<RemoteUrl, ToolError> {
                 authority(rest).map(|(host, port)| RemoteUrl::Ssh { host, port })
             }
             "file" => Ok(RemoteUrl::Local(rest.to_owned())),
-            _ => Err(invalid_url("Its scheme is not one of https, http and ssh.")),
+            _ => Err(invalid_url("Its scheme is not https, http or ssh.")),
         };
     }
     let before_slash = text.split('/').next().unwrap_or(text);
@@ -69,7 +71,7 @@ fn authority(rest: &str) -> Result<(String, Option<u16>), ToolError> {
         || !host.chars().all(plain)
         || user.contains(char::is_whitespace)
     {
-        return Err(invalid_url("Its host or user is not plain."));
+        return Err(invalid_url("Its host or user contains invalid characters."));
     }
     let port = match port {
         None | Some("") => None,
@@ -80,7 +82,7 @@ fn authority(rest: &str) -> Result<(String, Option<u16>), ToolError> {
 
 fn invalid_url(why: &str) -> ToolError {
     ToolError::denied(format!("This address of a repository is not accepted. {why}"))
-        .hint("Use https://host/path, ssh://git@host/path, git@host:path, or a folder in the workspace.")
+        .hint("Use https://host/path, ssh://git@host/path, git@host:path, or a directory in the workspace.")
 }
 
 #[cfg(test)]

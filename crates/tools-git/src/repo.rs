@@ -1,4 +1,4 @@
-//! Where a repository is. Everything that git would follow out of the workspace is refused before git runs.
+//! Location of a repository. Everything that git would follow out of the workspace is refused before git runs.
 
 use crate::git_config::{self, ConfigEntry};
 use crate::program::safe_arg::Pathspec;
@@ -6,30 +6,30 @@ use octo_toolkit::fs::{EntryKind, Read};
 use octo_toolkit::{Fs, Kind, RootedPath, ToolError, WorkPath};
 use std::path::{Component, Path, PathBuf};
 
-/// A repository beneath a root, given to git by absolute paths, so that git looks for nothing by itself.
+/// A repository beneath a root, passed to git by absolute paths, so that git does no discovery.
 #[derive(Debug, Clone)]
 pub struct Repo {
-    /// The top of the work tree, or the repository itself when it is bare.
+    /// Top of the work tree, or the repository itself if it is bare.
     pub top: RootedPath,
     pub git_dir: PathBuf,
-    /// Where the settings, objects and branches are: another folder when this is one of several work trees.
+    /// Directory of settings, objects and branches: a different one if this is one of several work trees.
     pub common_dir: PathBuf,
     pub config: Vec<ConfigEntry>,
-    /// What stands in the common folder.
+    /// Entries of the common directory.
     pub common_entries: Vec<String>,
     pub bare: bool,
-    /// The folder that the caller named, relative to the top.
+    /// The directory that the caller named, relative to the top.
     pub prefix: PathBuf,
-    /// There are hooks, which never run.
+    /// Whether there are hooks, which never run.
     pub has_hooks: bool,
 }
 
-/// Files in `.git` that are read are short.
+/// Maximum bytes of small files in `.git`.
 const MAX_GIT_FILE_BYTES: u64 = 65_536;
-/// Bytes of a configuration file.
+/// Maximum bytes of a configuration file.
 const MAX_CONFIG_BYTES: u64 = 1 << 20;
 
-/// Entries of a git folder that git follows when they are links.
+/// Entries of a git directory that git follows if they are links.
 const FOLLOWED_LINKS: [&str; 14] = [
     "HEAD",
     "config",
@@ -52,14 +52,13 @@ pub fn real_path(place: &RootedPath) -> PathBuf {
 }
 
 impl Repo {
-    /// Looks for a repository in a folder and above it, up to the root and never beyond.
+    /// Looks for a repository in a directory and its parents, up to the root and never beyond.
     pub fn find(fs: &Fs<Read>, path: &WorkPath) -> Result<Self, ToolError> {
         let named = fs.place(path)?;
         let start = fs.open_folder(&named)?.real;
         if start.relative().components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
-            return Err(
-                ToolError::invalid("This folder is inside .git.").hint("Name the folder that holds .git.")
-            );
+            return Err(ToolError::invalid("This directory is inside .git.")
+                .hint("Use the directory that contains .git."));
         }
         let mut here = PathBuf::from(start.relative());
         let mut prefix = PathBuf::new();
@@ -95,10 +94,10 @@ impl Repo {
         }
     }
 
-    /// The path of a file for git: literal, relative to the top, inside the repository.
+    /// Path of a file for git: literal, relative to the top, inside the repository.
     pub fn pathspec(&self, fs: &Fs<Read>, text: &str) -> Result<Pathspec, ToolError> {
         if text.is_empty() || text.chars().any(char::is_control) {
-            return Err(ToolError::invalid("A path is empty or has a control character."));
+            return Err(ToolError::invalid("A path is empty or contains a control character."));
         }
         let inside = if text.starts_with('/') {
             let place = fs.place(&WorkPath::from(text))?;
@@ -112,7 +111,7 @@ impl Repo {
         let inside = normalize(&inside).ok_or_else(|| outside(text))?;
         let mut parts = inside.components();
         if parts.any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
-            return Err(ToolError::denied("Files of .git are not for git's own commands."));
+            return Err(ToolError::denied("Files in .git cannot be used with git commands."));
         }
         let told = inside.to_string_lossy().into_owned();
         Ok(Pathspec::checked(if told.is_empty() { ".".to_owned() } else { told }))
@@ -122,16 +121,16 @@ impl Repo {
         texts.iter().map(|text| self.pathspec(fs, text.as_ref())).collect()
     }
 
-    /// Refuses what changes files where nothing may be changed.
+    /// Refuses changes in a read-only root.
     pub fn check_writable(&self) -> Result<(), ToolError> {
         if self.top.root().writable {
             return Ok(());
         }
-        Err(ToolError::denied("This repository is in a read-only root.").hint("Only reading works here."))
+        Err(ToolError::denied("This repository is in a read-only root.").hint("Only read access works here."))
     }
 }
 
-/// `.` and `..` taken out; nothing when it leads out.
+/// Resolves `.` and `..`; `None` if the path leaves its base.
 pub fn normalize(path: &Path) -> Option<PathBuf> {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -151,12 +150,12 @@ pub fn normalize(path: &Path) -> Option<PathBuf> {
 
 fn outside(text: &str) -> ToolError {
     ToolError::denied(format!("{text} is not in this repository."))
-        .hint("Give paths relative to repo_path, without leaving the repository.")
+        .hint("Use paths relative to repo_path, without leaving the repository.")
 }
 
 fn no_repository(path: &WorkPath) -> ToolError {
-    ToolError::not_found(format!("There is no git repository at `{path}`."))
-        .hint("Give the repository's folder as repo_path, or make one with `git`, command init.")
+    ToolError::not_found(format!("Git repository not found at `{path}`."))
+        .hint("Use the repository's directory as repo_path, or create one with `git`, command init.")
 }
 
 fn at_root(fs: &Fs<Read>, start: &RootedPath, inside: &Path) -> Result<RootedPath, ToolError> {
@@ -164,7 +163,8 @@ fn at_root(fs: &Fs<Read>, start: &RootedPath, inside: &Path) -> Result<RootedPat
     fs.place(&WorkPath::from(path.to_string_lossy().as_ref()))
 }
 
-/// The git folder that belongs to this folder, if there is one: `.git`, where a `.git` file points, or the folder itself.
+/// The git directory that belongs to this directory, if any: `.git`, the target of a `.git` file, or the directory
+/// itself.
 fn git_folder(fs: &Fs<Read>, folder: &RootedPath) -> Result<Option<RootedPath>, ToolError> {
     let dot = folder.join(".git");
     match kind(fs, &dot)? {
@@ -174,11 +174,11 @@ fn git_folder(fs: &Fs<Read>, folder: &RootedPath) -> Result<Option<RootedPath>, 
         Some(EntryKind::File) => {
             let text = read(fs, &dot)?.unwrap_or_default();
             let target = text.strip_prefix("gitdir: ").map(str::trim_end).ok_or_else(|| {
-                ToolError::invalid("The .git file names no repository.").hint("Repair or remove it.")
+                ToolError::invalid("The .git file does not point to a repository.").hint("Fix or remove it.")
             })?;
             follow(fs, folder, target).map(Some)
         }
-        Some(EntryKind::Other) => Err(ToolError::invalid("The .git here is neither a folder nor a file.")),
+        Some(EntryKind::Other) => Err(ToolError::invalid("The .git here is neither a directory nor a file.")),
         None if is_bare(fs, folder)? => Ok(Some(folder.clone())),
         None => Ok(None),
     }
@@ -191,7 +191,7 @@ fn is_bare(fs: &Fs<Read>, folder: &RootedPath) -> Result<bool, ToolError> {
         && holds("refs", EntryKind::Folder)?)
 }
 
-/// The repository's settings, read once. Files that they include are not read.
+/// The repository's settings, read once. Included files are not read.
 fn settings(fs: &Fs<Read>, git: &RootedPath, common: &RootedPath) -> Result<Vec<ConfigEntry>, ToolError> {
     let of = |place: &RootedPath| match fs.read(place, MAX_CONFIG_BYTES) {
         Ok((bytes, _)) => git_config::parse(&String::from_utf8_lossy(&bytes)),
@@ -206,7 +206,7 @@ fn settings(fs: &Fs<Read>, git: &RootedPath, common: &RootedPath) -> Result<Vec<
     Ok(all)
 }
 
-/// The common folder of a git folder; refuses one parts of which are elsewhere than beneath a root.
+/// Common directory of a git directory; refuses one with parts outside the roots.
 fn check(fs: &Fs<Read>, git: &RootedPath, depth: usize) -> Result<RootedPath, ToolError> {
     for name in FOLLOWED_LINKS {
         let place = git.join(name);
@@ -225,21 +225,21 @@ fn check(fs: &Fs<Read>, git: &RootedPath, depth: usize) -> Result<RootedPath, To
     }
 }
 
-/// Objects that are borrowed from other repositories, and what those borrow.
+/// Objects borrowed from other repositories, and what those borrow.
 fn alternates(fs: &Fs<Read>, objects: &RootedPath, depth: usize) -> Result<(), ToolError> {
     let Some(text) = read(fs, &objects.join("info/alternates"))? else {
         return Ok(());
     };
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         if line.starts_with('"') || depth >= 3 {
-            return Err(outside_workspace_error(ToolError::invalid("alternates that cannot be followed")));
+            return Err(outside_workspace_error(ToolError::invalid("unsupported alternates")));
         }
         alternates(fs, &follow(fs, objects, line)?, depth + 1)?;
     }
     Ok(())
 }
 
-/// The folder that a file in a git folder points to, beneath a root.
+/// The directory that a file in a git directory points to, beneath a root.
 fn follow(fs: &Fs<Read>, from: &RootedPath, target: &str) -> Result<RootedPath, ToolError> {
     let place =
         if target.starts_with('/') { fs.place(&WorkPath::from(target)) } else { Ok(from.join(target)) };
@@ -248,7 +248,7 @@ fn follow(fs: &Fs<Read>, from: &RootedPath, target: &str) -> Result<RootedPath, 
 
 fn outside_workspace_error(error: ToolError) -> ToolError {
     ToolError::denied("The repository has parts outside the workspace.")
-        .hint("Work in a repository whose .git folder, objects and work tree are all beneath a root.")
+        .hint("Use a repository whose .git directory, objects and work tree are all beneath a root.")
         .detail(error)
 }
 

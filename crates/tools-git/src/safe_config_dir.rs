@@ -1,44 +1,44 @@
-//! The configuration that git works with: written by the hub from what the repository's own held at one moment.
+//! Configuration for git: written by the hub from a snapshot of the repository's own.
 //!
-//! git takes settings from the common folder of a repository. It is told that this is a folder of the hub's own, in which
-//! `config` holds what is harmless and everything else is a link to the real thing. Whoever changes `.git/config` while a
-//! command runs changes nothing for it.
+//! git reads settings from the common directory of a repository. It gets a directory of the hub instead, in which
+//! `config` contains only safe settings and everything else is a link to the original. Changes of `.git/config`
+//! during a command have no effect on it.
 
 use crate::git_config::{self, ConfigEntry};
 use octo_toolkit::exec::PrivateFolder;
 use octo_toolkit::{Exec, ToolError};
 use std::path::{Path, PathBuf};
 
-/// git takes the folder above this for the work tree, in its messages.
+/// In its messages, git treats the parent of this directory as the work tree.
 const GIT_DIR_NAME: &str = ".git";
 
-/// Links that are made whether their target exists or not: git replaces these files at the end of the link.
+/// Links that are created whether their target exists or not: git replaces these files at the end of the link.
 const LINKED_FILES: [&str; 3] = ["HEAD", "packed-refs", "shallow"];
-/// Folders that git would have to make itself if they did not exist, which it cannot do through a link.
+/// Directories that git would have to create itself, which it cannot do through a link.
 const LINKED_FOLDERS: [&str; 7] = ["objects", "refs", "logs", "info", "worktrees", "reftable", "rr-cache"];
 
-/// More than any configuration has.
+/// More than any configuration needs.
 const MAX_CONFIG_BYTES: u64 = 4 << 20;
 
 #[derive(Debug)]
 pub struct SafeConfigDir {
     folder: PrivateFolder,
-    /// The common folder of the repository itself.
+    /// Common directory of the repository itself.
     common_dir: PathBuf,
     initial_config: Vec<ConfigEntry>,
 }
 
-/// What a command has changed in the hub's folder and the repository does not have yet.
+/// Changes of a command in the hub's directory that are not yet in the repository.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct RepoChanges {
     pub settings: Vec<ConfigChange>,
-    /// Where HEAD of the main work tree points to now.
+    /// New target of HEAD of the main work tree.
     pub head: Option<String>,
     /// The history is complete again.
     pub unshallowed: bool,
 }
 
-/// A change of one setting.
+/// Change of one setting.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConfigChange {
     Replace { key: String, values: Vec<String> },
@@ -46,7 +46,7 @@ pub enum ConfigChange {
 }
 
 impl SafeConfigDir {
-    /// `exists` says of a name in the common folder whether it is there.
+    /// `exists` returns whether a name exists in the common directory.
     pub fn new(
         exec: &Exec,
         real: &Path,
@@ -62,22 +62,22 @@ impl SafeConfigDir {
         Ok(Self { folder, common_dir: real.to_owned(), initial_config: settings })
     }
 
-    /// What git is given as the common folder.
+    /// The common directory for git.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join(GIT_DIR_NAME)
     }
 
-    /// What a program has to see for that.
+    /// The directory that programs must see for that.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The repository's own.
+    /// The repository's own common directory.
     pub fn common_dir(&self) -> &Path {
         &self.common_dir
     }
 
-    /// git's messages with the repository's own folder where they name ours.
+    /// Replaces our directory in git's messages with the repository's own.
     pub fn restore_paths(&self, text: &str) -> String {
         let (ours, ours_git) = (self.folder.path().to_string_lossy(), self.path());
         let real = self.common_dir.to_string_lossy();
@@ -85,7 +85,7 @@ impl SafeConfigDir {
         text.replace(&*ours_git.to_string_lossy(), &real).replace(&*ours, top)
     }
 
-    /// What has to be done in the repository after a command that writes.
+    /// Changes to transfer to the repository after a command that writes.
     pub fn changes(&self) -> Result<RepoChanges, ToolError> {
         let text = self.folder.read(&format!("{GIT_DIR_NAME}/config"), MAX_CONFIG_BYTES)?.unwrap_or_default();
         let now = git_config::parse(&String::from_utf8_lossy(&text))?;
@@ -102,7 +102,7 @@ impl SafeConfigDir {
     }
 }
 
-/// Only remotes and what branches follow is ever written by a command that is offered.
+/// The supported commands write only remotes and upstreams.
 fn difference(before: &[ConfigEntry], after: &[ConfigEntry]) -> Vec<ConfigChange> {
     let counts = |entry: &&ConfigEntry| entry.key.starts_with("branch.") || entry.key.starts_with("remote.");
     let section = |key: &str| key.rsplit_once('.').map_or(key, |(section, _)| section).to_owned();

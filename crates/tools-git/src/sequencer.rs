@@ -1,20 +1,20 @@
-//! What a rebase, cherry-pick or revert that has stopped would go on with. Its files may come from anybody, and some of them
-//! name programs; such a sequence is not continued here.
+//! State of a stopped rebase, cherry-pick or revert. Its files are untrusted, and some of them name programs; such a
+//! sequence is not continued here.
 
 use crate::git_config;
 use crate::program::run_git::GitRepo;
 use octo_toolkit::{Kind, ToolError, WorkPath};
 
-/// Bytes of one of its files.
+/// Maximum bytes of one of its files.
 const MAX_STATE_BYTES: u64 = 16 << 20;
 
-/// Words of a list that start no program and move no branch but the one that is rebased.
+/// Steps that start no program and move no branch except the rebased one.
 const SAFE_STEPS: [&str; 21] = [
     "pick", "p", "revert", "edit", "e", "reword", "r", "fixup", "f", "squash", "s", "label", "l", "reset",
     "t", "merge", "m", "break", "b", "drop", "d",
 ];
 
-/// Options of a cherry-pick or revert that start no program. A strategy does, unless git has it built in.
+/// Options of a cherry-pick or revert that start no program. A strategy does, unless it is built into git.
 const SAFE_OPTIONS: [&str; 11] = [
     "options.allow-empty",
     "options.allow-empty-message",
@@ -31,7 +31,7 @@ const SAFE_OPTIONS: [&str; 11] = [
 
 const BUILT_IN_STRATEGIES: [&str; 2] = ["ort", "recursive"];
 
-/// The commits that are still to be applied; refuses a sequence with anything in it that could start a program.
+/// The remaining commits; refuses a sequence that could start a program.
 pub async fn remaining_commits(git: &GitRepo, command: &str) -> Result<Vec<String>, ToolError> {
     let list = match command {
         "rebase" => {
@@ -51,7 +51,7 @@ pub async fn remaining_commits(git: &GitRepo, command: &str) -> Result<Vec<Strin
             }
             let strategy = text(git, "rebase-merge/strategy").await?.unwrap_or_default();
             if !strategy.trim().is_empty() && !BUILT_IN_STRATEGIES.contains(&strategy.trim()) {
-                return Err(unsafe_sequence_error(command, "a merge strategy of its own"));
+                return Err(unsafe_sequence_error(command, "a custom merge strategy"));
             }
             text(git, "rebase-merge/git-rebase-todo").await?
         }
@@ -71,7 +71,7 @@ pub async fn remaining_commits(git: &GitRepo, command: &str) -> Result<Vec<Strin
         .map_err(|step| unsafe_sequence_error(command, &format!("the step {step}")))
 }
 
-/// The commit that giving up goes back to.
+/// The commit that --abort returns to.
 pub async fn original_head(git: &GitRepo, command: &str) -> Result<Option<String>, ToolError> {
     let names: &[&str] = match command {
         "rebase" => &["rebase-merge/orig-head", "rebase-apply/orig-head"],
@@ -81,7 +81,7 @@ pub async fn original_head(git: &GitRepo, command: &str) -> Result<Option<String
         if let Some(text) = text(git, name).await? {
             let id = text.trim();
             if id.is_empty() || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-                return Err(unsafe_sequence_error(command, "an origin that is no commit"));
+                return Err(unsafe_sequence_error(command, "an origin that is not a commit"));
             }
             return Ok(Some(id.to_owned()));
         }
@@ -104,8 +104,8 @@ fn commits(list: &str) -> Result<Vec<String>, String> {
 }
 
 fn unsafe_sequence_error(command: &str, what: &str) -> ToolError {
-    ToolError::denied(format!("This {command} has {what}, and is not continued here."))
-        .hint("Finish it in a terminal, or give it up with --abort.")
+    ToolError::denied(format!("This {command} has {what} and cannot be continued here."))
+        .hint("Finish it in a terminal, or cancel it with --abort.")
 }
 
 async fn text(git: &GitRepo, name: &str) -> Result<Option<String>, ToolError> {

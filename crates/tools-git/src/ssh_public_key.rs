@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Shows the public SSH key of this workspace, to be added to a forge so that `git` can fetch and push over ssh; it is
-/// made when first asked for. The private key cannot be read by any tool.
+/// generated on first use. No tool can read the private key.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {}
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The key in one line, as forges take it.
+    /// The key in one line, in the format of forges.
     public_key: String,
 }
 

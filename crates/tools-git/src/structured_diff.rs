@@ -1,4 +1,4 @@
-//! Diffs as files and hunks, within bounds: what does not fit is counted and can be asked for by file.
+//! Diffs as files and hunks, within limits: omitted hunks are counted and can be requested by file.
 
 use crate::program::git_command::GitCommand;
 use crate::program::git_output::diff_output::{self, FileDiff};
@@ -8,18 +8,18 @@ use octo_toolkit::{ToolError, json_len};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Characters of hunks in one answer: about fifteen thousand tokens.
+/// Maximum characters of hunks per reply: about fifteen thousand tokens.
 const MAX_DIFF_BYTES: usize = 60_000;
-/// Characters of one line; longer ones are generated and say nothing.
+/// Maximum characters of a line; longer ones are generated and uninformative.
 const MAX_LINE_CHARS: usize = 2_000;
-/// Bytes that a reply, a file and a hunk take beside paths, headers and lines, at most.
+/// Maximum bytes of a reply, a file and a hunk besides paths, headers and lines.
 const REPLY_OVERHEAD_BYTES: usize = 300;
 const FILE_OVERHEAD_BYTES: usize = 140;
 const HUNK_OVERHEAD_BYTES: usize = 30;
 pub const DEFAULT_MAX_HUNKS: u64 = 200;
 pub const DEFAULT_CONTEXT: u64 = 3;
 
-/// Options that make the answer the same whatever the repository's settings say.
+/// Options that make the output independent of the repository's settings.
 pub const DIFF_OPTIONS: [&str; 15] = [
     "--no-color",
     "--no-ext-diff",
@@ -45,7 +45,7 @@ pub struct DiffRequest {
     pub paths: Vec<Pathspec>,
     pub context: u64,
     pub max_hunks: u64,
-    /// Bytes that the diff may take in the reply.
+    /// Maximum bytes of the diff in the reply.
     pub reply_budget: usize,
 }
 
@@ -78,9 +78,9 @@ pub struct DiffOutput {
     pub files: Vec<FileDiff>,
     /// Totals over all files.
     pub stats: Stats,
-    /// True when hunks were left out; their files say how many.
+    /// True if hunks were omitted; their files have the number.
     pub truncated: bool,
-    /// How to get what was left out.
+    /// How to get what was omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -91,7 +91,7 @@ pub async fn find(git: &GitRepo, ask: DiffRequest) -> Result<DiffOutput, ToolErr
     if ask.staged {
         command = command.flag("--cached");
     } else if ask.rev.is_none() {
-        // A file with conflicts is compared with our side, in the same form as all others.
+        // A file with conflicts is compared with our side, in the same format as all others.
         command = command.flag("--ours");
     }
     if let Some(rev) = &ask.rev {
@@ -109,7 +109,7 @@ fn bound(mut files: Vec<FileDiff>, mut hunks: usize, room: usize, cut: bool) -> 
         insertions: files.iter().map(|file| file.additions).sum(),
         deletions: files.iter().map(|file| file.deletions).sum(),
     };
-    // Every file is there, with or without its hunks.
+    // Every file is listed, with or without its hunks.
     let names: usize = files.iter().map(|file| FILE_OVERHEAD_BYTES + 2 * json_len(&file.path)).sum();
     let mut room = room.saturating_sub(REPLY_OVERHEAD_BYTES + names);
     let mut left_out = Vec::new();
@@ -130,7 +130,7 @@ fn bound(mut files: Vec<FileDiff>, mut hunks: usize, room: usize, cut: bool) -> 
         hunks -= kept;
         file.hunks.truncate(kept);
         if kept < all {
-            // After the first hunk that does not fit nothing follows, so the order stays the diff's own.
+            // Nothing follows after the first hunk that does not fit, so that the order stays that of the diff.
             (room, hunks) = (0, 0);
             file.hunks_omitted = Some(all - kept);
             left_out.push(file.path.clone());
@@ -139,9 +139,9 @@ fn bound(mut files: Vec<FileDiff>, mut hunks: usize, room: usize, cut: bool) -> 
     let truncated = cut || !left_out.is_empty();
     let next = truncated.then(|| match left_out.first() {
         Some(path) => {
-            format!("Ask again with paths [\"{path}\"], less context, or `git` diff for plain text.")
+            format!("Repeat with paths [\"{path}\"], less context, or `git` diff for plain text.")
         }
-        None => "Ask again with fewer paths.".to_owned(),
+        None => "Repeat with fewer paths.".to_owned(),
     });
     DiffOutput { files, stats, truncated, next }
 }

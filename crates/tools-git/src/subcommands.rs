@@ -1,5 +1,5 @@
-//! What the tool `git` accepts: a table of subcommands, each with its options by exact name and the kind of every
-//! argument. An argument without a kind cannot be written down here, and what is not written down is refused.
+//! Subcommands that the tool `git` accepts: a table with their options by exact name and the type of every argument.
+//! Everything that is not in the table is refused.
 
 mod command_parser;
 mod read_subcommands;
@@ -7,16 +7,16 @@ mod write_subcommands;
 
 pub use command_parser::{ParsedCommand, parse};
 
-/// What an option takes.
+/// Value of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionValue {
     Nothing,
     Number,
-    /// A number that may be left out.
+    /// Optional number.
     MaybeNumber,
     /// One line of text.
     Text,
-    /// Text with lines.
+    /// Multi-line text.
     Message,
     Rev,
     Branch,
@@ -28,7 +28,7 @@ pub enum OptionValue {
 pub struct OptionSpec {
     pub name: &'static str,
     pub value: OptionValue,
-    /// Why somebody may regret it.
+    /// Warning about data loss.
     pub data_loss: Option<&'static str>,
 }
 
@@ -69,17 +69,17 @@ pub const fn with_data_loss(mut opt: OptionSpec, what: &'static str) -> OptionSp
     opt
 }
 
-/// What stands after the options.
+/// Positional arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Positionals {
     Nothing,
     Revs,
-    /// Revisions, and paths after `--` or where a file has that name.
+    /// Revisions, and paths after `--` or if a file has that name.
     RevsAndPaths,
     Paths,
     /// Names of branches or tags, and revisions.
     Names,
-    /// Patterns, unless given by `-e`, then revisions and paths.
+    /// Patterns, unless given with `-e`, then revisions and paths.
     Pattern,
     /// A remote and refspecs.
     Remote,
@@ -87,21 +87,21 @@ pub enum Positionals {
     RemoteName,
     /// The name of a remote and an address.
     NewRemote,
-    /// An address and a folder to be made.
+    /// An address and a directory to create.
     Clone,
-    /// A folder to be made.
+    /// A directory to create.
     Folder,
 }
 
-/// What a subcommand does, which decides what it is given.
+/// What a subcommand does, which determines what it may access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommandKind {
     Read,
     Write,
-    /// Makes commits on the branch, which the operator may not allow.
+    /// Creates commits on the branch, which the operator may disable.
     Commit,
     Fetch,
-    /// Fetches, and makes commits.
+    /// Fetches, and creates commits.
     Pull,
     Push,
     Clone,
@@ -110,18 +110,18 @@ pub enum CommandKind {
 
 #[derive(Debug, Clone, Copy)]
 pub struct Subcommand {
-    /// One word, or two where the second chooses what is done.
+    /// One word, or two if the second selects the action.
     pub name: &'static str,
     pub kind: CommandKind,
     pub positionals: Positionals,
     pub options: &'static [&'static [OptionSpec]],
-    /// Always given.
+    /// Always added.
     pub fixed_options: &'static [&'static str],
-    /// Options with which it makes no commit.
+    /// Options with which it creates no commit.
     pub no_commit_options: &'static [&'static str],
-    /// Lists when nothing is named, unless one of these options stands there.
+    /// Lists if no name is given, unless one of these options is present.
     pub lists_unless: Option<&'static [&'static str]>,
-    /// Why somebody may regret it, with any options, or with paths.
+    /// Warning about data loss, with any options, or with paths.
     pub data_loss: Option<&'static str>,
     pub data_loss_with_paths: Option<&'static str>,
 }
@@ -152,7 +152,7 @@ impl Subcommand {
 mod tests {
     use super::*;
 
-    /// Options that start programs, write where they are told, read what they are told, or lead out of the repository.
+    /// Options that start programs, write or read given files, or lead out of the repository.
     const FORBIDDEN_OPTIONS: [&str; 35] = [
         "--config",
         "--config-env",
@@ -188,11 +188,11 @@ mod tests {
         "--server-option",
         "--verify-signatures",
         "--shallow-since",
-        // It looks into repositories within this one.
+        // It enters nested repositories.
         "--dirty",
     ];
 
-    /// The same by their letters, which mean other things elsewhere.
+    /// The same as short options, which have other meanings elsewhere.
     const FORBIDDEN_SHORT_OPTIONS: [(&str, &str); 10] = [
         ("grep", "-O"),
         ("diff", "-Oo"),
@@ -216,7 +216,7 @@ mod tests {
             for opt in row.all_options() {
                 let letter =
                     opt.name.len() == 2 && opt.name.chars().nth(1).is_some_and(|c| letters.contains(c));
-                // There it asks where the repository is.
+                // There it returns the location of the repository.
                 let asks = (row.name, opt.name) == ("rev-parse", "--git-dir");
                 assert!(
                     asks || !FORBIDDEN_OPTIONS.contains(&opt.name) && !letter,

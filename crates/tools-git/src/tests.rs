@@ -1,4 +1,4 @@
-//! The tools through the bench, with the real git.
+//! The tools through the test bench, with the real git.
 
 #![expect(clippy::disallowed_methods, reason = "tests prepare repositories by hand")]
 
@@ -26,7 +26,7 @@ fn launcher() {
     let _ = launcher::main([]);
 }
 
-/// A workspace with one root, tools on it, and a place beside it that nothing may touch.
+/// A workspace with one root, tools on it, and a directory beside it that must stay untouched.
 pub struct GitFixture {
     bench: ToolFixture,
     ssh_bench: ToolFixture,
@@ -43,17 +43,17 @@ impl GitFixture {
         Self::with(settings, SandboxChoice::Auto, Net::default())
     }
 
-    /// With a way out of its own.
+    /// With network access.
     pub fn reaching(net: Net) -> Self {
         Self::with(allowed(), SandboxChoice::Auto, net)
     }
 
-    /// Without a sandbox, so that only what the tools do themselves protects.
+    /// Without a sandbox, so that only the tools' own protection counts.
     pub fn without_sandbox(settings: Settings) -> Self {
         Self::with(settings, SandboxChoice::None, Net::default())
     }
 
-    /// Without a sandbox, and with a way out.
+    /// Without a sandbox, and with network access.
     pub fn unconfined(net: Net) -> Self {
         Self::with(allowed(), SandboxChoice::None, net)
     }
@@ -137,7 +137,7 @@ impl GitFixture {
     }
 }
 
-/// Plain git, as a person would run it, but with no settings of this machine.
+/// Plain git, as a user would run it, but with no settings of this machine.
 pub fn git(at: &Path, args: &[&str]) -> String {
     let done = std::process::Command::new("git")
         .args(["-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "protocol.file.allow=always"])

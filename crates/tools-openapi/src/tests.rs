@@ -341,7 +341,7 @@ async fn documents_that_cannot_be_used_are_refused_with_the_reason() {
         (json!({"spec_content": "openapi: 3.0.0\npaths: {}"}), "no operation"),
         (json!({"spec_content": "x", "spec_url": "http://127.0.0.1/"}), "Exactly one"),
         (json!({}), "Exactly one"),
-        (json!({"spec_url": "file:///etc/passwd"}), "not fetched"),
+        (json!({"spec_url": "file:///etc/passwd"}), "Unsupported scheme"),
         (json!({"spec_url": format!("{}/v1/missing.json", server.url)}), "404"),
         (json!({"spec_content": document("/v1").to_string(), "auth_header": "x"}), "nowhere to go"),
         (

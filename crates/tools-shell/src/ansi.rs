@@ -1,6 +1,6 @@
-//! Colours and cursor movements, taken out of text that is to be read by a program. What callers get keeps them.
+//! Removes colours and cursor movements from text for parsing. Replies to callers retain them.
 
-/// The text without escape sequences.
+/// Removes escape sequences from the text.
 pub fn strip_ansi(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();

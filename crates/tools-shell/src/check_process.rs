@@ -6,39 +6,39 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Tells whether a process runs, by name or pid, with its state, memory and processor time; without either, those of
+/// Checks whether a process runs, by name or pid, with its state, memory and CPU time; without either, lists those of
 /// your sessions. Arguments are shown only for your sessions. Prefer shell_sessions for what you started.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Name of the program, such as postgres; the kernel keeps 15 characters of it.
+    /// Name of the program, such as postgres; the kernel stores 15 characters of it.
     #[serde(default)]
     process_name: Option<String>,
-    /// Number of the process.
+    /// Process id.
     #[serde(default)]
     pid: Option<u32>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Whether there is such a process that has not ended.
+    /// Whether such a process is running.
     running: bool,
-    /// The processes of the hub's user that fit, at most 100.
+    /// Matching processes of the hub's user, at most 100.
     processes: Vec<Process>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Process {
-    /// Its number.
+    /// Process id.
     pid: u32,
-    /// The program's name as the kernel has it.
+    /// Name of the program according to the kernel.
     name: String,
-    /// What it does: running, sleeping, stopped, zombie.
+    /// State: running, sleeping, stopped, zombie.
     state: String,
-    /// When it was started, RFC 3339.
+    /// Start time, RFC 3339.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     started: Option<String>,
-    /// Seconds of processor time so far.
+    /// CPU time in seconds.
     cpu_seconds: f64,
     /// Memory in use.
     memory_bytes: u64,

@@ -1,5 +1,5 @@
-//! A command line of the shell, read far enough to name every program in it. It knows the grammar, not the meaning:
-//! what only the running shell can know is marked as open, never guessed.
+//! Parser of shell command lines that finds every program in a line. It knows the grammar, not the semantics: what is
+//! known only at run time is marked as opaque, never guessed.
 
 mod builtin;
 mod compound;
@@ -11,23 +11,23 @@ mod wrapper;
 #[cfg(test)]
 mod tests;
 
-/// Stands in a word's text for what is known only at run time.
+/// Placeholder in a word's text for what is known only at run time.
 pub const EXPANSION: char = '\0';
 
-/// Why arithmetic that is not made of numbers alone is not seen through.
+/// Why arithmetic that does not consist of numbers alone is opaque.
 const ARITHMETIC_REASON: &str = "arithmetic with variables, whose values can hold commands";
 
-/// One word after quotes are taken away.
+/// One word after quote removal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Word {
     pub text: String,
     /// Parts are known only at run time: variables, substitutions.
     pub has_expansion: bool,
-    /// What is known only at run time may become several words.
+    /// Expansions may split into several words.
     pub may_split: bool,
-    /// It has wildcards that the shell expands.
+    /// Contains wildcards that the shell expands.
     pub has_glob: bool,
-    /// Some of it was quoted, so it is no keyword.
+    /// Partially quoted, so it is not a keyword.
     pub quoted: bool,
 }
 
@@ -36,7 +36,7 @@ impl Word {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// The text, when all of it is known.
+    /// The text, if it is completely known.
     pub fn as_literal(&self) -> Option<&str> {
         (!self.has_expansion && !self.has_glob).then_some(self.text.as_str())
     }
@@ -45,19 +45,19 @@ impl Word {
 /// A program with its arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SimpleCommand {
-    /// Variables set in front of it.
+    /// Variable assignments in front of it.
     pub assignments: Vec<String>,
     /// The program and its arguments; empty for assignments and redirections alone.
     pub words: Vec<Word>,
-    /// Files that `>` empties.
+    /// Files that `>` truncates.
     pub truncated_files: Vec<Word>,
     /// Its input is a pipe.
     pub piped: bool,
-    /// It is not waited for.
+    /// Runs in the background.
     pub background: bool,
-    /// It calls the function in whose body it stands.
+    /// Calls the function whose body contains it.
     pub is_recursive: bool,
-    /// More arguments come from its input.
+    /// Gets more arguments from its input.
     pub has_input_arguments: bool,
 }
 
@@ -66,7 +66,7 @@ impl SimpleCommand {
         self.words.first()
     }
 
-    /// The program without its folders, when it is known.
+    /// The program without its directory, if known.
     pub fn name(&self) -> Option<&str> {
         self.program().and_then(Word::as_literal).map(file_name)
     }
@@ -76,12 +76,12 @@ impl SimpleCommand {
     }
 }
 
-/// The last part of a path.
+/// The last component of a path.
 pub fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Why a line cannot be read; the shell would refuse it as well.
+/// Why a line cannot be parsed; the shell would refuse it as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParseError {
     UnclosedQuote,
@@ -99,13 +99,13 @@ impl ParseError {
     }
 }
 
-/// All that a line runs.
+/// Everything that a line runs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct CommandLine {
-    /// Every program at any depth: those of the line itself, of substitutions, and those that programs such as `env`
-    /// start.
+    /// Every program at any depth: those of the line itself, of substitutions, and those started by programs such as
+    /// `env`.
     pub commands: Vec<SimpleCommand>,
-    /// What cannot be seen through.
+    /// What cannot be analyzed.
     pub opaque: Vec<&'static str>,
 }
 

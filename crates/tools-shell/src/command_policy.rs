@@ -1,4 +1,4 @@
-//! The operator's lists. The sandbox is the fence; these are a guard against accidents.
+//! Operator lists of commands. The sandbox provides security; these lists prevent accidents.
 
 mod allowed_programs;
 mod blocked_commands;
@@ -10,10 +10,10 @@ use crate::command_line::CommandLine;
 use blocked_commands::BlockedPattern;
 use octo_toolkit::ToolError;
 
-/// A line longer than this is a file that somebody forgot to write.
+/// Longer lines should be script files.
 const MAX_COMMAND_BYTES: usize = 256 * 1024;
 
-/// What may run, by the settings.
+/// Which commands may run according to the settings.
 pub struct CommandPolicy {
     allowed: Vec<String>,
     blocked: Vec<BlockedPattern>,
@@ -30,23 +30,23 @@ impl CommandPolicy {
         }
     }
 
-    /// The line as it was read, or a refusal.
+    /// Returns the parsed line, or a refusal.
     pub fn check(&self, command: &str) -> Result<CommandLine, ToolError> {
         if command.trim().is_empty() {
             return Err(
-                ToolError::invalid("The command is empty.").hint("Give a command line for the shell.")
+                ToolError::invalid("The command is empty.").hint("Pass a command line for the shell.")
             );
         }
         if command.contains('\0') {
-            return Err(ToolError::invalid("The command holds a NUL character.").hint("Leave it out."));
+            return Err(ToolError::invalid("The command contains a NUL character.").hint("Remove it."));
         }
         if command.len() > MAX_COMMAND_BYTES {
             return Err(ToolError::invalid(format!("The command is longer than {MAX_COMMAND_BYTES} bytes."))
                 .hint("Write it to a file with fs_write_text and run the file."));
         }
         let line = CommandLine::read(command).map_err(|why| {
-            ToolError::invalid(format!("The shell cannot read this line: {}.", why.as_str()))
-                .hint("Close it, or write a script with fs_write_text and run that.")
+            ToolError::invalid(format!("The shell cannot parse this line: {}.", why.as_str()))
+                .hint("Fix it, or write a script with fs_write_text and run that.")
         })?;
         if !self.allowed.is_empty() {
             allowed_programs::check(&self.allowed, command, &line)?;
@@ -55,7 +55,7 @@ impl CommandPolicy {
         Ok(line)
     }
 
-    /// Variables that decide which program runs are the operator's while there is a list.
+    /// With a list, only the operator may set variables that determine which program runs.
     pub fn check_env<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<(), ToolError> {
         match names
             .into_iter()
@@ -71,7 +71,7 @@ impl CommandPolicy {
             return Ok(());
         }
         if line.commands.iter().any(|simple| simple.is_recursive && (simple.piped || simple.background)) {
-            return Err(blocked_error("a function that starts itself over and over"));
+            return Err(blocked_error("a function that calls itself recursively"));
         }
         match self.blocked.iter().find(|pattern| pattern.matches(command, line)) {
             Some(pattern) => Err(blocked_error(&format!("`{}`", pattern.text()))),
@@ -81,8 +81,8 @@ impl CommandPolicy {
 }
 
 fn blocked_error(what: &str) -> ToolError {
-    ToolError::denied(format!("The operator's list of blocked commands names {what}.")).hint(
-        "Narrow the command down. The sandbox is what protects the machine; this list guards against accidents, and \
+    ToolError::denied(format!("The operator's list of blocked commands contains {what}.")).hint(
+        "Narrow the command. The sandbox protects the machine; this list prevents accidents, and \
          the operator can change it.",
     )
 }

@@ -1,22 +1,22 @@
-//! What a line may lose, in words for the reply and the log. It warns; it never refuses.
+//! Possible data loss of a command line, described for the reply and the log. It warns; it never refuses.
 
 use crate::command_line::{CommandLine, EXPANSION, SimpleCommand, Word};
 
-/// What was found in a line.
+/// Findings of a line.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct DataLoss {
-    /// What is lost for certain, each as a clause.
+    /// Certain losses, each as a clause.
     pub clauses: Vec<String>,
-    /// Files that are lost if they exist; the caller looks.
+    /// Files that are lost if they exist; the caller checks.
     pub overwrites: Vec<String>,
 }
 
-/// More than this many clauses tell nothing more.
+/// More clauses add no information.
 const MAX_CLAUSES: usize = 6;
 
 pub fn detect(line: &CommandLine) -> DataLoss {
     let mut danger = DataLoss::default();
-    // After a change of folder it is not known which file a name means.
+    // After a change of directory it is unknown which file a name refers to.
     let moves = line.commands.iter().any(|simple| matches!(simple.name(), Some("cd" | "pushd" | "popd")));
     for simple in &line.commands {
         if let Some(clause) = clause(simple)
@@ -38,7 +38,7 @@ pub fn detect(line: &CommandLine) -> DataLoss {
     danger
 }
 
-/// Files that a program writes over.
+/// Files that a program overwrites.
 fn overwritten_files(simple: &SimpleCommand) -> &[Word] {
     let operands = simple.arguments();
     match simple.name() {
@@ -57,8 +57,8 @@ fn clause(simple: &SimpleCommand) -> Option<String> {
     let said = |text: &str| Some(text.to_owned());
     match name {
         "rm" | "unlink" | "rmdir" => Some(removal(simple)),
-        "shred" => said("overwrites files for good (shred)"),
-        "truncate" => said("cuts files off (truncate)"),
+        "shred" => said("overwrites files permanently (shred)"),
+        "truncate" => said("truncates files (truncate)"),
         "dd" => said("writes raw data (dd)"),
         "kill" | "pkill" | "killall" => Some(format!("ends processes ({name})")),
         "chmod" | "chown" | "chgrp" if has_short_flag(simple, 'R') || has(simple, &["--recursive"]) => {
@@ -79,7 +79,7 @@ fn clause(simple: &SimpleCommand) -> Option<String> {
     }
 }
 
-/// The famous accident: a variable that is empty in front of a slash.
+/// The classic accident: an empty variable in front of a slash.
 fn removal(simple: &SimpleCommand) -> String {
     let name = simple.name().unwrap_or_default();
     let risky = simple.arguments().iter().any(|word| {
@@ -129,7 +129,7 @@ fn has(simple: &SimpleCommand, options: &[&str]) -> bool {
     simple.arguments().iter().any(|word| options.contains(&word.text.as_str()))
 }
 
-/// A letter among the short options.
+/// Whether a letter is among the short options.
 fn has_short_flag(simple: &SimpleCommand, letter: char) -> bool {
     simple.arguments().iter().any(|word| {
         word.text.strip_prefix('-').is_some_and(|rest| {

@@ -1,4 +1,4 @@
-//! Errors and warnings of compilers, read from their output.
+//! Parses errors and warnings of compilers from their output.
 
 mod gcc_style;
 mod python;
@@ -11,16 +11,16 @@ mod tests;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// More of a kind than this tell nothing more.
+/// Maximum number per severity.
 const MAX_PER_SEVERITY: usize = 50;
 
-/// Bytes of one message.
+/// Maximum bytes of one message.
 const MAX_MESSAGE_BYTES: usize = 1_000;
 
-/// One thing that a compiler says.
+/// A compiler message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Diagnostic {
-    /// File it is about, as the compiler writes it.
+    /// File, as printed by the compiler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
     /// Line, from 1.
@@ -29,7 +29,7 @@ pub struct Diagnostic {
     /// Column, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u64>,
-    /// What is wrong, with the compiler's code.
+    /// The message, with the compiler's code.
     pub message: String,
 }
 
@@ -39,12 +39,12 @@ enum Severity {
     Warning,
 }
 
-/// What was found, each kind bounded.
+/// Findings, limited per severity.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Diagnostics {
     pub errors: Vec<Diagnostic>,
     pub warnings: Vec<Diagnostic>,
-    /// Those beyond the first fifty of each kind.
+    /// Number beyond the first fifty of each severity.
     pub omitted: usize,
 }
 
@@ -63,7 +63,7 @@ impl Diagnostics {
     }
 }
 
-/// Compilers write to either stream, so both are read.
+/// Compilers write to either stream, so both are parsed.
 pub fn read(stdout: &str, stderr: &str) -> Diagnostics {
     let mut found = Diagnostics::default();
     for text in [stderr, stdout] {

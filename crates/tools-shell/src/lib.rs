@@ -1,4 +1,4 @@
-//! The shell toolbox: commands in the workspace, in a sandbox, with everything they start ended with them.
+//! Shell toolbox: sandboxed commands in the workspace; all their processes are killed with them.
 
 mod ansi;
 mod check_process;
@@ -30,16 +30,16 @@ mod tests;
 use octo_toolkit::Toolbox;
 use std::time::Duration;
 
-/// What the operator allows.
+/// Operator settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Programs that may run; empty for all.
+    /// Allowed programs; empty for all.
     pub allowed: Vec<String>,
-    /// Commands that are refused, word by word.
+    /// Blocked commands, compared word by word.
     pub blocked: Vec<String>,
-    /// The longest that one command may take.
+    /// Maximum timeout of one command.
     pub max_timeout: Duration,
-    /// Whether commands reach the network.
+    /// Whether commands have network access.
     pub network: bool,
 }
 
@@ -55,10 +55,10 @@ impl Default for Settings {
     }
 }
 
-/// The tools of the domain `shell`.
+/// Tools of the domain `shell`.
 pub fn toolbox(settings: Settings) -> Toolbox {
     let shell = shell::Shell::new(settings);
-    Toolbox::new("shell", "Runs commands, tests and builds in the workspace, and sessions that go on.")
+    Toolbox::new("shell", "Runs commands, tests, builds and long-running sessions in the workspace.")
         .with(shell_exec::ShellExec(shell.clone()))
         .with(shell_which::Which)
         .with(run_tests::RunTests(shell.clone()))

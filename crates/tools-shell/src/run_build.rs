@@ -11,36 +11,36 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Runs a build and gives whether it succeeded, with errors and warnings by file and line, read from the output of
+/// Runs a build and returns whether it succeeded, with errors and warnings by file and line, from the output of
 /// cargo, gcc, clang, tsc, go, javac, make or Python; else exit code and output. Prefer run_tests for tests.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Command line that builds, such as cargo build or make.
+    /// Build command line, such as cargo build or make.
     command: String,
     /// Folder to run in, relative to the workspace.
     #[serde(default = "shell_defaults::current_dir")]
     cwd: WorkPath,
-    /// Seconds until it is ended; the operator sets the most, usually 600.
+    /// Timeout in seconds; the operator sets the maximum, usually 600.
     #[serde(default = "shell_defaults::build_timeout_s")]
     timeout_s: u64,
-    /// Variables besides the usual ones.
+    /// Additional environment variables.
     #[serde(default)]
     env: Option<BTreeMap<String, String>>,
-    /// Bytes of output to give beside the errors and warnings.
+    /// Maximum bytes of output besides errors and warnings.
     #[serde(default = "shell_defaults::report_output_bytes")]
     max_output_bytes: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// True when the command ended with 0.
+    /// True if the exit code was 0.
     succeeded: bool,
     /// The first fifty errors.
     errors: Vec<Diagnostic>,
     /// The first fifty warnings.
     warnings: Vec<Diagnostic>,
-    /// Errors and warnings beyond those.
+    /// Number of further errors and warnings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     left_out: Option<u64>,
     #[serde(flatten)]

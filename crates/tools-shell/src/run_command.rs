@@ -1,4 +1,4 @@
-//! Running one command to its end: time limit, progress, and what is shown of its output.
+//! Runs one command to completion: timeout, progress, and the returned part of its output.
 
 use crate::shell::Shell;
 use crate::signal_name;
@@ -13,33 +13,34 @@ use std::fs::File;
 use std::io::{Read as _, Seek, SeekFrom};
 use std::time::{Duration, Instant};
 
-/// What running needs.
+/// Grants for running commands.
 pub type Grants = (Exec, Fs<Read>, ResultWriter);
 
-/// Between two notices of progress.
+/// Interval of progress notifications.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Characters of output in a notice of progress.
+/// Maximum characters of output in a progress notification.
 const MAX_PROGRESS_CHARS: usize = 200;
 
-/// Bytes that the members of `CommandResult` take in a reply beside the output, at most.
+/// Maximum bytes of `CommandResult` in a reply besides the output.
 pub const REPLY_OVERHEAD_BYTES: usize = 900;
 
-/// Bytes of a stream that are handed to the hub, or read for a report.
+/// Maximum bytes of a stream that are stored, or parsed for a report.
 const MAX_STREAM_BYTES: u64 = 16 << 20;
 
 const BACKGROUND_NOTE: &str =
-    "What it left in the background was ended with it; use shell_start for what shall go on.";
+    "Background processes were killed with it; use shell_start for long-running programs.";
 
-const LOOPBACK_NOTE: &str = "Commands without the network have a loopback each, so servers of other commands and sessions \
-     cannot be reached. Start the server and ask it in one command, or ask the operator to set `shell.local_servers: true`.";
+const LOOPBACK_NOTE: &str = "Commands without network access have separate loopbacks, so servers of other sessions \
+     cannot be reached. Start and query the server in one command, or ask the operator to set \
+    `shell.local_servers: true`.";
 
-/// Whether a command line speaks of this machine.
+/// Whether a command line refers to this machine.
 fn names_loopback(command: &str) -> bool {
     ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"].iter().any(|name| command.contains(name))
 }
 
-/// What a caller asks for.
+/// Request of a caller.
 pub struct CommandRequest {
     pub command: String,
     pub cwd: WorkPath,
@@ -47,62 +48,62 @@ pub struct CommandRequest {
     pub timeout_s: u64,
     pub max_output_bytes: u64,
     pub network: Option<bool>,
-    /// Bytes that the output may take in the reply.
+    /// Maximum bytes of the output in the reply.
     pub reply_budget: usize,
     pub stdin: Option<String>,
-    /// Whether the whole output is wanted beside what is shown.
+    /// Whether the whole output is needed besides what is shown.
     pub wants_full_output: bool,
 }
 
-/// How a command ended and what it wrote.
+/// Exit status and output of a command.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct CommandResult {
-    /// The command's own; -1 when a signal or the time limit ended it.
+    /// Exit code; -1 if killed by a signal or the timeout.
     pub exit_code: i32,
-    /// Standard output as it was written, or its beginning.
+    /// Standard output, or its beginning.
     pub stdout: String,
-    /// The end of standard output, when its middle was left out.
+    /// End of standard output, if its middle was omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout_tail: Option<String>,
-    /// Standard error as it was written, or its beginning.
+    /// Standard error, or its beginning.
     pub stderr: String,
-    /// The end of standard error, when its middle was left out.
+    /// End of standard error, if its middle was omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr_tail: Option<String>,
-    /// True when a part of the output was left out.
+    /// True if a part of the output was omitted.
     pub truncated: bool,
-    /// Bytes of all output, when a part was left out.
+    /// Bytes of all output, if a part was omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_bytes: Option<u64>,
-    /// Give it to result_read for all of standard output.
+    /// Pass to result_read for all of standard output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
-    /// Give it to result_read for all of standard error.
+    /// Pass to result_read for all of standard error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr_handle: Option<String>,
-    /// True when the time limit ended it.
+    /// True if the timeout was exceeded.
     pub timed_out: bool,
-    /// The signal that ended it, such as SIGSEGV.
+    /// Signal that killed it, such as SIGSEGV.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// How long it ran, in milliseconds.
+    /// Run time in milliseconds.
     pub duration_ms: u64,
-    /// What confined it: bubblewrap, landlock or none.
+    /// Sandbox: bubblewrap, landlock or none.
     pub sandbox: String,
-    /// Whether it could reach the network.
+    /// Whether it had network access.
     pub network: bool,
-    /// What the command may have lost.
+    /// Possible data loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warning: Option<String>,
-    /// What was done differently from what was asked.
+    /// Deviations from the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
 
-/// What became of an order.
+/// Result of a command request.
 pub struct CommandRun {
     pub result: CommandResult,
-    /// All of standard output and standard error, when the order wants them.
+    /// All of standard output and standard error, if requested.
     pub full_output: (String, String),
 }
 
@@ -134,11 +135,11 @@ impl Shell {
             writable: Vec::new(),
             on_output: Some(Box::new(notices(cx))),
         };
-        // Dropping the future ends the command.
+        // Dropping the future kills the command.
         let done = cx.run(exec.run(job)).await??;
         notes.extend(timeout.note(done.exit == Exit::TimedOut));
         if done.limit == Some(ExceededLimit::Processes) {
-            notes.push("It was ended because it had too many processes at once.".to_owned());
+            notes.push("It was killed because it exceeded the process limit.".to_owned());
         }
         if checked.background {
             notes.push(BACKGROUND_NOTE.to_owned());
@@ -171,7 +172,7 @@ impl Shell {
     }
 }
 
-/// The facts that do not depend on output.
+/// Facts that do not depend on the output.
 fn to_result(done: &ExecResult) -> CommandResult {
     let (exit_code, signal) = match done.exit {
         Exit::Code(code) => (code, None),
@@ -188,7 +189,7 @@ fn to_result(done: &ExecResult) -> CommandResult {
     }
 }
 
-/// Tells the last line and how much there is so far, a few times a second.
+/// Reports the last line and the size so far, a few times per second.
 fn notices(cx: &CallContext) -> impl FnMut(Stream, &[u8]) + Send + use<> {
     let cx = cx.clone();
     let (mut bytes, mut last) = (0_u64, None::<Instant>);
@@ -228,20 +229,20 @@ async fn stream(
     let mut handle = None;
     if cut {
         if total > MAX_STREAM_BYTES {
-            notes.push(format!("The handle holds the first {MAX_STREAM_BYTES} bytes of {total}."));
+            notes.push(format!("The handle contains the first {MAX_STREAM_BYTES} bytes of {total}."));
         }
         match results.write(&cx.caller, cx.id, &whole).await {
             Ok(kept) => handle = Some(kept),
             Err(error) => {
-                tracing::warn!(call = %cx.id, %error, "the output of a command could not be kept");
-                notes.push("The part that was left out could not be kept.".to_owned());
+                tracing::warn!(call = %cx.id, %error, "could not store the output of a command");
+                notes.push("The omitted part could not be stored.".to_owned());
             }
         }
     }
     StreamReply { truncated: shown, total, handle, full_text: whole }
 }
 
-/// All that a stream held, as text.
+/// The whole stream as text.
 async fn all(captured: Captured) -> String {
     let Captured { mut head, tail, full_output: whole, .. } = captured;
     if let Some(file) = whole {

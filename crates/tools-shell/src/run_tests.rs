@@ -13,45 +13,46 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Bytes of a report file.
+/// Maximum bytes of a report file.
 const MAX_REPORT_BYTES: u64 = 16 << 20;
 
-/// Runs tests and gives counts and failures with file and line, read from the output of cargo, pytest, go, jest, vitest,
-/// mocha, node, unittest or TAP, or from a JUnit file; else exit code and output. Prefer shell_exec for other commands.
+/// Runs tests and returns counts and failures with file and line, from the output of cargo, pytest, go, jest, vitest,
+/// mocha, node, unittest or TAP, or from a JUnit file; else exit code and output. Prefer shell_exec for other
+/// commands.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Command line that runs the tests, such as cargo test or pytest -q.
+    /// Test command line, such as cargo test or pytest -q.
     command: String,
     /// Folder to run in, relative to the workspace.
     #[serde(default = "shell_defaults::current_dir")]
     cwd: WorkPath,
-    /// Seconds until it is ended; the operator sets the most, usually 600.
+    /// Timeout in seconds; the operator sets the maximum, usually 600.
     #[serde(default = "shell_defaults::test_timeout_s")]
     timeout_s: u64,
-    /// Variables besides the usual ones.
+    /// Additional environment variables.
     #[serde(default)]
     env: Option<BTreeMap<String, String>>,
-    /// JUnit XML file that the command writes, relative to the workspace; it is read instead of the output.
+    /// JUnit XML file that the command writes, relative to the workspace; parsed instead of the output.
     #[serde(default)]
     junit: Option<WorkPath>,
-    /// Bytes of output to give beside the report.
+    /// Maximum bytes of output besides the report.
     #[serde(default = "shell_defaults::report_output_bytes")]
     max_output_bytes: u64,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// True when the command ended with 0 and no test failed.
+    /// True if the exit code was 0 and no test failed.
     passed: bool,
-    /// How many tests there were.
+    /// Test counts.
     summary: Summary,
-    /// The first fifty tests that failed.
+    /// The first fifty failed tests.
     failures: Vec<Failure>,
-    /// Failures beyond those.
+    /// Number of further failures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failures_left_out: Option<u64>,
-    /// What a compiler complained about, when no test could run.
+    /// Compiler errors, if no test could run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Diagnostic>,
     #[serde(flatten)]
@@ -60,21 +61,21 @@ pub struct Output {
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Summary {
-    /// Whose output it was, such as pytest; unknown when it was not recognised.
+    /// Framework of the output, such as pytest; unknown if it was not recognized.
     framework: String,
-    /// Tests that passed, where the framework tells.
+    /// Tests that passed, if the framework reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     passed: Option<u64>,
     /// Tests that failed or could not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failed: Option<u64>,
-    /// Tests that were left out.
+    /// Skipped tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     skipped: Option<u64>,
-    /// All of them.
+    /// All tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     total: Option<u64>,
-    /// Seconds that the framework measured.
+    /// Seconds measured by the framework.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     duration: Option<f64>,
 }
@@ -154,7 +155,7 @@ impl Tool for RunTests {
     }
 }
 
-/// When a file was written last; nothing if it is not there yet.
+/// Modification time of a file; `None` if it does not exist yet.
 async fn last_modified(fs: &Fs<Read>, path: &WorkPath) -> Result<Option<jiff::Timestamp>, ToolError> {
     let place = fs.place(path)?;
     fs.run(move |fs| match fs.stat(&place) {
@@ -165,7 +166,7 @@ async fn last_modified(fs: &Fs<Read>, path: &WorkPath) -> Result<Option<jiff::Ti
     .await
 }
 
-/// The report in a file, unless the file is an old one.
+/// The report in a file, unless the file is older than the run.
 async fn from_file(
     fs: &Fs<Read>,
     path: &WorkPath,
@@ -178,11 +179,11 @@ async fn from_file(
         Ok((_, stat)) if Some(stat.modified) == before => "was not written by this run",
         Ok((bytes, _)) => match test_report::junit::read(&String::from_utf8_lossy(&bytes)) {
             Some(report) => return Ok(Some(report)),
-            None => "holds no JUnit report",
+            None => "contains no JUnit report",
         },
         Err(_) => "could not be read",
     };
-    let note = format!("{path} {why}, so the output was read instead.");
+    let note = format!("{path} {why}; the output was parsed instead.");
     ended.note = Some(ended.note.take().map_or_else(|| note.clone(), |said| format!("{said} {note}")));
     Ok(None)
 }

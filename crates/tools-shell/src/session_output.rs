@@ -1,4 +1,4 @@
-//! What the session tools share: a part of a session's output, and how the session stands.
+//! Shared code of the session tools: a part of a session's output, and its state.
 
 use crate::{signal_name, truncate_output};
 use octo_toolkit::exec::{Exit, SessionOutput, SessionState, Sessions};
@@ -7,44 +7,44 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::{Duration, Instant};
 
-/// Bytes that are read at most in one go.
+/// Maximum bytes per read.
 pub const MAX_READ_BYTES: u64 = 8 << 20;
 
-/// Bytes that the members beside the output take in a reply, at most.
+/// Maximum bytes of a reply besides the output.
 pub const REPLY_OVERHEAD_BYTES: usize = 700;
 
-/// No part is made smaller than this, so that reading on always gets somewhere.
+/// Minimum size of a part, so that continued reading always makes progress.
 const MIN_PART_BYTES: usize = 4;
 
-/// Longest wait for output; a client may give up on longer ones.
+/// Maximum wait for output; a client may time out on longer ones.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// After the first output, more of the same is waited for this long.
+/// Additional wait for more output after the first.
 const SETTLE_DELAY: Duration = Duration::from_millis(40);
 
-/// New output of a session and how the session stands.
+/// New output of a session and its state.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct SessionReply {
-    /// What it wrote, stdout and stderr in the order of writing.
+    /// Output of stdout and stderr in order.
     pub output: String,
-    /// Where this part begins, in bytes of all output.
+    /// Offset of this part, in bytes of all output.
     pub from: u64,
-    /// Where the next read goes on by itself.
+    /// Offset at which the next read continues.
     pub next: u64,
-    /// Bytes of all output so far; more than next when not all was given.
+    /// Bytes of all output so far; more than next if not all was returned.
     pub total: u64,
-    /// Bytes that were asked for and are not kept any more.
+    /// Requested bytes that are no longer stored.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub skipped: u64,
-    /// Whether the program still runs.
+    /// Whether it is still running.
     pub running: bool,
-    /// Its exit code, once it has ended; -1 when a signal or the time limit ended it.
+    /// Exit code after its end; -1 if killed by a signal or the timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The signal that ended it, such as SIGKILL.
+    /// Signal that killed it, such as SIGKILL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// True when the time limit ended it.
+    /// True if the timeout was exceeded.
     pub timed_out: bool,
 }
 
@@ -69,7 +69,7 @@ impl SessionReply {
     }
 }
 
-/// Exit code and signal of what has ended.
+/// Exit code and signal of an ended program.
 pub fn exit_status(state: SessionState) -> (Option<i32>, Option<String>) {
     match state {
         SessionState::Running => (None, None),
@@ -82,13 +82,13 @@ pub fn exit_status(state: SessionState) -> (Option<i32>, Option<String>) {
 /// When to stop waiting for more.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// A moment after the first output.
+    /// Shortly after the first output.
     FirstOutput,
-    /// The whole time, as long as there is room.
+    /// For the whole time, until the limit of bytes.
     FullTime,
 }
 
-/// What to read.
+/// Read request.
 pub struct ReadRequest<'a> {
     pub id: &'a str,
     pub from: Option<u64>,
@@ -97,13 +97,13 @@ pub struct ReadRequest<'a> {
     pub wait: Wait,
 }
 
-/// How long this call can wait, with room to answer.
+/// Maximum wait of this call, with time left to reply.
 pub fn wait_limit(wait_ms: u64, cx: &CallContext) -> Duration {
     let left = cx.time_left().saturating_sub(Duration::from_millis(500));
     Duration::from_millis(wait_ms).min(MAX_WAIT).min(left)
 }
 
-/// Reads until there is enough, the time is over, or the program has ended.
+/// Reads until there is enough, the time is over, or the program has exited.
 pub async fn read(
     sessions: &Sessions,
     ask: &ReadRequest<'_>,
@@ -131,7 +131,7 @@ pub async fn read(
     Ok(all)
 }
 
-/// What does not fit into the reply is left for the next read.
+/// Leaves what does not fit into the reply for the next read.
 async fn shorten(
     sessions: &Sessions,
     id: &str,
@@ -157,12 +157,12 @@ async fn shorten(
     }
     all.bytes.truncate(end);
     all.next -= over as u64;
-    // Reading nothing from there moves the place where the next read begins.
+    // An empty read moves the offset of the next read.
     sessions.read(&cx.caller, id, Some(all.next), 0, Duration::ZERO).await?;
     Ok(())
 }
 
-/// A character that is torn at the end is left for the next read.
+/// Leaves an incomplete character at the end for the next read.
 async fn whole_characters(
     sessions: &Sessions,
     id: &str,
@@ -176,7 +176,7 @@ async fn whole_characters(
     }
     all.next -= torn as u64;
     all.bytes.truncate(all.bytes.len() - torn);
-    // Reading nothing from there moves the place where the next read begins.
+    // An empty read moves the offset of the next read.
     sessions.read(&cx.caller, id, Some(all.next), 0, Duration::ZERO).await?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What the tools that start commands share: the operator's settings, the check of a line, and the warning about it.
+//! Shared code of the tools that start commands: operator settings, command check, and data loss warning.
 
 use crate::Settings;
 use crate::command_policy::CommandPolicy;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The operator's settings with their lists taken apart once.
+/// Operator settings with parsed lists.
 #[derive(Clone)]
 pub struct Shell(Arc<ShellPolicy>);
 
@@ -19,16 +19,16 @@ struct ShellPolicy {
     network: bool,
 }
 
-/// A line that may run.
+/// A command line that may run.
 pub struct CheckedCommand {
     pub cwd: RootedPath,
-    /// What it may lose.
+    /// Possible data loss.
     pub warning: Option<String>,
-    /// It leaves commands in the background that it does not wait for.
+    /// Leaves commands in the background without waiting for them.
     pub background: bool,
 }
 
-/// How long a command may run, and whether that is less than was asked for.
+/// Timeout of a command, and whether it was lowered.
 pub struct Timeout {
     pub limit: Duration,
     is_operator_limit: bool,
@@ -36,16 +36,16 @@ pub struct Timeout {
 }
 
 impl Timeout {
-    /// The end of the call matters only to a command that met it.
+    /// The end of the call matters only to a command that reached it.
     pub fn note(&self, met: bool) -> Option<String> {
         let seconds = self.limit.as_secs_f64();
         let why = match (self.is_operator_limit, self.is_call_deadline && met) {
-            (_, true) => "the call itself ends then",
-            (true, false) => "the operator allows no more",
+            (_, true) => "the call itself ends by then",
+            (true, false) => "that is the operator's limit",
             (false, false) => return None,
         };
         Some(format!(
-            "timeout_s was lowered to {seconds:.1} s, since {why}; use shell_start for what takes longer."
+            "timeout_s was lowered to {seconds:.1} s, because {why}; use shell_start for longer commands."
         ))
     }
 }
@@ -60,28 +60,28 @@ impl Shell {
         }))
     }
 
-    /// A caller can only turn the network off.
+    /// A caller can only disable the network.
     pub fn network(&self, asked: Option<bool>, notes: &mut Vec<String>) -> bool {
         if asked == Some(true) && !self.0.network {
-            notes.push("The operator has turned the network off for commands.".to_owned());
+            notes.push("The operator has disabled network access for commands.".to_owned());
         }
         self.0.network && asked.unwrap_or(true)
     }
 
-    /// The time limit: what was asked for, within what the operator and this call allow.
+    /// The requested timeout, limited by the operator's maximum and the deadline of this call.
     pub fn timeout(&self, asked: u64, cx: &CallContext) -> Result<Timeout, ToolError> {
         if asked == 0 {
-            return Err(ToolError::invalid("timeout_s is 0.").hint("Give at least one second."));
+            return Err(ToolError::invalid("timeout_s is 0.").hint("Use at least one second."));
         }
         let asked = Duration::from_secs(asked);
         let most = self.0.max_timeout;
-        // Room to say what happened before the call itself is over.
+        // Leaves time to reply before the call itself ends.
         let left = cx.time_left().saturating_sub(Duration::from_millis(500));
         let limit = asked.min(most).min(left);
         Ok(Timeout { limit, is_operator_limit: asked > most, is_call_deadline: limit < asked.min(most) })
     }
 
-    /// Checks a line against the operator's lists and looks at what it would lose.
+    /// Checks a line against the operator's lists and determines possible data loss.
     pub async fn check(
         &self,
         command: &str,
@@ -98,7 +98,7 @@ impl Shell {
         clauses.extend(overwritten_files(fs, &cwd, danger.overwrites).await);
         let warning = (!clauses.is_empty()).then(|| format!("This command {}.", clauses.join("; ")));
         if let Some(warning) = &warning {
-            tracing::warn!(call = %cx.id, caller = %cx.caller.principal.subject, %warning, "a command that may lose data");
+            tracing::warn!(call = %cx.id, caller = %cx.caller.principal.subject, %warning, "command may lose data");
         }
         let waits = line.commands.iter().any(|simple| simple.name() == Some("wait"));
         let background = !waits && line.commands.iter().any(|simple| simple.background);
@@ -106,7 +106,7 @@ impl Shell {
     }
 }
 
-/// Those of the files that exist and hold something.
+/// Those of the files that exist and are not empty.
 async fn overwritten_files(fs: &Fs<Read>, cwd: &RootedPath, files: Vec<String>) -> Option<String> {
     if files.is_empty() {
         return None;
@@ -123,7 +123,7 @@ async fn overwritten_files(fs: &Fs<Read>, cwd: &RootedPath, files: Vec<String>) 
         });
         Ok(there.collect::<Vec<_>>())
     });
-    // It is only a warning; what cannot be looked at is not warned of.
+    // Only a warning; files that cannot be checked are ignored.
     let there = found.await.unwrap_or_default();
     (!there.is_empty()).then(|| format!("replaces {}", there.join(", ")))
 }

@@ -1,4 +1,4 @@
-//! Defaults of parameters, where the contract names them.
+//! Parameter defaults from the contract.
 
 use octo_toolkit::WorkPath;
 
@@ -22,17 +22,17 @@ pub fn session_timeout_s() -> u64 {
     3_600
 }
 
-/// Bytes of output of a command.
+/// Maximum bytes of a command's output.
 pub fn max_output_bytes() -> u64 {
     500_000
 }
 
-/// Bytes of output beside a report, which has the gist already.
+/// Maximum bytes of output besides a report, which already contains the essentials.
 pub fn report_output_bytes() -> u64 {
     60_000
 }
 
-/// Bytes of one reading of a session.
+/// Maximum bytes of one session read.
 pub fn max_read_bytes() -> u64 {
     20_000
 }

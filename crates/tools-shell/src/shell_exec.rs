@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Runs a command line with bash (sh where there is none) in the workspace, in a sandbox, and gives output and exit code, or what it wrote
-/// until the time limit. Prefer run_tests and run_build for those, shell_start for servers and prompts, and fs_* tools
-/// for files.
+/// Runs a command line with bash (or sh) in the workspace, in a sandbox, and returns output and exit code, or the
+/// output up to the timeout. Prefer run_tests and run_build for those, shell_start for servers and prompts, and fs_*
+/// tools for files.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -20,19 +20,19 @@ pub struct Input {
     /// Folder to run in, relative to the workspace.
     #[serde(default = "shell_defaults::current_dir")]
     cwd: WorkPath,
-    /// Variables besides the usual ones; the hub's own are not passed on.
+    /// Additional environment variables; the hub's own are not passed on.
     #[serde(default)]
     env: Option<BTreeMap<String, String>>,
-    /// Seconds until it is ended, with everything it has started; the operator sets the most, usually 600.
+    /// Timeout in seconds, which kills all its processes; the operator sets the maximum, usually 600.
     #[serde(default = "shell_defaults::exec_timeout_s")]
     timeout_s: u64,
-    /// Bytes of stdout and stderr together; beyond it the beginning and the end are given, and a handle for the rest.
+    /// Maximum bytes of stdout and stderr together; longer output is returned as head and tail, with a handle.
     #[serde(default = "shell_defaults::max_output_bytes")]
     max_output_bytes: u64,
-    /// False turns the network off; true cannot turn it on where the operator has it off.
+    /// False disables the network; true cannot enable it against the operator's settings.
     #[serde(default)]
     network: Option<bool>,
-    /// Text for its standard input; without it there is none.
+    /// Text for standard input; empty by default.
     #[serde(default)]
     stdin: Option<String>,
 }

@@ -10,23 +10,23 @@ use serde::Deserialize;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Gives what a session wrote since the last read, or from a position, or only lines that match; waits for output and
-/// tells when it has ended. Prefer a pattern when waiting for one line, such as "listening on".
+/// Returns a session's output since the last read, or from an offset, or only lines that match; waits for output and
+/// reports the session's end. Prefer a pattern when waiting for one line, such as "listening on".
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// The session's id from shell_start.
     session_id: String,
-    /// Byte of the output to begin at, 0 for the beginning; without it where the last read ended.
+    /// Offset of the output to start at, 0 for the beginning; by default the end of the last read.
     #[serde(default)]
     from: Option<u64>,
     /// Milliseconds to wait for output, or for a line that matches; at most 60000.
     #[serde(default = "shell_defaults::wait_ms")]
     wait_ms: u64,
-    /// Bytes of output to give.
+    /// Maximum bytes of output.
     #[serde(default = "shell_defaults::max_read_bytes")]
     max_bytes: u64,
-    /// Regular expression; only lines that match are given, and waited for.
+    /// Regular expression; only lines that match are returned, and waited for.
     #[serde(default)]
     pattern: Option<String>,
 }
@@ -69,14 +69,14 @@ impl Tool for Read {
             return Ok(SessionReply::from_reading(session_output::read(&sessions, &ask, cx).await?));
         };
         let pattern = Regex::new(pattern).map_err(|error| {
-            ToolError::invalid(format!("The pattern is not a regular expression: {error}."))
+            ToolError::invalid(format!("The pattern is not a valid regular expression: {error}."))
                 .hint("Escape characters such as ( and [ with a backslash.")
         })?;
         matching(&sessions, &input, &pattern, cx).await
     }
 }
 
-/// Reads on until a line matches. A line that is not ended yet counts, since a prompt never ends.
+/// Reads until a line matches. An unterminated line counts, because a prompt is not terminated.
 async fn matching(
     sessions: &Sessions,
     input: &Input,
@@ -104,7 +104,7 @@ async fn matching(
                 last_lines(&lines, max, cx.reply.remaining_after(session_output::REPLY_OVERHEAD_BYTES));
             return Ok(SessionReply { output, from, ..SessionReply::from_reading(all) });
         }
-        // Whole lines that do not match are done with.
+        // Complete lines that do not match are done.
         let done = all.bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         all.bytes.drain(..done);
         let more = session_output::read(sessions, &ask(Some(all.next), left), cx).await?;
@@ -113,7 +113,7 @@ async fn matching(
     }
 }
 
-/// The last of the lines that fit, since the newest matter most.
+/// The last lines that fit, because the newest matter most.
 fn last_lines(lines: &[&str], max: usize, room: usize) -> String {
     let (mut size, mut json) = (0, 0);
     let fits = lines.iter().rev().take_while(|line| {

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Changes the size of a session's terminal, so that programs lay their screens out anew; fails for sessions without a
-/// terminal. Prefer cols and rows of shell_start when the size is known.
+/// Changes the size of a session's terminal, so that programs redraw their screens; fails for sessions without a
+/// terminal. Prefer cols and rows of shell_start if the size is known.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -7,19 +7,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Lists your sessions, oldest first, with their commands and how they stand; those that ended stay for ten minutes. Prefer
-/// shell_read when the id is known.
+/// Lists your sessions, oldest first, with their commands and state; ended ones remain for ten minutes. Prefer
+/// shell_read if the id is known.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Leaves out those that have ended.
+    /// Omit ended sessions.
     #[serde(default)]
     running: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Your sessions; nobody sees those of others.
+    /// Your sessions; other callers cannot see them.
     sessions: Vec<SessionEntry>,
 }
 
@@ -29,23 +29,23 @@ pub struct SessionEntry {
     session_id: String,
     /// Its command line.
     command: String,
-    /// The folder it runs in.
+    /// Working folder.
     cwd: String,
-    /// When it was started, RFC 3339.
+    /// Start time, RFC 3339.
     started: String,
-    /// Whether it still runs.
+    /// Whether it is still running.
     running: bool,
-    /// Its exit code, once it has ended; -1 when a signal or the time limit ended it.
+    /// Exit code after its end; -1 if killed by a signal or the timeout.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
-    /// The signal that ended it, such as SIGKILL.
+    /// Signal that killed it, such as SIGKILL.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
     /// Bytes of output so far.
     output_bytes: u64,
     /// Whether it has a terminal.
     tty: bool,
-    /// Number of its main process, or of the sandbox around it.
+    /// Process id of its main process, or of the sandbox around it.
     pid: u32,
 }
 

@@ -12,24 +12,24 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Longest life of a session, in seconds.
+/// Maximum lifetime of a session, in seconds.
 const MAX_TIMEOUT_S: u64 = 86_400;
 
-/// Starts a command that goes on while you do other things: a server, a watcher, a prompt. Gives a session id and the
-/// first output, or the exit code if it has ended already. While the network is off, only its own processes reach its
-/// ports. Prefer shell_exec for commands that end by themselves.
+/// Starts a long-running command: a server, a watcher, a prompt. Returns a session id and the first output, or the
+/// exit code if it has already ended. Without network access, only its own processes reach its ports. Prefer
+/// shell_exec for commands that end by themselves.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Command line for bash, or sh where there is none.
+    /// Command line for bash, or sh if missing.
     command: String,
     /// Folder to run in, relative to the workspace.
     #[serde(default = "shell_defaults::current_dir")]
     cwd: WorkPath,
-    /// Variables besides the usual ones.
+    /// Additional environment variables.
     #[serde(default)]
     env: Option<BTreeMap<String, String>>,
-    /// Gives it a terminal, for programs that need one; their output then has colours and cursor movements.
+    /// Allocate a terminal, for programs that need one; their output then has colours and cursor movements.
     #[serde(default)]
     tty: bool,
     /// Width of the terminal in characters.
@@ -38,32 +38,32 @@ pub struct Input {
     /// Height of the terminal in lines.
     #[serde(default = "shell_defaults::rows")]
     rows: u16,
-    /// Seconds until it is ended; at most 86400.
+    /// Timeout in seconds; at most 86400.
     #[serde(default = "shell_defaults::session_timeout_s")]
     timeout_s: u64,
     /// Milliseconds to wait for the first output; less if it ends.
     #[serde(default = "shell_defaults::wait_ms")]
     wait_ms: u64,
-    /// Bytes of output to give now; shell_read gives the rest.
+    /// Maximum bytes of output; shell_read returns the rest.
     #[serde(default = "shell_defaults::max_read_bytes")]
     max_bytes: u64,
-    /// False turns the network off; true cannot turn it on where the operator has it off.
+    /// False disables the network; true cannot enable it against the operator's settings.
     #[serde(default)]
     network: Option<bool>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Names it for shell_read, shell_write, shell_resize and shell_stop.
+    /// Id for shell_read, shell_write, shell_resize and shell_stop.
     session_id: String,
     #[serde(flatten)]
     part: SessionReply,
-    /// Whether it can reach the network.
+    /// Whether it has network access.
     network: bool,
-    /// What the command may lose.
+    /// Possible data loss.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     warning: Option<String>,
-    /// What was done differently from what was asked.
+    /// Deviations from the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -95,9 +95,7 @@ impl Tool for Start {
         cx: &CallContext,
     ) -> Result<Output, ToolError> {
         if input.timeout_s == 0 || input.cols == 0 || input.rows == 0 {
-            return Err(
-                ToolError::invalid("timeout_s, cols and rows must be at least 1.").hint("Leave them out.")
-            );
+            return Err(ToolError::invalid("timeout_s, cols and rows must be at least 1.").hint("Omit them."));
         }
         let env = input.env.unwrap_or_default();
         let checked = self.0.check(&input.command, &input.cwd, &env, &fs, cx).await?;

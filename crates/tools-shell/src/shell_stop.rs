@@ -9,14 +9,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Ends a session with everything it has started, gently first, and gives its last output and exit code; one that has
-/// ended already just tells. Prefer shell_write with \u0003 to interrupt without ending.
+/// Ends a session with all its processes, gently first, and returns its last output and exit code, also if it has
+/// already ended. Prefer shell_write with \u0003 to interrupt without ending.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// The session's id from shell_start.
     session_id: String,
-    /// Bytes of its last output to give, from the end.
+    /// Maximum bytes of its last output, from the end.
     #[serde(default = "shell_defaults::max_read_bytes")]
     max_bytes: u64,
 }
@@ -44,7 +44,7 @@ impl Tool for Stop {
         let mut reading = sessions.stop(&cx.caller, &input.session_id).await?;
         let max = usize::try_from(input.max_bytes.min(MAX_READ_BYTES)).unwrap_or(usize::MAX);
         let over = reading.bytes.len().saturating_sub(max);
-        // The last words tell why; a character is not torn.
+        // The last output shows the reason; characters are not split.
         let torn =
             reading.bytes.iter().skip(over).take(3).take_while(|byte| **byte & 0b1100_0000 == 0b1000_0000);
         let from = if over == 0 { 0 } else { over + torn.count() };

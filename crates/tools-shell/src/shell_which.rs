@@ -5,12 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Looks a program up in the search path that commands have; gives where it is, or says that it is not installed.
-/// Prefer it to trying a command and reading the error.
+/// Looks up a program in the search path of commands; returns its path, or that it is not installed. Prefer it to
+/// trying a command and reading the error.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Name of the program, without a folder.
+    /// Name of the program, without a path.
     command: String,
 }
 
@@ -18,7 +18,7 @@ pub struct Input {
 pub struct Output {
     /// Whether commands can call it by this name.
     found: bool,
-    /// Where it is, when it was found.
+    /// Its path, if found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
 }
@@ -44,8 +44,8 @@ impl Tool for Which {
     async fn run(&self, input: Input, exec: Exec, _cx: &CallContext) -> Result<Output, ToolError> {
         let name = input.command.trim();
         if name.is_empty() || name.contains(['/', '\0']) || name.contains(char::is_whitespace) {
-            return Err(ToolError::invalid("That is not the name of a program.")
-                .hint("Give the name alone, such as git, without folders and arguments."));
+            return Err(ToolError::invalid("Invalid program name.")
+                .hint("Use the name alone, such as git, without directories and arguments."));
         }
         let path = exec.which(name).map(|path| path.to_string_lossy().into_owned());
         Ok(Output { found: path.is_some(), path })

@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Bytes that a program is given at once.
+/// Maximum bytes per write.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
-/// Types text into a session, with Enter behind it, and gives what the program answers; fails when it has ended. For
+/// Types text into a session, followed by Enter, and returns the program's response; fails if it has ended. For
 /// Ctrl-C in a terminal write \u0003 without Enter. Prefer shell_stop to end it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,13 +23,13 @@ pub struct Input {
     /// Whether Enter follows the text.
     #[serde(default = "shell_defaults::enabled")]
     enter: bool,
-    /// Ends the program's input afterwards, as Ctrl-D does.
+    /// Close the program's input afterwards, like Ctrl-D.
     #[serde(default)]
     end_input: bool,
-    /// Milliseconds to wait for the answer.
+    /// Milliseconds to wait for the response.
     #[serde(default = "shell_defaults::wait_ms")]
     wait_ms: u64,
-    /// Bytes of output to give.
+    /// Maximum bytes of output.
     #[serde(default = "shell_defaults::max_read_bytes")]
     max_bytes: u64,
 }
@@ -68,7 +68,7 @@ impl Tool for Write {
         let tty = sessions.list(&cx.caller).iter().any(|session| session.id == id && session.tty);
         let mut text = input.text;
         if input.enter {
-            // What the key sends.
+            // Character that the Enter key sends.
             text.push(if tty { '\r' } else { '\n' });
         }
         if input.end_input && tty {

@@ -1,4 +1,4 @@
-//! Signals by name.
+//! Signal names.
 
 pub fn name(number: i32) -> String {
     let known = match number {

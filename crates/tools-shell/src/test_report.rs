@@ -1,4 +1,4 @@
-//! What a run of tests said, read from the output of the tools that people use.
+//! Test reports, parsed from the output of common test runners.
 
 mod cargo;
 mod go;
@@ -21,38 +21,38 @@ mod tests;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// More failures than this tell nothing more.
+/// Maximum number of failures.
 const MAX_FAILURES: usize = 50;
 
-/// Bytes of one failure's message.
+/// Maximum bytes of one failure's message.
 const MAX_MESSAGE_BYTES: usize = 2_000;
 
-/// One test that failed.
+/// A failed test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Failure {
-    /// The test's name, as its framework writes it.
+    /// Name of the test, as printed by its framework.
     pub name: String,
-    /// File where it failed, as the framework writes it.
+    /// File of the failure, as printed by the framework.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// Line where it failed.
+    /// Line of the failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// What it said, shortened to 2,000 bytes.
+    /// The message, shortened to 2,000 bytes.
     pub message: String,
 }
 
-/// What the tests came to.
+/// Result of a test run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TestReport {
     pub framework: &'static str,
-    /// Nothing where the tool does not tell.
+    /// `None` if the tool does not report it.
     pub passed: Option<u64>,
     pub failed: u64,
     pub skipped: u64,
     pub seconds: Option<f64>,
     pub failures: Vec<Failure>,
-    /// Failures beyond the first fifty.
+    /// Number of failures beyond the first fifty.
     pub omitted: usize,
 }
 
@@ -94,7 +94,7 @@ impl TestReport {
 
 type ReportParser = fn(&str, &str) -> Option<TestReport>;
 
-/// The most telling marks first.
+/// The most specific formats first.
 const PARSERS: &[ReportParser] = &[
     go_json::read,
     nextest::read,
@@ -109,7 +109,7 @@ const PARSERS: &[ReportParser] = &[
     tap::read,
 ];
 
-/// The report of the first framework that is recognised.
+/// The report of the first recognized framework.
 pub fn read(stdout: &str, stderr: &str) -> Option<TestReport> {
     let (stdout, stderr) = (crate::ansi::strip_ansi(stdout), crate::ansi::strip_ansi(stderr));
     PARSERS.iter().find_map(|read| read(&stdout, &stderr)).map(TestReport::truncate)

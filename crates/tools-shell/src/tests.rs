@@ -1,5 +1,5 @@
 //! The tools through real grants: real programs in a real workspace.
-#![expect(clippy::disallowed_methods, reason = "tests look at the machine behind the grants' back")]
+#![expect(clippy::disallowed_methods, reason = "tests inspect the machine without the grants")]
 
 mod exec_tools;
 mod long_output;
@@ -8,7 +8,7 @@ mod shell_fixture;
 mod test_and_build_tools;
 mod tool_contract;
 
-/// The launcher that the others start: this very binary.
+/// The launcher that the other tests start: this binary.
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {

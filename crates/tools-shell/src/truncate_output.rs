@@ -1,20 +1,20 @@
-//! Output that is too long: how much of each stream is shown, cut so that no character or line is torn where possible.
+//! Truncates long output: how much of each stream is shown, without splitting characters or, if possible, lines.
 
 use octo_toolkit::exec::Captured;
 use octo_toolkit::json_len;
 
-/// No stream is shown with fewer bytes than these.
+/// Minimum bytes shown of a stream.
 const MIN_SHARE_BYTES: usize = 8;
 
-/// What is shown of a stream.
+/// The shown part of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct TruncatedStream {
     pub head: String,
-    /// The end, when there is a gap before it.
+    /// The end, if there is a gap before it.
     pub tail: Option<String>,
 }
 
-/// Bytes for each of two streams, so that both together keep to the bound and neither starves the other.
+/// Splits a byte budget between two streams, so that neither starves the other.
 pub fn split_budget(bound: usize, out: u64, err: u64) -> (usize, usize) {
     let (out, err) = (size(out), size(err));
     if out.saturating_add(err) <= bound {
@@ -30,13 +30,13 @@ fn size(bytes: u64) -> usize {
 }
 
 impl TruncatedStream {
-    /// What it takes in the reply.
+    /// Size in the reply.
     pub fn json_len(&self) -> usize {
         json_len(&self.head) + self.tail.as_deref().map_or(0, json_len)
     }
 }
 
-/// At most `share` bytes of a stream, and as many as take `room` bytes in the reply.
+/// At most `share` bytes of a stream, and no more than fit `room` bytes in the reply.
 pub fn truncate_to_reply(captured: &Captured, share: usize, room: usize) -> TruncatedStream {
     let mut share = share;
     loop {
@@ -45,7 +45,7 @@ pub fn truncate_to_reply(captured: &Captured, share: usize, room: usize) -> Trun
         if size <= room || share <= MIN_SHARE_BYTES {
             return shown;
         }
-        // In proportion to what is shown, which may be less than the share.
+        // Proportional to what is shown, which may be less than the share.
         share = (share.min(usize::try_from(captured.total).unwrap_or(share)).saturating_mul(room) / size)
             .max(MIN_SHARE_BYTES);
     }
@@ -59,7 +59,7 @@ fn truncate(captured: &Captured, share: usize) -> TruncatedStream {
     let (first, last) = (share / 2, share - share / 2);
     let end = if captured.tail.is_empty() { &captured.head } else { &captured.tail };
     let head = captured.head.get(..first.min(captured.head.len())).unwrap_or_default();
-    // With the byte before it, which tells whether a line begins here.
+    // Includes the preceding byte, to detect a line start.
     let before = usize::from(end.len() > last);
     let tail = end.get(end.len().saturating_sub(last + before)..).unwrap_or_default();
     TruncatedStream {
@@ -68,7 +68,7 @@ fn truncate(captured: &Captured, share: usize) -> TruncatedStream {
     }
 }
 
-/// Ends after a line if that does not lose half of it, else after a character.
+/// Ends after a line if that drops less than half, else after a character.
 fn whole_lines(bytes: &[u8]) -> &[u8] {
     let line = bytes.iter().rposition(|byte| *byte == b'\n').filter(|at| *at >= bytes.len() / 2);
     match line {
@@ -77,7 +77,7 @@ fn whole_lines(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Begins at a line if that does not lose half of it, else at a character; the first bytes only tell what came before.
+/// Starts at a line if that drops less than half, else at a character; the first bytes only provide context.
 fn from_line(bytes: &[u8], before: usize) -> &[u8] {
     let line = bytes.iter().position(|byte| *byte == b'\n').filter(|at| *at < bytes.len() / 2);
     let torn =
@@ -86,7 +86,7 @@ fn from_line(bytes: &[u8], before: usize) -> &[u8] {
     bytes.get(start..).unwrap_or_default()
 }
 
-/// Bytes at the end that begin a character without ending it.
+/// Number of bytes at the end that form an incomplete character.
 pub fn partial_char_len(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let Some(byte) = bytes.get(bytes.len() - back) else { return 0 };

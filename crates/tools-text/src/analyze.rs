@@ -7,26 +7,26 @@ use serde_json::json;
 use std::collections::HashMap;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Words a person reads in a minute.
+/// Average reading speed.
 const WORDS_PER_MINUTE: f64 = 238.0;
 const MAX_FREQUENT_WORDS: usize = 10;
 
-/// Counts characters, words, sentences, lines and tokens of a text, estimates how long it takes to read and how hard it is,
-/// and names its frequent words. An empty text gives zeros. Prefer text_summarize for what it says.
+/// Counts characters, words, sentences, lines and tokens of a text, estimates reading time and readability, and lists
+/// its frequent words. An empty text returns zeros. Prefer text_summarize for its content.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The text to look at.
+    /// The text to analyze.
     text: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Characters as a person counts them, white space included.
+    /// Characters as a person counts them, including white space.
     characters: usize,
     /// Words in the sense of Unicode, in any script.
     words: usize,
-    /// Words that differ, whatever their case.
+    /// Distinct words, ignoring case.
     unique_words: usize,
     /// Sentences.
     sentences: usize,
@@ -34,16 +34,16 @@ pub struct Output {
     lines: usize,
     /// Blocks of text between empty lines.
     paragraphs: usize,
-    /// Seconds that a person needs to read it.
+    /// Estimated reading time in seconds.
     reading_time_s: u64,
-    /// About how many tokens a language model sees.
+    /// Estimated number of tokens for a language model.
     estimated_tokens: usize,
-    /// Words in a sentence, on average.
+    /// Average words per sentence.
     words_per_sentence: f64,
-    /// Flesch reading ease, of text in Latin letters: 90 is very easy, 30 hard. It is meant for English.
+    /// Flesch reading ease, for text in Latin letters: 90 is very easy, 30 hard. Designed for English.
     #[serde(skip_serializing_if = "Option::is_none")]
     reading_ease: Option<f64>,
-    /// Words of more than three letters that come most often.
+    /// The most frequent words of more than three letters.
     frequent_words: Vec<WordCount>,
 }
 
@@ -51,7 +51,7 @@ pub struct Output {
 struct WordCount {
     /// The word in lower case.
     word: String,
-    /// How often it comes.
+    /// Number of occurrences.
     count: usize,
 }
 
@@ -74,7 +74,7 @@ impl Tool for Analyze {
     }
 }
 
-/// Sentences that have a word. One by one: the crate's own guess of how many are left fails at the end of a text.
+/// Number of sentences that contain a word. Counted one by one: the crate's size hint is wrong at the end of a text.
 fn count_sentences(text: &str) -> usize {
     let mut count = 0;
     for part in text.split_sentence_bounds() {
@@ -129,7 +129,7 @@ fn frequent_words(counts: &HashMap<&str, usize>) -> Vec<WordCount> {
     ranked.into_iter().map(|(word, count)| WordCount { word: word.to_owned(), count }).collect()
 }
 
-/// Nothing where syllables cannot be told by vowels.
+/// `None` if syllables cannot be counted by vowels.
 fn reading_ease(words: &[String], words_per_sentence: f64) -> Option<f64> {
     let latin = words.iter().filter(|word| word.chars().all(|letter| letter.is_ascii() || is_latin(letter)));
     if words.is_empty() || latin.count() * 10 < words.len() * 9 {
@@ -145,7 +145,7 @@ fn is_latin(letter: char) -> bool {
     ('\u{c0}'..='\u{24f}').contains(&letter) || letter == '\u{2019}'
 }
 
-/// Groups of vowels; a silent e at the end is none.
+/// Counts groups of vowels, except a silent e at the end.
 fn count_syllables(word: &str) -> usize {
     let vowel = |letter: char| "aeiouyäöüáéíóúàèìòùâêîôû".contains(letter);
     let mut groups = 0;

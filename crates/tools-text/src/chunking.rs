@@ -1,9 +1,9 @@
-//! A long text in parts that a model can take at once.
+//! Splits a long text into chunks for a model.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// The text in parts of at most so many bytes, cut between paragraphs where that is possible, else between sentences, else
-/// between characters. Nothing is lost: the parts joined are the text.
+/// Splits the text into chunks of at most `max_bytes` bytes, between paragraphs if possible, else between sentences,
+/// else between characters. Nothing is lost: the joined chunks are the text.
 pub fn split_into_chunks(text: &str, max_bytes: usize) -> Vec<&str> {
     let mut chunks = Vec::new();
     let mut rest = text;
@@ -19,7 +19,7 @@ pub fn split_into_chunks(text: &str, max_bytes: usize) -> Vec<&str> {
     chunks
 }
 
-/// Where to cut, in the second half, so that parts are not many.
+/// Where to split, in the second half, so that there are few chunks.
 fn chunk_end(head: &str) -> usize {
     let half = head.len() / 2;
     let paragraph = head.rfind("\n\n").map(|at| at + 2).filter(|at| *at > half);

@@ -1,4 +1,4 @@
-//! The text toolboxes: what can be counted in a text, and what a language model makes of it.
+//! Text toolboxes: text statistics, and language model tools.
 
 mod analyze;
 mod chunking;
@@ -7,12 +7,12 @@ mod text_ask;
 
 use octo_toolkit::Toolbox;
 
-/// What needs nothing but the text.
+/// Tools that need only the text.
 pub fn toolbox() -> Toolbox {
     Toolbox::new("text", "Counts and readability of a text.").with(analyze::Analyze)
 }
 
-/// What needs a language model.
+/// Tools that need a language model.
 pub fn model_toolbox() -> Toolbox {
     Toolbox::new("summary", "Answers and summaries by the operator's language model.")
         .with(text_ask::Ask)

@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 
-/// Bytes of one part: some 6,000 tokens, which every model of today takes.
+/// Bytes of one chunk: some 6,000 tokens, which every current model accepts.
 const MAX_CHUNK_BYTES: usize = 24_000;
-/// Parts that are asked about at the same time.
+/// Maximum concurrent chunk requests.
 const MAX_CONCURRENT_REQUESTS: usize = 4;
-/// Bytes of a text that is taken at all.
+/// Maximum bytes of a text.
 const MAX_TEXT_BYTES: usize = 4 << 20;
-/// Summaries of summaries end somewhere.
+/// Maximum rounds of summarizing summaries.
 const MAX_ROUNDS: usize = 4;
 
-/// Summarizes a text with the operator's language model; a long one in parts whose summaries are merged. Fails when the model
-/// does not answer. Prefer text_analyze for counts, read_page for the text of a page.
+/// Summarizes a text with the operator's language model; a long one in parts whose summaries are merged. Fails if the
+/// model does not respond. Prefer text_analyze for counts, read_page for the text of a page.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// The text to summarize, up to 4 MB.
     text: String,
-    /// How long the summary may be, in tokens: 16 to 8192.
+    /// Maximum length of the summary in tokens: 16 to 8192.
     #[serde(default = "default_max_tokens")]
     max_tokens: u64,
-    /// How it should read, such as "three bullet points" or "for a child".
+    /// Style, such as "three bullet points" or "for a child".
     style: Option<String>,
 }
 
@@ -39,7 +39,7 @@ fn default_max_tokens() -> u64 {
 pub struct Output {
     /// The summary.
     summary: String,
-    /// In how many parts the text was read.
+    /// Number of parts in which the text was read.
     parts: usize,
 }
 
@@ -62,16 +62,14 @@ impl Tool for Summarize {
 
     async fn run(&self, input: Input, llm: Llm, cx: &CallContext) -> Result<Output, ToolError> {
         if input.text.trim().is_empty() {
-            return Err(
-                ToolError::invalid("The text is empty.").hint("Give the text that is to be summarized.")
-            );
+            return Err(ToolError::invalid("The text is empty.").hint("Pass the text to summarize."));
         }
         if input.text.len() > MAX_TEXT_BYTES {
             return Err(ToolError::new(Kind::TooLarge, "The text is larger than 4 MB.")
                 .hint("Summarize chapters one by one, then their summaries."));
         }
         if !(16..=8192).contains(&input.max_tokens) {
-            return Err(ToolError::invalid("max_tokens is 16 to 8192.").hint("Leave it out for 512."));
+            return Err(ToolError::invalid("max_tokens must be 16 to 8192.").hint("The default is 512."));
         }
         let chunk_count = split_into_chunks(&input.text, MAX_CHUNK_BYTES).len();
         let mut text = input.text.clone();
@@ -88,7 +86,7 @@ impl Tool for Summarize {
     }
 }
 
-/// The text lies between marks, and the model is told that it is no instruction.
+/// The text is delimited by tags, and the model is told that it is not an instruction.
 fn instruction(style: Option<&str>) -> String {
     let style = style.map(|style| format!(" Style: {style}.")).unwrap_or_default();
     format!(
@@ -97,7 +95,7 @@ fn instruction(style: Option<&str>) -> String {
     )
 }
 
-/// One round: every part becomes a shorter one, in order.
+/// One round: condenses every chunk, in order.
 async fn condense(llm: &Llm, text: &str, cx: &CallContext) -> Result<String, ToolError> {
     let instruction = instruction(Some("dense notes, at most a sixth of the length"));
     let mut requests = Vec::new();

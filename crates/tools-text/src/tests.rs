@@ -1,4 +1,4 @@
-//! Against a model of our own on loopback, which counts and remembers.
+//! Against a fake model on loopback that counts and records.
 #![expect(clippy::disallowed_methods, reason = "tests listen on loopback")]
 
 use crate::model_toolbox;
@@ -80,7 +80,7 @@ async fn a_long_text_is_read_in_parts_in_order_and_merged() {
 #[tokio::test]
 async fn what_cannot_be_done_says_what_to_do() {
     for (text, kind, hint) in [
-        (" \n", Kind::Invalid, "Give the text"),
+        (" \n", Kind::Invalid, "Pass the text"),
         ("too many", Kind::RateLimited, "in 7 s"),
         ("odd", Kind::Unavailable, "OCTOPROX_LLM_URL"),
     ] {

@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 
-/// One question takes no longer than this, whatever the call would allow.
+/// Upper limit of the timeout of one question.
 const ASK_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Asks the operator's language model one question and gives its answer as text; fails when the model does not answer. Prefer
-/// text_summarize for a text that is to become shorter.
+/// Asks the operator's language model one question and returns its answer as text; fails if the model does not
+/// respond. Prefer text_summarize to shorten a text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// What the model is asked, with all that it needs to know.
+    /// The question, with all necessary context.
     prompt: String,
-    /// What holds for its answer, such as its role or its form.
+    /// Instructions for the answer, such as a role or format.
     #[serde(default)]
     system: String,
-    /// How long the answer may be, in tokens.
+    /// Maximum length of the answer in tokens.
     #[serde(default = "default_max_tokens")]
     max_tokens: u64,
 }
@@ -50,7 +50,7 @@ impl Tool for Ask {
 
     async fn run(&self, input: Input, llm: Llm, cx: &CallContext) -> Result<Output, ToolError> {
         if input.prompt.trim().is_empty() {
-            return Err(ToolError::invalid("The prompt is empty.").hint("Say what the model is asked."));
+            return Err(ToolError::invalid("The prompt is empty.").hint("Pass a question for the model."));
         }
         let timeout = ASK_TIMEOUT.min(cx.time_left());
         Ok(Output { text: llm.ask(&input.system, &input.prompt, input.max_tokens, timeout).await? })

@@ -93,7 +93,7 @@ async fn commands_print_no_log_lines() -> Result<()> {
     // A failure with a cause, which the log of a hub tells.
     let (code, _, err) = home.run(&["call", "fetch_url", "url=http://nowhere.invalid/"]).await?;
     assert_ne!(code, 0);
-    assert!(err.contains("was not found") && err.lines().count() == 1, "{err}");
+    assert!(err.contains("Cannot resolve") && err.lines().count() == 1, "{err}");
     Ok(())
 }
 

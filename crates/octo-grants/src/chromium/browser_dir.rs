@@ -1,4 +1,4 @@
-//! A folder for one run of the browser: profile, downloads in quarantine, files to upload.
+//! Directory of one browser run: profile, quarantined downloads, files to upload.
 
 use octo_model::{Kind, ToolError};
 use rustix::fs::{FlockOperation, flock};
@@ -9,15 +9,15 @@ use std::path::{Path, PathBuf};
 
 pub(super) struct BrowserDir {
     pub path: PathBuf,
-    /// Locked while the hub lives, so that a later start knows what was left behind.
+    /// Locked while the hub lives, so that a later start recognizes leftovers.
     _held: File,
-    /// Whether the launcher removes it, once the last process is gone.
+    /// Whether the launcher removes it after the last process has exited.
     is_launchers: bool,
-    /// A short way to it, for names that may not be long.
+    /// A short link to it, for paths with a length limit.
     short_link: Option<PathBuf>,
 }
 
-/// Chromium makes a socket below its folder for temporary files, and the path of a socket has at most 107 bytes.
+/// Chromium creates a socket in its temporary directory, and a socket path has at most 107 bytes.
 const MAX_TEMP_PATH_LEN: usize = 60;
 
 fn browser_dirs(state: &Path) -> PathBuf {
@@ -46,7 +46,7 @@ impl BrowserDir {
         Ok(folder)
     }
 
-    /// Where it keeps temporary files, by a path that is short.
+    /// Temporary directory, by a short path.
     pub fn temporary(&self) -> PathBuf {
         self.short_link.clone().unwrap_or_else(|| self.home())
     }
@@ -55,7 +55,7 @@ impl BrowserDir {
         self.is_launchers = true;
     }
 
-    /// Removes what hubs that were killed have left.
+    /// Removes the leftovers of killed hubs.
     pub fn sweep(state: &Path) {
         for entry in std::fs::read_dir(browser_dirs(state)).into_iter().flatten().flatten() {
             let Ok(folder) = File::open(entry.path()) else { continue };
@@ -97,7 +97,7 @@ impl BrowserDir {
             let size = std::fs::symlink_metadata(&path).map_err(gone)?.len();
             if size > most {
                 return Err(ToolError::new(Kind::TooLarge, format!("The download has {size} bytes."))
-                    .hint(format!("At most {most} bytes can be taken over.")));
+                    .hint(format!("The limit is {most} bytes.")));
             }
             let bytes = std::fs::read(&path).map_err(gone)?;
             let _ = std::fs::remove_file(&path);
@@ -113,9 +113,9 @@ impl BrowserDir {
             && name != ".."
             && !name.contains(['/', '\0']);
         if !fit {
-            return Err(ToolError::invalid("The name of a file to upload is not a file's name."));
+            return Err(ToolError::invalid("Invalid name of a file to upload."));
         }
-        // Pages see the name, so it stays; files of the same name lie apart.
+        // Pages see the name, so it is retained; each file gets its own directory.
         let apart = self.uploads().join(crate::random::hex::<6>().map_err(ToolError::internal)?);
         let path = apart.join(name);
         let write =
@@ -136,10 +136,10 @@ impl Drop for BrowserDir {
     }
 }
 
-/// Names that the browser gives: numbers in hexadecimal, with hyphens.
+/// Names given by the browser: hexadecimal numbers with hyphens.
 fn check_name(name: &str) -> io::Result<&str> {
     let fine = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-    if fine { Ok(name) } else { Err(io::Error::other(format!("`{name}` is no name of the browser's"))) }
+    if fine { Ok(name) } else { Err(io::Error::other(format!("unexpected name from the browser: `{name}`"))) }
 }
 
 #[cfg(test)]

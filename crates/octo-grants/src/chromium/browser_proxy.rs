@@ -1,7 +1,8 @@
-//! The browser's only way out: an HTTP proxy that dials through `Net`, so that every target is checked when connecting.
+//! Egress proxy of the browser: an HTTP proxy that dials through `Net`, so that every target is checked when
+//! connecting.
 //!
-//! On the machine's own network it answers only to who knows a secret of this start; in a network namespace nobody but
-//! the browser can reach it.
+//! On the host's network it requires a secret that is generated at each start; in a network namespace only the
+//! browser can reach it.
 
 use super::ProxyCredentials;
 use crate::Net;
@@ -26,16 +27,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 
-/// A host that no resolver knows; the proxy answers for it itself.
+/// A host that no resolver knows; the proxy itself responds for it.
 const OWN_HOST: &str = "octoprox.invalid";
 const OWN_PAGE: &str = "http://octoprox.invalid/";
 const USER: &str = "octoprox";
 
-/// Connections at once: more than a browser with all its tabs opens.
+/// Concurrent connections: more than a browser with all its tabs opens.
 const MAX_CONNECTIONS: usize = 1_024;
-/// How many refusals are remembered.
+/// Number of refusals that are remembered.
 const MAX_REFUSALS: usize = 64;
-/// A server has this long to begin with its answer.
+/// Timeout for a server to start its response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
 
 type Body = BoxBody<Bytes, hyper::Error>;
@@ -49,7 +50,7 @@ pub(crate) struct Proxy {
 struct ProxyState {
     net: Net,
     password: Option<String>,
-    /// What `Proxy-Authorization` must say.
+    /// Required value of `Proxy-Authorization`.
     expected_authorization: Option<HeaderValue>,
     refusals: Mutex<VecDeque<Refusal>>,
     connection_permits: Arc<Semaphore>,
@@ -63,7 +64,7 @@ struct Refusal {
 }
 
 impl Proxy {
-    /// On the machine's loopback, with a password.
+    /// Listens on loopback, with a password.
     pub async fn authenticated(net: Net) -> io::Result<Self> {
         let password = crate::random::hex::<16>()?;
         let wanted = format!("Basic {}", base64(format!("{USER}:{password}").as_bytes()));
@@ -71,7 +72,7 @@ impl Proxy {
         Self::serve(TcpListener::bind("127.0.0.1:0").await?, net, Some((password, wanted)))
     }
 
-    /// On a socket that only the browser can reach.
+    /// Listens on a socket that only the browser can reach.
     pub fn unauthenticated(listener: std::net::TcpListener, net: Net) -> io::Result<Self> {
         Self::serve(TcpListener::from_std(listener)?, net, None)
     }
@@ -120,7 +121,7 @@ async fn accept(listener: TcpListener, shared: Arc<ProxyState>) {
     loop {
         let Ok(permit) = Arc::clone(&shared.connection_permits).acquire_owned().await else { return };
         let Ok((stream, _)) = listener.accept().await else {
-            // Too many open files, say; the browser asks again.
+            // For example too many open files; the browser retries.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -164,7 +165,7 @@ impl ProxyState {
             Ok(stream) => match forward(request, stream).await {
                 Ok(response) => response,
                 Err(why) => {
-                    let error = ToolError::unavailable(format!("{host} gave no answer that can be read."));
+                    let error = ToolError::unavailable(format!("{host} sent no valid HTTP response."));
                     self.refuse_and_record(host, port, error.detail(why))
                 }
             },
@@ -185,7 +186,7 @@ impl ProxyState {
     }
 }
 
-/// As a URL and as an IPv6 address without brackets may write it.
+/// Normalizes a host from a URL, or an IPv6 address without brackets.
 fn normalize_host(host: &str) -> String {
     host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase()
 }
@@ -212,7 +213,7 @@ fn tunnel(request: Request<Incoming>, mut stream: TcpStream) -> Response<Body> {
     text_response(StatusCode::OK, "")
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a separate connection.
 async fn forward(
     request: Request<Incoming>,
     stream: TcpStream,
@@ -233,7 +234,7 @@ async fn forward(
     Ok(Response::from_parts(head, body.boxed()))
 }
 
-/// Headers that concern one connection only.
+/// Removes hop-by-hop headers.
 fn strip_hop_headers(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)

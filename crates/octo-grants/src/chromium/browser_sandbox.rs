@@ -1,5 +1,5 @@
-//! Bubblewrap around the browser: it sees programs, fonts and its own folder, and is not root, so that Chromium's own
-//! sandbox works within.
+//! Bubblewrap around the browser: it sees programs, fonts and its own directory, and is not root, so that Chromium's
+//! own sandbox works within.
 
 use super::browser_dir::BrowserDir;
 use crate::exec::read_only_machine;
@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Parts of the system that it needs, where they exist.
+/// Parts of the system that it needs, if they exist.
 const VISIBLE_PATHS: [&str; 15] = [
     "/usr",
     "/opt",
@@ -34,7 +34,7 @@ pub(super) fn bubblewrap_args(program: &Path, folder: &BrowserDir, own_network: 
         args.extend(["--unshare-net", "--info-fd", "5"].map(OsString::from));
     }
     let mut bind = |how: &str, path: &OsStr| args.extend([how.into(), path.to_owned(), path.to_owned()]);
-    // A browser that somebody unpacked elsewhere lies in a folder of its own.
+    // A browser unpacked elsewhere has its own directory.
     let real = program.canonicalize().unwrap_or_else(|_| program.to_owned());
     for path in [program, &real].into_iter().filter_map(Path::parent) {
         if !path.starts_with("/usr")
@@ -49,7 +49,7 @@ pub(super) fn bubblewrap_args(program: &Path, folder: &BrowserDir, own_network: 
     args
 }
 
-/// All that does not depend on the browser.
+/// Arguments that do not depend on the browser.
 fn namespace_args() -> Vec<OsString> {
     let mut args: Vec<OsString> = [
         "--unshare-user",
@@ -85,7 +85,7 @@ fn namespace_args() -> Vec<OsString> {
     args
 }
 
-/// Tries it once: also whether a process within may make namespaces of its own, which Chromium's sandbox is made of.
+/// Probes it once: also whether a process within can create namespaces, which Chromium's sandbox needs.
 pub(super) fn is_usable(program: &Path) -> bool {
     let mut command = Command::new(program);
     command.args(namespace_args()).args(["--", "/usr/bin/unshare", "--user", "/bin/true"]);

@@ -3,7 +3,7 @@
 use super::browser_dir::BrowserDir;
 use std::ffi::{OsStr, OsString};
 
-/// Nothing by itself, nothing in the background, nothing to anybody but the pages asked for.
+/// No background activity, and no requests except for the requested pages.
 const CHROMIUM_FLAGS: [&str; 38] = [
     "--headless=new",
     "--remote-debugging-pipe",
@@ -37,7 +37,7 @@ const CHROMIUM_FLAGS: [&str; 38] = [
     "--force-color-profile=srgb",
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--hide-scrollbars",
-    // A script that keeps more than this ends its page and not the machine.
+    // A script that uses more crashes its page and not the machine.
     "--js-flags=--max-old-space-size=1024",
     "--lang=en-US",
     "--metrics-recording-only",
@@ -45,7 +45,7 @@ const CHROMIUM_FLAGS: [&str; 38] = [
     "--password-store=basic",
     "--use-mock-keychain",
     "--window-size=1280,720",
-    // Loopback, too: without this the browser would go there by itself.
+    // Includes loopback, which the browser would otherwise connect to directly.
     "--proxy-bypass-list=<-loopback>",
 ];
 
@@ -55,16 +55,16 @@ pub(super) fn flags(folder: &BrowserDir, proxy: &str) -> Vec<OsString> {
     profile.push(folder.profile());
     all.push(profile);
     all.push(format!("--proxy-server=http://{proxy}").into());
-    // The proxy resolves names; whatever else would want to finds nothing.
+    // The proxy resolves names; any other lookup fails.
     let host = proxy.rsplit_once(':').map_or(proxy, |(host, _)| host);
     all.push(format!("--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE {host}").into());
     all.push("about:blank".into());
     all
 }
 
-/// Nothing of the hub's own.
+/// Contains nothing of the hub's environment.
 pub(super) fn environment(path: &OsStr, folder: &BrowserDir, enclosed: bool) -> Vec<(OsString, OsString)> {
-    // Within bubblewrap `/tmp` is the browser's alone.
+    // Inside bubblewrap `/tmp` is private to the browser.
     let temporary = if enclosed { "/tmp".into() } else { folder.temporary() };
     vec![
         ("PATH".into(), path.to_owned()),
@@ -73,7 +73,7 @@ pub(super) fn environment(path: &OsStr, folder: &BrowserDir, enclosed: bool) -> 
         ("XDG_CONFIG_HOME".into(), folder.home().into()),
         ("XDG_CACHE_HOME".into(), folder.home().into()),
         ("LANG".into(), "C.UTF-8".into()),
-        // Its wrapper would ask the desktop otherwise.
+        // Otherwise its wrapper would query the desktop.
         ("DBUS_SESSION_BUS_ADDRESS".into(), "disabled:".into()),
     ]
 }

@@ -1,18 +1,18 @@
-//! A page may not use up the machine's memory: a renderer that grows past its bound is ended, which its page is told of
-//! as a crash. Limits of the kernel do not fit here, since Chromium reserves far more addresses than it ever uses.
+//! Memory limit for pages: a renderer above the limit is killed, which its page sees as a crash. Kernel limits do not
+//! work here, because Chromium reserves far more address space than it uses.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::collections::HashMap;
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// How often it is looked at.
+/// Check interval.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) struct MemoryWatch(JoinHandle<()>);
 
 impl MemoryWatch {
-    /// Over all renderers that descend from a process; each may use this many bytes.
+    /// Watches all renderers that descend from a process; each may use `most` bytes.
     pub fn start(ancestor: u32, most: u64) -> Self {
         Self(tokio::spawn(async move {
             loop {
@@ -33,12 +33,12 @@ fn kill_oversized(ancestor: u32, most: u64) {
     for pid in renderers(ancestor).into_iter().filter(|pid| memory_bytes(*pid) > most) {
         let Some(held) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
         let Ok(held) = pidfd_open(held, PidfdFlags::empty()) else { continue };
-        // The number may have gone to another process before it was held.
+        // The PID may have been reused before the process was opened.
         if is_renderer(pid) && memory_bytes(pid) > most {
             tracing::warn!(
                 pid,
                 bytes = memory_bytes(pid),
-                "a page used too much memory; its process was ended"
+                "page exceeded its memory limit; its process was killed"
             );
             let _ = pidfd_send_signal(held, Signal::KILL);
         }
@@ -63,7 +63,7 @@ fn renderers(ancestor: u32) -> Vec<u32> {
     all
 }
 
-/// The field after the state; the name before it may have blanks and parentheses.
+/// Field after the state; the name before it may contain blanks and parentheses.
 fn parent_pid(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
@@ -74,7 +74,7 @@ fn is_renderer(pid: u32) -> bool {
     line.split(|byte| matches!(byte, 0 | b' ')).any(|word| word == b"--type=renderer")
 }
 
-/// Bytes that only it uses, in memory or swapped out.
+/// Bytes that only this process uses, in memory or swapped out.
 fn memory_bytes(pid: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let kilobytes = |name: &str| {
@@ -93,7 +93,7 @@ mod tests {
         let own = std::process::id();
         assert!(memory_bytes(own) > 100_000 && parent_pid(own).is_some());
         assert!(!is_renderer(own));
-        // A shell that is called like a renderer.
+        // A shell with the arguments of a renderer.
         let mut child = std::process::Command::new("sh")
             .args(["-c", "read line", "--type=renderer"])
             .stdin(std::process::Stdio::piped())

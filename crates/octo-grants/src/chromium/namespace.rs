@@ -1,4 +1,4 @@
-//! A socket of ours in the browser's own network namespace, where there is nothing else.
+//! Listening socket in the browser's own, otherwise empty network namespace.
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::fs::File;
@@ -8,27 +8,27 @@ use std::os::fd::AsFd;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Where the proxy listens there; the port is free, since the namespace is new.
+/// Address of the proxy there; the port is free because the namespace is new.
 pub(super) const PROXY_ADDRESS: &str = "127.0.0.1:3128";
 
-/// Whether the hub may enter namespaces of others: it needs `CAP_SYS_ADMIN`.
+/// Whether the hub may enter other namespaces: needs `CAP_SYS_ADMIN`.
 pub(super) fn may_enter() -> bool {
     use rustix::thread::{CapabilitySet, capabilities};
     capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::SYS_ADMIN))
 }
 
-/// A listener in the namespace of the process that bubblewrap names in what it has said.
+/// Creates a listener in the namespace of the process that bubblewrap reported.
 pub(super) async fn listener(said: &Mutex<Vec<u8>>, patience: Duration) -> io::Result<TcpListener> {
     let begun = Instant::now();
     loop {
         let pid = said.lock().ok().and_then(|said| child_pid(&said));
-        // Loopback is brought up a moment after the process is there.
+        // Loopback is brought up shortly after the process starts.
         let failed = match pid {
             Some(pid) => match tokio::task::spawn_blocking(move || listen_in(pid)).await? {
                 Ok(listener) => return Ok(listener),
                 Err(error) => error.to_string(),
             },
-            None => "bubblewrap has not said which process it made".to_owned(),
+            None => "bubblewrap has not reported its child process".to_owned(),
         };
         if begun.elapsed() > patience {
             let said =
@@ -45,11 +45,11 @@ fn child_pid(said: &[u8]) -> Option<u32> {
     let (_, rest) = said.split_once("\"child-pid\"")?;
     let digits: String =
         rest.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
-    // More may come as long as the last thing said is a digit.
+    // The number may be incomplete while it is the last output.
     rest.contains('}').then(|| digits.parse().ok())?
 }
 
-/// On a thread of its own, which ends in that namespace; the socket stays.
+/// Uses a separate thread, which ends in that namespace; the socket remains.
 fn listen_in(pid: u32) -> io::Result<TcpListener> {
     let namespace = File::open(format!("/proc/{pid}/ns/net"))?;
     let work = move || -> io::Result<TcpListener> {
@@ -58,7 +58,7 @@ fn listen_in(pid: u32) -> io::Result<TcpListener> {
         listener.set_nonblocking(true)?;
         Ok(listener)
     };
-    std::thread::Builder::new().spawn(work)?.join().map_err(|_| io::Error::other("a thread ended badly"))?
+    std::thread::Builder::new().spawn(work)?.join().map_err(|_| io::Error::other("a thread panicked"))?
 }
 
 #[cfg(test)]

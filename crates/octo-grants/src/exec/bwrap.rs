@@ -1,4 +1,4 @@
-//! Bubblewrap's arguments.
+//! Bubblewrap arguments.
 
 use super::launcher_protocol::{BwrapArg, Descriptors};
 use super::mount_view::{MountView, PathVisibility};
@@ -6,16 +6,17 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The program's home and folder for temporary files, gone with it.
+/// Home and temporary directory of the program, removed with it.
 pub(super) const TMP_DIR: &str = "/tmp";
 pub(super) const HOME_DIR: &str = "/tmp/home";
 
-/// What in a new `/proc` leads to the whole machine. Its files go by the user's number outside of all namespaces, whatever
-/// capabilities a program has, so each is covered by itself, read-only. Bubblewrap does so only where the folder looks writable.
+/// Entries of a new `/proc` that affect the whole machine. Their permissions depend on the user id outside all
+/// namespaces, whatever capabilities a program has, so each is bind-mounted read-only. Bubblewrap does so only where
+/// the directory looks writable.
 const READ_ONLY_PROC: [&str; 7] =
     ["/proc/acpi", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/scsi", "/proc/sys", "/proc/sysrq-trigger"];
 
-/// The arguments after `--proc /proc`.
+/// Arguments after `--proc /proc`.
 pub(crate) fn read_only_machine() -> impl Iterator<Item = OsString> {
     READ_ONLY_PROC.iter().flat_map(|path| ["--ro-bind-try", path, path]).map(OsString::from)
 }
@@ -27,8 +28,9 @@ pub(super) struct BwrapRequest<'a> {
     pub cwd: &'a Path,
 }
 
-/// All but the program and its variables. What a program could exchange is mounted by its descriptor: bubblewrap compares what
-/// it has mounted with it and ends when they differ. The path of the working folder is resolved within the sandbox.
+/// All arguments except the program and its environment. Anything that a program could replace is mounted by
+/// descriptor: bubblewrap compares the mount with it and exits if they differ. The working directory is resolved
+/// inside the sandbox.
 pub(super) fn bwrap_args(
     want: &BwrapRequest<'_>,
     descriptors: &mut Descriptors,
@@ -47,7 +49,7 @@ pub(super) fn bwrap_args(
     for (path, seen) in &want.view.table {
         let mut add =
             |words: &[&OsStr]| args.extend(words.iter().map(|word| BwrapArg::Text((*word).to_owned())));
-        // In the order of the table; a root that is one of these takes its place.
+        // In table order; a root at one of these paths takes precedence.
         while let Some((place, option)) =
             special.first().copied().filter(|(place, _)| Path::new(place) <= path.as_path())
         {
@@ -94,7 +96,8 @@ pub(super) fn bwrap_args(
     Ok(args)
 }
 
-/// A terminal becomes a program's own through a program inside, so that what is typed reaches it and not bubblewrap.
+/// Runs the program in a terminal session of its own inside the sandbox, so that typed input reaches it and not
+/// bubblewrap.
 pub(super) fn with_terminal(argv: Vec<OsString>, setsid: Option<PathBuf>) -> Vec<OsString> {
     match setsid {
         Some(setsid) => [setsid.into_os_string(), "-c".into()].into_iter().chain(argv).collect(),

@@ -1,4 +1,4 @@
-//! The beginning and the end of a stream in constant memory, and the whole of it in a file.
+//! Captures the head and tail of a stream in constant memory, and the whole in a file.
 
 use super::Captured;
 use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -8,7 +8,7 @@ use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
 use tokio::io::AsyncWriteExt;
 
-/// Of one stream's whole output.
+/// Limit per stream.
 const MAX_FULL_OUTPUT_BYTES: u64 = 64 << 20;
 
 pub(super) struct Capture {
@@ -36,7 +36,7 @@ impl Capture {
             return;
         }
         if before <= self.max_bytes as u64 {
-            // What was all becomes a beginning and an end.
+            // The content so far is split into head and tail.
             self.open_full_output().await;
             self.copy_head().await;
             let half = self.max_bytes / 2;
@@ -65,7 +65,7 @@ impl Capture {
         let made = tokio::task::spawn_blocking(move || scratch_file(&state)).await;
         match made.map_err(io::Error::other).and_then(|made| made) {
             Ok(file) => self.full_output = Some(tokio::fs::File::from_std(file)),
-            Err(error) => tracing::warn!(%error, "the whole output of a program cannot be kept"),
+            Err(error) => tracing::warn!(%error, "cannot store the full output of a program"),
         }
     }
 
@@ -81,7 +81,7 @@ impl Capture {
         let Some(whole) = &mut self.full_output else { return };
         self.written += room as u64;
         if let Err(error) = whole.write_all(bytes.get(..room).unwrap_or_default()).await {
-            tracing::warn!(%error, "the whole output of a program cannot be kept");
+            tracing::warn!(%error, "cannot store the full output of a program");
             self.full_output = None;
         }
     }
@@ -101,13 +101,13 @@ impl Capture {
     }
 }
 
-/// A file that has no name and goes with its last descriptor.
+/// An unnamed file that is removed with its last descriptor.
 pub(super) fn scratch_file(folder: &Path) -> io::Result<File> {
     std::fs::create_dir_all(folder)?;
     let mode = Mode::RUSR | Mode::WUSR;
     match openat(CWD, folder, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, mode) {
         Ok(file) => Ok(file.into()),
-        // Not every file system can do that.
+        // Not every file system supports `O_TMPFILE`.
         Err(_) => {
             let path = folder.join(format!("output-{}", crate::random::hex::<6>()?));
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;

@@ -1,23 +1,23 @@
-//! For a process of ours that only computes: bounds, and no way to anything but its three open descriptors.
+//! Confinement of a worker process that only computes: limits, and no access except to its three open descriptors.
 
 use super::confine;
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 use std::io;
 
-/// Bounds of a process that only computes.
+/// Limits of a process that only computes.
 #[derive(Debug, Clone, Copy)]
 pub struct ComputeJail {
     /// Bytes of address space.
     pub memory: u64,
-    /// Seconds of computing.
+    /// Seconds of CPU time.
     pub seconds: u64,
 }
 
 impl ComputeJail {
-    /// Shuts the calling thread in for good. Nothing can be opened afterwards: no file, no socket, no process.
+    /// Confines the calling thread permanently. Afterwards it cannot open files, sockets or processes.
     pub fn enter(self) -> io::Result<()> {
         set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-        // Older kernels go without; that no descriptor can be made holds everywhere.
+        // Not available on older kernels; the ban on new descriptors works everywhere.
         if confine::is_supported() {
             let rules = confine::Confinement::landlock(&confine::AllowedFiles::default(), false);
             rules.map_err(io::Error::other)?.apply()?;

@@ -1,4 +1,4 @@
-//! Landlock and seccomp: what a program may open, and which system calls it may make.
+//! Landlock and seccomp: which files a program may open and which system calls it may make.
 
 use super::launcher_protocol::{ConfinementPlan, DescriptorSlot};
 use landlock::{
@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Without the third version a program could cut any file to nothing.
+/// Before version 3, a program could truncate any file.
 const REQUIRED_ABI: ABI = ABI::V3;
 const PREFERRED_ABI: ABI = ABI::V6;
 
-/// What no program in a workspace needs, and what would lead around the sandbox or deep into the kernel.
+/// System calls that no program in a workspace needs, or that bypass the sandbox or expose the kernel.
 const REFUSED_SYSCALLS: &[i64] = &[
     libc::SYS_acct,
     libc::SYS_add_key,
@@ -34,7 +34,7 @@ const REFUSED_SYSCALLS: &[i64] = &[
     libc::SYS_fsopen,
     libc::SYS_fspick,
     libc::SYS_init_module,
-    // Its operations are not seen by the filter: a socket can be made with it.
+    // The filter does not see its operations, which can create sockets.
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
     libc::SYS_io_uring_setup,
@@ -70,10 +70,11 @@ const REFUSED_SYSCALLS: &[i64] = &[
     libc::SYS_vhangup,
 ];
 
-/// What these are told lies in memory, where a filter cannot look. Programs fall back to `clone` and `openat`, which it sees.
+/// Their arguments are in memory, where a filter cannot look. Programs fall back to `clone` and `openat`, which it can
+/// filter.
 const UNFILTERABLE_SYSCALLS: &[i64] = &[libc::SYS_clone3, libc::SYS_openat2];
 
-/// What reaches beyond a program that shares the machine's processes and its IPC namespace. Bubblewrap has its own of both.
+/// System calls that affect other processes in shared PID and IPC namespaces. Bubblewrap creates its own of both.
 const SHARED_NAMESPACE_SYSCALLS: &[i64] = &[
     libc::SYS_mq_open,
     libc::SYS_mq_unlink,
@@ -90,7 +91,7 @@ const SHARED_NAMESPACE_SYSCALLS: &[i64] = &[
     libc::SYS_shmget,
 ];
 
-/// Calls whose first argument names a process; 0 is the caller.
+/// System calls whose first argument is a process; 0 is the caller.
 const SINGLE_PROCESS_SYSCALLS: [i64; 5] = [
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
@@ -99,22 +100,22 @@ const SINGLE_PROCESS_SYSCALLS: [i64; 5] = [
     libc::SYS_sched_setscheduler,
 ];
 
-/// `setpriority` and `ioprio_set`, and the kind of target that means every process of the user.
+/// `setpriority` and `ioprio_set`, with the target type that means every process of the user.
 const MULTI_PROCESS_SYSCALLS: [(i64, u64); 2] = [(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 
-/// It has the same number everywhere, and not every architecture's list has it yet.
+/// Same number on all architectures; not in every list yet.
 const SYS_FCHMODAT2: i64 = 452;
 
-/// On x86-64 every call has a second number, for programs with short pointers.
+/// On x86-64 every system call has a second number, for the x32 ABI.
 const X32_SYSCALL_BIT: Option<i64> = if cfg!(target_arch = "x86_64") { Some(0x4000_0000) } else { None };
 
-/// What a program may still do, made before the fork and put on between fork and exec.
+/// Restrictions of a program, prepared before the fork and applied between fork and exec.
 pub(super) struct Confinement {
     rules: Option<RulesetCreated>,
     filters: [BpfProgram; 2],
 }
 
-/// What a program may open: parts of the system by path, everything else by descriptor.
+/// Files that a program may open: parts of the system by path, everything else by descriptor.
 #[derive(Default)]
 pub(super) struct AllowedFiles<'a> {
     pub system: &'a [std::ffi::OsString],
@@ -123,18 +124,18 @@ pub(super) struct AllowedFiles<'a> {
 }
 
 impl Confinement {
-    /// Of a program that nothing else encloses.
+    /// For a program without any other confinement.
     pub fn landlock(files: &AllowedFiles<'_>, network: bool) -> Result<Self, String> {
         let rules = landlock_rules(files, network).map_err(|error| error.to_string())?;
-        // Landlock does not stop anybody from talking to a socket in the file system (a container engine's, say) nor
-        // from sending datagrams, so without a network there is no socket at all.
+        // Landlock restricts neither connections to Unix sockets in the file system (such as a container engine's)
+        // nor datagrams, so without network access no sockets are allowed at all.
         let families: &[i32] = if network { &[libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK] } else { &[] };
         Ok(Self { rules: Some(rules), filters: filters(families, Namespaces::Shared)? })
     }
 
     pub fn apply(&mut self) -> io::Result<()> {
         if let Some(rules) = self.rules.take() {
-            // What it may know of itself; only now is it known which process that is.
+            // Its own `/proc` entry; the process is known only now.
             let own = path_beneath_rules(["/proc/self"], AccessFs::ReadFile | AccessFs::ReadDir);
             rules.add_rules(own).and_then(RulesetCreated::restrict_self).map_err(io::Error::other)?;
         }
@@ -145,9 +146,9 @@ impl Confinement {
     }
 }
 
-/// The filters of a program in namespaces of its own, as bubblewrap reads them.
+/// Filters for a program in its own namespaces, in the format that bubblewrap reads.
 pub(super) fn namespace_filters() -> Result<[Vec<u8>; 2], String> {
-    // Its network, loopback included, is its own; other families know no namespaces.
+    // Its network, including loopback, is isolated; other families ignore namespaces.
     let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
     Ok(filters(&families, Namespaces::Own)?.map(|program| {
         let mut bytes = Vec::with_capacity(program.len() * 8);
@@ -160,12 +161,12 @@ pub(super) fn namespace_filters() -> Result<[Vec<u8>; 2], String> {
     }))
 }
 
-/// Whether this kernel can do it.
+/// Whether the kernel supports it.
 pub(super) fn is_supported() -> bool {
     landlock_rules(&AllowedFiles::default(), false).is_ok() && filters(&[], Namespaces::Shared).is_ok()
 }
 
-/// Whether Landlock keeps a program from sending signals to processes outside of its sandbox: from Linux 6.12 on.
+/// Whether Landlock prevents signals to processes outside the sandbox: since Linux 6.12.
 pub fn scopes_signals() -> bool {
     let scoped = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -198,7 +199,7 @@ fn landlock_rules(files: &AllowedFiles<'_>, network: bool) -> Result<RulesetCrea
     if !network {
         rules = rules.handle_access(AccessNet::from_all(PREFERRED_ABI))?;
     }
-    // A device made in a root would be a way to every disk.
+    // A device node in a root would give access to every disk.
     let writing = AccessFs::from_all(PREFERRED_ABI) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     let devices = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::ReadDir | AccessFs::IoctlDev;
     rules
@@ -210,7 +211,7 @@ fn landlock_rules(files: &AllowedFiles<'_>, network: bool) -> Result<RulesetCrea
         .add_rules(descriptor_rules(&files.write, writing))
 }
 
-/// A rule is bound to what the descriptor holds, whatever its path leads to by now.
+/// A rule is bound to the open file, even if its path now refers to another.
 fn descriptor_rules<'a>(
     held: &'a [BorrowedFd<'a>],
     access: BitFlags<AccessFs>,
@@ -223,12 +224,12 @@ fn descriptor_rules<'a>(
     })
 }
 
-/// No terminals but the program's own: others belong to somebody.
+/// No terminals except the program's own.
 const ALLOWED_DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// What programs want to know about the machine. Landlock does not keep a program from the environment or the arguments
-/// of other processes, so their folders stay closed.
+/// Information about the machine that programs need. Landlock does not hide the environment or arguments of other
+/// processes, so their directories stay closed.
 const READABLE_KERNEL_FILES: [&str; 10] = [
     "/proc/cpuinfo",
     "/proc/filesystems",
@@ -242,14 +243,14 @@ const READABLE_KERNEL_FILES: [&str; 10] = [
     "/sys/devices/system/cpu",
 ];
 
-/// A hub may have capabilities, to listen on a low port for example; its programs have none.
+/// The hub may have capabilities, for example to listen on a low port; its programs have none.
 fn drop_capabilities() -> io::Result<()> {
     let none = CapabilitySet::empty();
     let sets = CapabilitySets { effective: none, permitted: none, inheritable: none };
     Ok(set_capabilities(None, sets)?)
 }
 
-/// Whose processes and IPC objects a program can name.
+/// Namespace of the processes and IPC objects that a program can address.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Namespaces {
     Own,
@@ -258,7 +259,7 @@ enum Namespaces {
 
 type SyscallRules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// What is refused, and what does not exist: the two answers need a filter each.
+/// What is denied, and what is reported as not implemented: each errno needs its own filter.
 fn filters(families: &[i32], namespaces: Namespaces) -> Result<[BpfProgram; 2], String> {
     let unknown = UNFILTERABLE_SYSCALLS.iter().map(|call| (*call, Vec::new())).collect();
     let compiled = refused_syscalls(families, namespaces)
@@ -276,12 +277,12 @@ fn compile(mut rules: SyscallRules, errno: i32) -> Result<BpfProgram, BackendErr
     SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?.try_into()
 }
 
-/// An argument by its place, of which 32 bits count.
+/// Condition on the low 32 bits of an argument.
 fn argument(place: u8, how: SeccompCmpOp, value: u64) -> Result<SeccompCondition, BackendError> {
     SeccompCondition::new(place, SeccompCmpArgLen::Dword, how, value)
 }
 
-/// An argument that has all of these bits.
+/// Condition that all of these bits are set.
 fn has_bits(place: u8, bits: u32) -> Result<SeccompCondition, BackendError> {
     argument(place, SeccompCmpOp::MaskedEq(bits.into()), bits.into())
 }
@@ -294,7 +295,7 @@ fn refused_syscalls(families: &[i32], namespaces: Namespaces) -> Result<SyscallR
     let sockets = if other.is_empty() { Vec::new() } else { vec![SeccompRule::new(other)?] };
     let mut rules = BTreeMap::from([(libc::SYS_socket, sockets)]);
     rules.extend(REFUSED_SYSCALLS.iter().map(|call| (*call, Vec::new())));
-    // In a user namespace of its own a program would have every capability.
+    // In its own user namespace a program would have every capability.
     let new_user = has_bits(0, libc::CLONE_NEWUSER.unsigned_abs())?;
     rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![new_user])?]);
     refuse_set_id(&mut rules)?;
@@ -312,10 +313,10 @@ fn refused_syscalls(families: &[i32], namespaces: Namespaces) -> Result<SyscallR
     Ok(rules)
 }
 
-/// A set-user-ID program in a root would give its owner's rights to every user of the machine. The set-group-ID bit is refused
-/// for new files only: a folder may have it, and `chmod` does not say what it changes.
+/// A set-user-ID program in a root would give its owner's rights to every user of the machine. The set-group-ID bit
+/// is refused for new files only: a directory may have it, and `chmod` does not show what it changes.
 fn refuse_set_id(rules: &mut SyscallRules) -> Result<(), BackendError> {
-    // Each with the place of its mode, and of its flags where the mode counts only if a file is made.
+    // Each with the index of its mode argument, and of its flags if the mode matters only when a file is created.
     let changes: &[(i64, u8)] = &[
         #[cfg(target_arch = "x86_64")]
         (libc::SYS_chmod, 1),

@@ -1,4 +1,4 @@
-//! The processes that descend from this one, as `/proc` tells.
+//! Descendants of this process, according to `/proc`.
 
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, pidfd_open, pidfd_send_signal, wait,
@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// A process that is stuck in the kernel cannot be ended; it is not waited for longer than this.
+/// Maximum wait for killed processes; one that is stuck in the kernel cannot be killed.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// All of them, parents before children, each with its parent.
+/// All descendants, parents before children, each with its parent.
 pub(super) fn descendants() -> Vec<(i32, i32)> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -34,7 +34,7 @@ pub(super) fn descendants() -> Vec<(i32, i32)> {
     found
 }
 
-/// Of a process; the name, which comes first, may hold anything.
+/// Parent and state of a process; the name before them may contain anything.
 fn parent_and_state(pid: i32) -> Option<(i32, char)> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let after = stat.get(stat.iter().rposition(|byte| *byte == b')')? + 2..)?;
@@ -43,7 +43,7 @@ fn parent_and_state(pid: i32) -> Option<(i32, char)> {
     Some((fields.next()?.parse().ok()?, state))
 }
 
-/// Sends a signal to every descendant, except to those for whom `spare` says so.
+/// Sends a signal to every descendant except those for which `spare` returns true.
 pub(super) fn signal_all(signal: Signal, spare: impl Fn(i32) -> bool) {
     for (pid, parent) in descendants() {
         if !spare(pid) {
@@ -52,7 +52,7 @@ pub(super) fn signal_all(signal: Signal, spare: impl Fn(i32) -> bool) {
     }
 }
 
-/// A number may be another process by now, so the process is held and then looked at once more.
+/// The PID may have been reused, so the process is opened first and then checked again.
 fn signal_child(pid: i32, parent: i32, signal: Signal) {
     let Some(held) = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok()) else {
         return;
@@ -63,7 +63,7 @@ fn signal_child(pid: i32, parent: i32, signal: Signal) {
     }
 }
 
-/// Takes note of children that have ended, one after the other; false when there are no children at all.
+/// Reaps exited children one after the other; returns false if there are no children at all.
 pub(super) fn reap(mut ended: impl FnMut(i32, WaitStatus)) -> bool {
     loop {
         match wait(WaitOptions::NOHANG) {
@@ -75,8 +75,8 @@ pub(super) fn reap(mut ended: impl FnMut(i32, WaitStatus)) -> bool {
     }
 }
 
-/// Ends every descendant. This process must be a subreaper: whoever loses its parent becomes a child of ours, so
-/// that nobody is left when there are no children.
+/// Kills every descendant. This process must be a subreaper: orphans become its children, so that no process is left
+/// when there are no children.
 pub(super) fn kill_all(mut ended: impl FnMut(i32, WaitStatus)) {
     let begun = Instant::now();
     while reap(&mut ended) && begun.elapsed() < KILL_TIMEOUT {
@@ -85,7 +85,7 @@ pub(super) fn kill_all(mut ended: impl FnMut(i32, WaitStatus)) {
     }
 }
 
-/// Threads of the whole machine: cheap to ask, and a program that multiplies shows in it.
+/// Threads of the whole machine: cheap to query, and shows a program that forks rapidly.
 pub(super) fn threads_of_machine() -> u64 {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ')

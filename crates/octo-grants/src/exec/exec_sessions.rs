@@ -1,4 +1,4 @@
-//! Programs that go on while their caller does other things: read, written to, resized, stopped by an id.
+//! Long-running programs: read, written to, resized and stopped by session id.
 
 use super::capture::scratch_file;
 use super::launcher_protocol::DRAIN_TIMEOUT;
@@ -23,10 +23,10 @@ const MAX_SESSIONS: usize = 64;
 const MAX_SESSIONS_PER_CALLER: usize = 16;
 const ENDED_SESSION_TTL: Duration = Duration::from_secs(600);
 const MAX_OUTPUT_BYTES: u64 = 8 << 20;
-/// For a program that does not read what is written to it.
+/// For a program that does not read its input.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Starts and keeps long-running programs. They end with the last copy of this handle.
+/// Starts and tracks long-running programs. They end with the last clone of this handle.
 #[derive(Clone)]
 pub struct Sessions(Arc<Inner>);
 
@@ -44,14 +44,14 @@ pub enum SessionState {
 /// A part of a session's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionOutput {
-    /// Where `bytes` begin in all of the output.
+    /// Offset of `bytes` in the whole output.
     pub from: u64,
-    /// Where to read on.
+    /// Offset of the next read.
     pub next: u64,
-    /// How many bytes there ever were.
+    /// Total bytes written by the program.
     pub total: u64,
     pub bytes: Vec<u8>,
-    /// Bytes that were asked for but are not kept any more.
+    /// Requested bytes that are no longer stored.
     pub skipped: u64,
     pub state: SessionState,
 }
@@ -60,14 +60,14 @@ pub struct SessionOutput {
 pub struct SessionInfo {
     pub id: String,
     pub command: String,
-    /// The folder it runs in, as its caller spells it.
+    /// Working directory, as the caller spells it.
     pub cwd: String,
     pub started: Timestamp,
     pub state: SessionState,
-    /// Of output, ever.
+    /// Total bytes of output.
     pub bytes: u64,
     pub tty: bool,
-    /// Of the main process, or of the sandbox around it.
+    /// PID of the main process, or of the sandbox around it.
     pub pid: u32,
 }
 
@@ -80,7 +80,7 @@ struct Session {
     terminal: Option<Arc<Terminal>>,
     input: tokio::sync::Mutex<Option<Sender>>,
     log: Arc<Mutex<OutputRing>>,
-    /// Where the last read ended.
+    /// Offset at which the last read ended.
     next_read: Mutex<u64>,
     progress: watch::Receiver<Progress>,
     stop: Arc<Notify>,
@@ -109,8 +109,8 @@ impl Sessions {
         Self(Arc::new(Inner { exec, all: Mutex::default() }))
     }
 
-    /// Starts a program and gives its id. The job's input is written first and its time limit is the session's; what
-    /// it would keep of the output does not matter here.
+    /// Starts a program and returns its session id. The job's input is written first and its timeout applies to the
+    /// session; its output limit is not used here.
     pub async fn start(
         &self,
         owner: &Caller,
@@ -157,14 +157,14 @@ impl Sessions {
         if let Some(first) = stdin {
             session.write(&first).await?;
         }
-        // Several may have started at the same moment.
+        // Several sessions may have started at the same moment.
         self.evict_ended(&session.owner)?;
         lock(&self.0.all).insert(id.clone(), session);
         Ok(id)
     }
 
-    /// Output from a position on (or from where the last read ended). Waits until there is some, or the program has ended, or
-    /// the time is over.
+    /// Output from an offset (or from the end of the last read). Waits until there is some, the program has exited,
+    /// or the timeout has passed.
     pub async fn read(
         &self,
         owner: &Caller,
@@ -177,7 +177,7 @@ impl Sessions {
         let from = from.unwrap_or_else(|| *lock(&session.next_read));
         let mut progress = session.progress.clone();
         let something = progress.wait_for(|now| now.total > from || now.ended.is_some());
-        // Either way there is an answer.
+        // Replies in either case.
         let _ = tokio::time::timeout(wait, something).await;
         session.read_output(from, max).await
     }
@@ -186,7 +186,7 @@ impl Sessions {
         self.find(owner, id)?.write(bytes).await
     }
 
-    /// Ends the program's input. A terminal has no end; write the character 4 (Ctrl-D) there.
+    /// Closes the program's input. A terminal cannot be closed; write character 4 (Ctrl-D) instead.
     pub async fn close_input(&self, owner: &Caller, id: &str) -> Result<(), ToolError> {
         *self.find(owner, id)?.input.lock().await = None;
         Ok(())
@@ -201,7 +201,7 @@ impl Sessions {
         terminal.resize(size).map_err(ToolError::internal)
     }
 
-    /// Asks the program to end, ends it if it does not, and gives what it wrote since the last read.
+    /// Terminates the program, kills it if it does not exit, and returns its output since the last read.
     pub async fn stop(&self, owner: &Caller, id: &str) -> Result<SessionOutput, ToolError> {
         let session = self.find(owner, id)?;
         session.stop.notify_one();
@@ -224,13 +224,13 @@ impl Sessions {
         infos
     }
 
-    /// Somebody else's session answers like one that does not exist.
+    /// A session of another owner is reported as not found.
     fn find(&self, owner: &Caller, id: &str) -> Result<Arc<Session>, ToolError> {
         self.remove_expired();
         let found = lock(&self.0.all).get(id).filter(|session| session.belongs_to(owner)).cloned();
         found.ok_or_else(|| {
-            ToolError::not_found("There is no session with this id.")
-                .hint("List the sessions; one that has ended is forgotten after ten minutes.")
+            ToolError::not_found("Session not found.")
+                .hint("List the sessions; an ended session is removed after ten minutes.")
         })
     }
 
@@ -241,7 +241,7 @@ impl Sessions {
         lock(&self.0.all).retain(|_, session| !old(session));
     }
 
-    /// Where there are too many, one that has ended is forgotten early.
+    /// Above the limit, an ended session is removed early.
     fn evict_ended(&self, owner: &Principal) -> Result<(), ToolError> {
         self.remove_expired();
         let mut all = lock(&self.0.all);
@@ -257,7 +257,7 @@ impl Sessions {
             Some((_, id)) => drop(all.remove(&id)),
             None => {
                 return Err(ToolError::unavailable("Too many sessions are running.")
-                    .hint("Stop one that is not needed any more, then start this one again."));
+                    .hint("Stop a session that is no longer needed, then start this one again."));
             }
         }
         Ok(())
@@ -290,7 +290,7 @@ impl Session {
     }
 
     async fn read_output(&self, wanted: u64, max: usize) -> Result<SessionOutput, ToolError> {
-        // Before the output is looked at: what has ended writes no more.
+        // Read before the output: an ended program writes no more.
         let state = self.progress.borrow().state;
         let log = Arc::clone(&self.log);
         let read = tokio::task::spawn_blocking(move || lock(&log).read(wanted, max)).await;
@@ -302,7 +302,7 @@ impl Session {
 
     async fn write(&self, bytes: &[u8]) -> Result<(), ToolError> {
         let gone = || {
-            ToolError::new(Kind::Conflict, "The program does not take input any more.")
+            ToolError::new(Kind::Conflict, "The program no longer accepts input.")
                 .hint("Read the session to see whether it has ended.")
         };
         if self.progress.borrow().ended.is_some() {
@@ -326,7 +326,7 @@ impl Session {
     }
 }
 
-/// Our ends of a session's streams.
+/// The hub's ends of a session's streams.
 struct SessionStreams {
     source: OutputSource,
     input: Option<Sender>,
@@ -356,7 +356,7 @@ fn with_terminal(size: TerminalSize) -> io::Result<(SessionStreams, Descriptors)
     Ok((SessionStreams { source, input: None, terminal: Some(terminal) }, descriptors))
 }
 
-/// One pipe for both kinds of output keeps their order.
+/// A single pipe for stdout and stderr preserves their order.
 fn with_pipes() -> io::Result<(SessionStreams, Descriptors)> {
     let (output, theirs) = output_pipe()?;
     let (stdin, input) = input_pipe()?;
@@ -374,7 +374,7 @@ fn command_text(program: &Program) -> String {
     }
 }
 
-/// A session's program, looked after by a task of its own.
+/// Task that supervises a session's program.
 struct SessionTask {
     running: RunningProgram,
     source: OutputSource,
@@ -435,7 +435,7 @@ impl SessionTask {
         });
     }
 
-    /// False when there will be no more.
+    /// Returns false at the end of the output.
     async fn append_output(&self, count: io::Result<usize>, buffer: &[u8]) -> bool {
         let bytes = count.ok().and_then(|count| buffer.get(..count)).unwrap_or_default().to_vec();
         if bytes.is_empty() {
@@ -444,7 +444,7 @@ impl SessionTask {
         let log = Arc::clone(&self.log);
         match tokio::task::spawn_blocking(move || lock(&log).append(&bytes)).await {
             Ok(Ok(total)) => self.progress.send_modify(|now| now.total = total),
-            Ok(Err(error)) => tracing::warn!(%error, "the output of a session cannot be kept"),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot store the output of a session"),
             Err(_) => return false,
         }
         true

@@ -1,8 +1,8 @@
-//! The launcher: a process of its own between the hub and a program.
+//! The launcher: a separate process between the hub and a program.
 //!
-//! It has one thread. It confines and starts the program, adopts every process that loses its parent, and ends all of
-//! them as soon as the program has ended, the hub asks for it, or the hub is gone. The hub's end is noticed by the
-//! control socket alone: a death signal would come when the *thread* that started the launcher ends.
+//! Single-threaded. It confines and starts the program, adopts every orphaned process, and kills all of them as soon
+//! as the program has exited, the hub requests it, or the hub is gone. The end of the hub is detected by the control
+//! socket only: a parent-death signal would fire when the *thread* that started the launcher ends.
 
 use super::descendants::{descendants, kill_all, reap, signal_all, threads_of_machine};
 use super::launcher_protocol::{
@@ -28,14 +28,14 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// How often a program's processes are counted, and those that have ended forgotten.
+/// Interval for counting a program's processes and reaping those that have exited.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// The same where they are not counted: a server may be idle for days, and its launcher with it.
+/// Interval when processes are not counted: a server may be idle for days, and its launcher with it.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(5);
 /// A plan is a command line and an environment.
 const MAX_PLAN_BYTES: usize = 64 << 20;
 
-/// The whole life of a launcher. Its standard input is the control socket. Must be called before anything else in the
+/// Main function of a launcher. Its standard input is the control socket. Must be called before anything else in the
 /// process has opened a file or started a thread.
 pub fn main(_: impl IntoIterator<Item = OsString>) -> ExitCode {
     match run_launcher() {
@@ -44,7 +44,7 @@ pub fn main(_: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// How a test binary is its own launcher: it has an ignored test of this name that only calls [`main`].
+/// Uses a test binary as its own launcher: it has an ignored test of this name that only calls [`main`].
 pub fn test_launcher(name: &str) -> io::Result<Vec<OsString>> {
     let mut words = vec![std::env::current_exe()?.into_os_string()];
     words.extend(["--exact", name, "--ignored", "--test-threads=1", "--nocapture"].map(OsString::from));
@@ -54,7 +54,7 @@ pub fn test_launcher(name: &str) -> io::Result<Vec<OsString>> {
 fn run_launcher() -> io::Result<()> {
     sys::close_inherited_fds()?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    // Only that it is set counts.
+    // Any PID enables it.
     set_child_subreaper(Some(getpid()))?;
     let control = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let (plan, descriptors) = receive_plan(&control)?;
@@ -93,7 +93,7 @@ fn receive_plan(mut control: &File) -> io::Result<(LaunchPlan, Vec<OwnedFd>)> {
     Ok((serde_json::from_slice(&text)?, descriptors))
 }
 
-/// One message: as many bytes as there is room for, and its descriptors.
+/// Receives one message: as many bytes as fit, and its descriptors.
 fn receive_part(control: &File, bytes: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<()> {
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut passed = RecvAncillaryBuffer::new(&mut space);
@@ -106,12 +106,12 @@ fn receive_part(control: &File, bytes: &mut [u8], descriptors: &mut Vec<OwnedFd>
             descriptors.extend(rights);
         }
     }
-    if got.bytes == wanted { Ok(()) } else { Err(io::Error::other("the hub is gone")) }
+    if got.bytes == wanted { Ok(()) } else { Err(io::Error::other("control socket closed")) }
 }
 
 struct LaunchedProgram {
     pid: i32,
-    /// Bubblewrap itself, which would take everything with it if it were asked to end.
+    /// Bubblewrap itself, which would kill everything with it on SIGTERM.
     is_bubblewrap: bool,
     max_processes: u64,
     threads_before: u64,
@@ -131,7 +131,7 @@ fn start_program(plan: LaunchPlan, mut descriptors: Vec<OwnedFd>) -> Result<Laun
     let wrapped = matches!(plan.confine, ConfinementPlan::Bubblewrap { .. });
     let mut left = descriptors.into_iter();
     let (Some(input), Some(output), Some(errors)) = (left.next(), left.next(), left.next()) else {
-        return Err(failed("three descriptors are needed".to_owned()));
+        return Err(failed("three descriptors are required".to_owned()));
     };
     let mut left: Vec<Option<OwnedFd>> = left.map(Some).collect();
     let mut take = |slot: &DescriptorSlot| slot.0.checked_sub(3).and_then(|at| left.get_mut(at)?.take());
@@ -139,7 +139,7 @@ fn start_program(plan: LaunchPlan, mut descriptors: Vec<OwnedFd>) -> Result<Laun
         Cwd::Folder(slot) => take(slot),
         Cwd::Path(_) => None,
     };
-    // It must not reach the program, so it is closed when it runs; bubblewrap closes what it has mounted.
+    // It must not reach the program, so it is closed on exec; bubblewrap closes what it has mounted.
     let wrapper = match &plan.confine {
         ConfinementPlan::Bubblewrap { program, .. } => take(program),
         ConfinementPlan::Nothing | ConfinementPlan::Landlock { .. } => None,
@@ -153,17 +153,17 @@ fn start_program(plan: LaunchPlan, mut descriptors: Vec<OwnedFd>) -> Result<Laun
     command.stdin(Stdio::from(input)).stdout(Stdio::from(output)).stderr(Stdio::from(errors));
     sys::before_exec(&mut command, move || {
         setsid()?;
-        // In bubblewrap the terminal is taken further inside.
+        // With bubblewrap, the terminal is acquired inside the sandbox.
         if tty && !wrapped {
             ioctl_tiocsctty(io::stdin())?;
         }
-        // Forgets the signal that the next line asks for.
+        // Changing the user clears the signal that the next line requests.
         if nobody {
             unprivileged::drop_to_unprivileged()?;
         }
         set_parent_process_death_signal(Some(Signal::KILL))?;
         if getppid() != Some(launcher) {
-            return Err(io::Error::other("the launcher is gone"));
+            return Err(io::Error::other("the launcher has exited"));
         }
         apply_limits(&bounds, threads_before)?;
         for file in &kept {
@@ -191,7 +191,7 @@ fn start_program(plan: LaunchPlan, mut descriptors: Vec<OwnedFd>) -> Result<Laun
     }
 }
 
-/// Prepares what a program of root needs to be nobody.
+/// Prepares the environment for a program of root to run unprivileged.
 fn prepare_unprivileged(plan: &LaunchPlan, descriptors: &mut [OwnedFd]) -> io::Result<()> {
     let held = descriptors.iter().filter_map(|held| path_of(held.as_fd()).ok());
     let named = plan.argv.iter().chain(&plan.scratch).map(PathBuf::from);
@@ -206,7 +206,7 @@ fn prepare_unprivileged(plan: &LaunchPlan, descriptors: &mut [OwnedFd]) -> io::R
     Ok(())
 }
 
-/// The command, and what it must inherit besides the plan's descriptors.
+/// The command, and the files that it must inherit besides the plan's descriptors.
 fn build_command(plan: &LaunchPlan, descriptors: &[OwnedFd]) -> io::Result<(Command, Vec<File>)> {
     let mut words = plan.argv.iter();
     let program = words.next().ok_or_else(|| io::Error::other("no program"))?;
@@ -219,7 +219,7 @@ fn build_command(plan: &LaunchPlan, descriptors: &[OwnedFd]) -> io::Result<(Comm
         return Ok((command, Vec::new()));
     };
     let number = |slot: &DescriptorSlot| {
-        let held = descriptors.get(slot.0).ok_or_else(|| io::Error::other("a descriptor is missing"))?;
+        let held = descriptors.get(slot.0).ok_or_else(|| io::Error::other("missing descriptor"))?;
         io::Result::Ok(held.as_raw_fd().to_string())
     };
     let mut text = Vec::new();
@@ -239,7 +239,7 @@ fn build_command(plan: &LaunchPlan, descriptors: &[OwnedFd]) -> io::Result<(Comm
         say(value.as_encoded_bytes());
     }
     let args = memory_file(&text)?;
-    // The file that was found when the hub started, whatever has its name by now.
+    // The file that was found at startup, even if its name now refers to another.
     let mut command = Command::new(format!("/proc/self/fd/{}", number(wrapper)?));
     command.arg("--args").arg(args.as_raw_fd().to_string());
     let mut kept = vec![args];
@@ -259,9 +259,9 @@ fn memory_file(bytes: &[u8]) -> io::Result<File> {
     Ok(file)
 }
 
-/// Sets limits, which never go above those that are set already.
+/// Sets limits, never above the existing ones.
 fn apply_limits(bounds: &ResourceLimits, threads: u64) -> io::Result<()> {
-    // The kernel counts every thread of the user, so room is left for those that are there. It does not count root's.
+    // The kernel counts every thread of the user, so existing ones are added. It does not count root's.
     let processes = if bounds.processes == 0 { 0 } else { bounds.processes + threads };
     for (resource, most) in [
         (Resource::As, bounds.memory),
@@ -277,17 +277,18 @@ fn apply_limits(bounds: &ResourceLimits, threads: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?)
 }
 
-/// Why watching is over.
+/// Why supervision ended.
 enum WatchEnd {
-    /// The program has ended, and the hub knows.
+    /// The program has exited, and the hub was informed.
     Reported,
-    /// The hub wants it to end.
+    /// The hub requested termination.
     Cancelled,
     TooManyProcesses,
 }
 
 impl LaunchedProgram {
-    /// Until its end or the hub's word, and then ends all that is left, whatever went wrong.
+    /// Supervises until the program exits or the hub requests an end, then kills everything that is
+    /// left, even on errors.
     fn supervise(mut self, control: &File) -> io::Result<()> {
         let watched = self.watch(control);
         kill_all(|pid, status| self.record_exit(pid, status));
@@ -319,7 +320,7 @@ impl LaunchedProgram {
         Ok(if told.is_some() { WatchEnd::Reported } else { WatchEnd::Cancelled })
     }
 
-    /// Waits for something to happen; false when the hub wants everything to end, or is no more.
+    /// Waits for an event; returns false if the hub wants everything to end or has exited.
     fn wait_for_event(&self, mut control: &File, held: &OwnedFd, ended: bool) -> io::Result<bool> {
         let mut sources = vec![PollFd::new(control, PollFlags::IN)];
         if !ended {
@@ -353,7 +354,7 @@ impl LaunchedProgram {
         }
     }
 
-    /// The hub may be gone.
+    /// Ignores errors, because the hub may have exited.
     fn report_end(&self, control: &File, too_many: bool) {
         let code = self.status.and_then(WaitStatus::exit_status);
         let signal = self.status.and_then(WaitStatus::terminating_signal);

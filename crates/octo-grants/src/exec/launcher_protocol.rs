@@ -1,27 +1,27 @@
-//! What the hub and its launcher tell each other over the control socket.
+//! Messages between the hub and its launcher over the control socket.
 //!
-//! The hub sends two lengths, descriptors and a [`LaunchPlan`]; afterwards one byte asks for an end, and the end of the socket means
-//! that everything must go. The launcher answers with one [`LauncherReport`] per line.
+//! The hub sends two lengths, descriptors and a [`LaunchPlan`]; afterwards one byte requests termination, and EOF
+//! means that everything must be killed. The launcher replies with one [`LauncherReport`] per line.
 
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Asks every process of the program to end.
+/// Requests termination of every process of the program.
 pub(super) const TERMINATE: u8 = b'T';
 
-/// How long what a program leaves behind may still write after its end.
+/// How long descendants of an exited program may still write output.
 pub(super) const DRAIN_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(200);
 
-/// Descriptors in one message; the kernel takes at most 253.
+/// Descriptors per message; the kernel limit is 253.
 pub(super) const MAX_DESCRIPTORS: usize = 250;
 
-/// A descriptor that travels with the plan, by its place among them.
+/// A descriptor that is sent with the plan, by index.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct DescriptorSlot(pub usize);
 
-/// What travels with a plan: the program's input, output and error output, and then whatever the plan names by its slot.
+/// Descriptors sent with a plan: the program's stdin, stdout and stderr, then those that the plan refers to by slot.
 pub(crate) struct Descriptors(pub(super) Vec<OwnedFd>);
 
 impl Descriptors {
@@ -37,30 +37,30 @@ impl Descriptors {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct LaunchPlan {
-    /// The program, its arguments and its variables. They travel here because arguments of the launcher itself could be read by
-    /// everybody on the machine.
+    /// The program, its arguments and its environment. They are sent here because every user of the machine could
+    /// read arguments of the launcher itself.
     pub argv: Vec<OsString>,
     pub env: Vec<(OsString, OsString)>,
     pub cwd: Cwd,
     pub bounds: ResourceLimits,
     pub confine: ConfinementPlan,
-    /// Whether a launcher that is root lets the program be nobody; see [`super::nobody`].
+    /// Whether a launcher that runs as root starts the program unprivileged; see [`super::nobody`].
     pub nobody: bool,
-    /// Whether the descriptors are a terminal, which becomes the program's own.
+    /// Whether the descriptors are a terminal, which becomes the program's controlling terminal.
     pub tty: bool,
-    /// A folder that goes when everything has ended.
+    /// A directory that is removed when everything has exited.
     pub scratch: Option<OsString>,
 }
 
-/// The folder that a program starts in.
+/// Working directory of a program.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Cwd {
-    /// That the operator has named, or that the program's own view decides about.
+    /// Configured by the operator, or resolved in the program's own mount namespace.
     Path(OsString),
     Folder(DescriptorSlot),
 }
 
-/// 0 is no bound.
+/// 0 for no limit.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct ResourceLimits {
     pub memory: u64,
@@ -72,7 +72,7 @@ pub(crate) struct ResourceLimits {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ConfinementPlan {
     Nothing,
-    /// Parts of the system go by their paths, which no program can change; everything else by descriptors.
+    /// Parts of the system by path, which no program can change; everything else by descriptor.
     Landlock {
         system: Vec<OsString>,
         read: Vec<DescriptorSlot>,
@@ -85,11 +85,11 @@ pub(crate) enum ConfinementPlan {
     },
 }
 
-/// An argument of bubblewrap.
+/// A bubblewrap argument.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum BwrapArg {
     Text(OsString),
-    /// The number that the descriptor has in the launcher.
+    /// Number of the descriptor in the launcher.
     Descriptor(DescriptorSlot),
 }
 
@@ -98,7 +98,7 @@ pub(super) enum LauncherReport {
     Started {
         pid: i32,
     },
-    /// Nothing ran.
+    /// The program did not start.
     Failed {
         errno: Option<i32>,
         why: String,

@@ -1,10 +1,10 @@
-//! What programs see of the file system: one table, from which bubblewrap's mounts and Landlock's rules follow.
+//! File system view of programs: one table, from which bubblewrap's mounts and Landlock's rules are derived.
 //!
-//! Roots are held by descriptors, and no program can exchange a part of their paths: of roots within a writable root only the
-//! outer one is mounted, and it shows the others. Nothing else within a writable root has a mount or a rule of its own, not even a
-//! repository's `.git`: bubblewrap resolves both ends of a mount by their paths, and another program could exchange them for a
-//! link at that moment. The one exception are the hub's own data and the folders on the way to them, which every program finds
-//! mounted, so that none can rename them.
+//! Roots are held by descriptors, and no program can replace a part of their paths: of roots within a writable root
+//! only the outer one is mounted, and it contains the others. Nothing else within a writable root has a mount or rule
+//! of its own, not even a repository's `.git`: bubblewrap resolves both ends of a mount by path, and another program
+//! could replace them with a link at that moment. The only exception is the hub's state directory with its parent
+//! directories, which are mounted for every program, so that none can rename them.
 
 use super::ExecSpec;
 use super::start_program::StartRequest;
@@ -18,41 +18,41 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// How a path is seen. Paths are ordered so that a folder comes before what is in it.
+/// Visibility of a path. Ordered so that a directory comes before its contents.
 #[derive(Debug, Clone)]
 pub(super) enum PathVisibility {
     /// Part of the system.
     System,
-    /// A link, as on the real system.
+    /// A link, as on the host.
     Link(PathBuf),
     /// Part of a toolchain.
     Toolchain(Arc<OwnedFd>),
-    /// A root, or something the job may read.
+    /// A root, or a path that the job may read.
     Read(Arc<OwnedFd>),
     Write(Arc<OwnedFd>),
-    /// Covered, since it lies within something that is seen.
+    /// Hidden, because it is within a visible path.
     Hidden,
 }
 
 #[derive(Debug)]
 pub(super) struct MountView {
     pub table: BTreeMap<PathBuf, PathVisibility>,
-    /// Links in the program's private home: where toolchains look for themselves.
+    /// Links in the program's private home, where toolchains look for themselves.
     pub home_links: Vec<(PathBuf, PathBuf)>,
 }
 
-/// What is the same for every program, opened when the hub starts.
+/// Mounts common to all programs, opened at startup.
 pub(super) struct HostMounts {
     pub toolchains: Toolchains,
-    /// The hub's own data.
+    /// State directory of the hub.
     pub state: OwnedFd,
-    /// The home of the hub's user, if it belongs to a person.
+    /// Home directory of the hub's user, if it is a personal one.
     pub home: Option<PathBuf>,
 }
 
 impl HostMounts {
     pub fn open(spec: &ExecSpec, path: &crate::SearchPath) -> Result<Self, ToolError> {
-        // A home within the system's own folders belongs to no person.
+        // A home within a system directory is not personal.
         let home = std::env::home_dir().filter(|home| {
             !SYSTEM_DIRS.iter().any(|path| Path::new(path).starts_with(home)) && !home.starts_with("/usr")
         });
@@ -66,7 +66,7 @@ impl HostMounts {
 
 const SYSTEM_DIRS: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt"];
 
-/// Of `/etc` only what programs cannot do without.
+/// The only parts of `/etc` that are visible.
 const ETC_FILES: [&str; 18] = [
     "alternatives",
     "ca-certificates",
@@ -98,7 +98,7 @@ impl MountView {
         let mut view = Self { table: BTreeMap::new(), home_links };
         let roots = spec.workspace.roots();
         let writable: Vec<&Root> = roots.iter().map(AsRef::as_ref).filter(|root| root.writable).collect();
-        // The root that is mounted shows what lies beneath it.
+        // The mounted root contains what is beneath it.
         let beneath =
             |path: &Path| writable.iter().any(|root| path != root.path && path.starts_with(&root.path));
         for path in SYSTEM_DIRS {
@@ -124,7 +124,7 @@ impl MountView {
             );
         }
         if view.table.contains_key(Path::new("/")) {
-            // They are there.
+            // The links already exist.
             view.table.retain(|_, seen| !matches!(seen, PathVisibility::Link(_)));
         }
         view.hide_state(spec, ground)?;
@@ -147,14 +147,14 @@ impl MountView {
         Ok(view)
     }
 
-    /// The hub's own data lie within a root where somebody wants it so. They are covered, and every folder on the way becomes a
-    /// mount point, so that no program can rename one and find them under another name.
+    /// Hides the state directory if it is within a root. Every parent directory becomes a mount point, so that no
+    /// program can rename one and find the data under another name.
     fn hide_state(&mut self, spec: &ExecSpec, ground: &HostMounts) -> Result<(), ToolError> {
         if self.nearest_visible(&spec.state).is_none() {
             return Ok(());
         }
         if path_of(ground.state.as_fd())? != spec.state {
-            return Err(ToolError::denied("The hub's own folder was moved or removed.")
+            return Err(ToolError::denied("The hub's state directory was moved or removed.")
                 .hint("Move it back, or ask the operator to restart the hub."));
         }
         let above = |root: &Root| spec.state.starts_with(&root.path) && self.table.contains_key(&root.path);
@@ -175,7 +175,7 @@ impl MountView {
         Ok(())
     }
 
-    /// Something of the hub's own, where no tool can write; what a root shows is seen already.
+    /// A path of the hub that no tool can write; skipped if a root already contains it.
     fn add_hub_path(&mut self, path: &Path, writes: bool) -> Result<(), ToolError> {
         if matches!(self.nearest_visible(path), Some(PathVisibility::Read(_) | PathVisibility::Write(_))) {
             return Ok(());
@@ -202,13 +202,13 @@ impl MountView {
         }
     }
 
-    /// The nearest thing that is seen and holds a path.
+    /// The nearest visible path that contains this one.
     fn nearest_visible(&self, path: &Path) -> Option<&PathVisibility> {
         let nearest = path.ancestors().find_map(|above| self.table.get(above));
         nearest.filter(|seen| !matches!(seen, PathVisibility::Hidden))
     }
 
-    /// What of the system is seen, by its paths.
+    /// Visible parts of the system, by path.
     pub fn system(&self) -> Vec<OsString> {
         let all = self
             .table
@@ -217,7 +217,7 @@ impl MountView {
         all.map(|(path, _)| path.clone().into_os_string()).collect()
     }
 
-    /// What Landlock lets a program read and write. It can open paths but not cover them again.
+    /// Landlock rules for reading and writing. Landlock can allow paths but not hide parts of them again.
     pub fn landlock_rules(&self) -> Result<LandlockRules, ToolError> {
         let mut rules = LandlockRules::default();
         for (path, seen) in &self.table {
@@ -234,9 +234,9 @@ impl MountView {
                 }
                 PathVisibility::Read(_) | PathVisibility::Write(_) if covered => {
                     return Err(ToolError::unavailable(
-                        "Programs cannot run here: the hub's own data lies within a root, and this sandbox cannot hide it.",
+                        "Programs cannot run: the state directory is inside a root, and this sandbox cannot hide it.",
                     )
-                    .hint("Ask the operator to keep the hub's data outside the roots, or to install bubblewrap."));
+                    .hint("Ask the operator to move the state directory out of the roots, or to install bubblewrap."));
                 }
                 PathVisibility::Toolchain(held) | PathVisibility::Read(held) => {
                     rules.read.push(Arc::clone(held))

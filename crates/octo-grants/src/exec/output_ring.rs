@@ -1,10 +1,10 @@
-//! The last megabytes of a session's output, in a file without a name.
+//! Ring buffer of the last megabytes of a session's output, in an unnamed file.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Keeps the last `room` bytes; where a byte stands follows from its number.
+/// Stores the last `room` bytes; the position of a byte follows from its offset.
 pub(super) struct OutputRing {
     file: File,
     capacity: u64,
@@ -17,7 +17,7 @@ impl OutputRing {
     }
 
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
-        // Counted even if the disk is full: what is told about the output stays true.
+        // Counted even if the disk is full, so that reported offsets stay correct.
         let mut at = self.total;
         self.total += bytes.len() as u64;
         for part in self.parts(bytes.len() as u64, at) {
@@ -29,7 +29,7 @@ impl OutputRing {
         Ok(self.total)
     }
 
-    /// Bytes from a position on, or from the oldest that is kept; tells where they begin, and how many there ever were.
+    /// Bytes from an offset, or from the oldest stored byte; returns their offset and the total written.
     pub fn read(&self, from: u64, max: usize) -> io::Result<(u64, Vec<u8>, u64)> {
         let from = from.max(self.total.saturating_sub(self.capacity)).min(self.total);
         let count = (self.total - from).min(max as u64);
@@ -43,7 +43,7 @@ impl OutputRing {
         Ok((from, bytes, self.total))
     }
 
-    /// Lengths of the pieces of a range, cut where the file begins anew.
+    /// Lengths of the parts of a range, split where the ring wraps around.
     fn parts(&self, mut count: u64, mut at: u64) -> Vec<usize> {
         let mut parts = Vec::new();
         while count > 0 {

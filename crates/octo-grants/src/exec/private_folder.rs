@@ -1,4 +1,4 @@
-//! A folder of the hub's own that one program is shown: nothing else on the machine writes to it meanwhile.
+//! Private directory for one program; nothing else on the machine writes to it.
 
 use super::Exec;
 use octo_model::ToolError;
@@ -6,12 +6,12 @@ use std::io::{self, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Gone when it is dropped. Handed to a program with [`super::Job::writable`].
+/// Removed when dropped. Passed to a program with [`super::Job::writable`].
 #[derive(Debug)]
 pub struct PrivateFolder(PathBuf);
 
 impl Exec {
-    /// A new folder in the hub's own data. Blocks for as long as making a folder takes.
+    /// Creates a directory in the state directory. Blocks while doing so.
     pub fn private_folder(&self) -> Result<PrivateFolder, ToolError> {
         let path = self.scratch_path()?;
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
@@ -24,7 +24,7 @@ impl PrivateFolder {
         &self.0
     }
 
-    /// Names are the hub's own, never a caller's.
+    /// Names come from the hub, never from a caller.
     pub fn make_folder(&self, name: &str) -> Result<(), ToolError> {
         let mut private = std::fs::DirBuilder::new();
         private.mode(0o700).create(self.0.join(name)).map_err(ToolError::internal)
@@ -42,7 +42,7 @@ impl PrivateFolder {
         self.0.join(name).is_symlink()
     }
 
-    /// A regular file that a program may have left, up to so many bytes; nothing when there is none.
+    /// Reads a regular file that a program may have left, up to `most` bytes; `None` if there is none.
     pub fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, ToolError> {
         let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
         let opened = rustix::fs::open(self.0.join(name), flags, rustix::fs::Mode::empty());

@@ -1,5 +1,5 @@
-//! Looking at processes of the hub's own user. Arguments may hold secrets, so they are read only beneath processes that
-//! the caller has started.
+//! Lists processes of the hub's user. Arguments may hold secrets, so they are read only for descendants of processes
+//! that the caller has started.
 
 use super::{Exec, unprivileged};
 use jiff::{SignedDuration, Timestamp};
@@ -8,37 +8,37 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
-/// More than this many are not told.
+/// Maximum number of listed processes.
 const MAX_PROCESSES: usize = 100;
 
-/// Bytes of a command line that are told.
+/// Maximum bytes of a command line.
 const MAX_COMMAND_LEN: usize = 500;
 
-/// The kernel counts the time of processes in hundredths of a second, whatever its own clock does.
+/// USER_HZ: the kernel reports process times in hundredths of a second, whatever its own clock rate.
 const TICKS_PER_SECOND: u64 = 100;
 
-/// What is known of a process.
+/// Information about a process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProcessInfo {
     pub pid: u32,
-    /// As the kernel knows it: the first 15 bytes of the program's name.
+    /// Kernel name: the first 15 bytes of the program's name.
     pub name: String,
-    /// In a word, such as `running`, `sleeping` or `zombie`.
+    /// Such as `running`, `sleeping` or `zombie`.
     pub state: &'static str,
     pub started: Option<Timestamp>,
-    /// Seconds of processor time so far.
+    /// CPU time in seconds.
     pub cpu: f64,
     pub memory_bytes: u64,
-    /// With its arguments; only beneath the processes that were named as the caller's own.
+    /// With arguments; only for descendants of the caller's own processes.
     pub command: Option<String>,
 }
 
-/// Which processes to tell of.
+/// Which processes to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessFilter {
     pub name: Option<String>,
     pub pid: Option<u32>,
-    /// Roots of the caller's own trees. Without a name or a number only these trees are told.
+    /// Roots of the caller's process trees. Without a name or PID only these trees are listed.
     pub own: Vec<u32>,
 }
 
@@ -53,7 +53,7 @@ struct ProcStat {
 }
 
 impl Exec {
-    /// Processes of the hub's user, by number.
+    /// Processes of the hub's user, sorted by PID.
     pub async fn processes(&self, filter: ProcessFilter) -> Result<Vec<ProcessInfo>, ToolError> {
         tokio::task::spawn_blocking(move || list_processes(&filter)).await.map_err(ToolError::internal)
     }
@@ -88,7 +88,7 @@ fn list_processes(filter: &ProcessFilter) -> Vec<ProcessInfo> {
     found
 }
 
-/// The kernel cuts names off.
+/// The kernel truncates names.
 fn is_same_name(wanted: &str, name: &str) -> bool {
     let cut = wanted.get(..wanted.floor_char_boundary(15)).unwrap_or(wanted);
     cut.eq_ignore_ascii_case(name)
@@ -96,7 +96,7 @@ fn is_same_name(wanted: &str, name: &str) -> bool {
 
 fn is_beneath(pid: u32, roots: &[u32], parents: &HashMap<u32, u32>) -> bool {
     let mut at = pid;
-    // The listing is not of one moment, so it may have a circle.
+    // The listing is not atomic, so it may contain a cycle.
     for _ in 0..parents.len() {
         if roots.contains(&at) {
             return true;
@@ -112,7 +112,7 @@ fn is_beneath(pid: u32, roots: &[u32], parents: &HashMap<u32, u32>) -> bool {
 fn read_stat(pid: u32) -> Option<ProcStat> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
-    // The name may hold anything, even brackets.
+    // The name may contain anything, even parentheses.
     let (head, rest) = stat.rsplit_once(") ")?;
     let (_, name) = head.split_once('(')?;
     let fields: Vec<&str> = rest.split(' ').collect();
@@ -127,7 +127,7 @@ fn read_stat(pid: u32) -> Option<ProcStat> {
     })
 }
 
-/// When the machine was started, in seconds since 1970.
+/// Boot time of the machine, in seconds since 1970.
 fn boot_time() -> Option<i64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
@@ -172,7 +172,7 @@ fn resident_bytes(pid: u32) -> u64 {
     kilobytes.unwrap_or(0) * 1_024
 }
 
-/// Not of the sandbox, whose arguments are paths of the machine.
+/// Not for the sandbox, whose arguments are paths of the machine.
 fn command_line(pid: u32) -> Option<String> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let line = String::from_utf8_lossy(&line);

@@ -1,4 +1,4 @@
-//! The variables of a program: fixed ones, those that the operator passes on, and the job's.
+//! Environment of a program: fixed variables, those that the operator passes on, and the job's.
 
 use super::start_program::StartRequest;
 use super::{Exec, Program};
@@ -15,7 +15,7 @@ const FIXED_VARIABLES: [(&str, &str); 6] = [
     ("GH_PAGER", "cat"),
 ];
 
-/// Nothing of the hub's own environment is in it but what the operator has named.
+/// Contains nothing of the hub's environment except what the operator has named.
 pub(super) fn environment(
     exec: &Exec,
     order: &StartRequest,
@@ -24,7 +24,7 @@ pub(super) fn environment(
 ) -> Result<Vec<(OsString, OsString)>, ToolError> {
     let mut all: BTreeMap<OsString, OsString> =
         FIXED_VARIABLES.iter().map(|(name, value)| (name.into(), value.into())).collect();
-    // What the hub runs for its own purposes starts nothing that another program could have planted.
+    // Programs that the hub runs for itself must not start anything that another program could have planted.
     let path = match order.program {
         Program::Shell(_) => exec.search_path().whole().to_owned(),
         Program::Argv(_) => exec.search_path().trusted(),
@@ -48,8 +48,8 @@ fn check_variable(name: &str, value: &str) -> Result<(), ToolError> {
     let word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let named = name.bytes().all(word) && name.bytes().next().is_some_and(|first| !first.is_ascii_digit());
     if !named {
-        return Err(ToolError::invalid("The name of an environment variable is not valid.")
-            .hint("Use letters, digits and `_`, and begin with a letter or `_`."));
+        return Err(ToolError::invalid("Invalid name of an environment variable.")
+            .hint("Use letters, digits and `_`, starting with a letter or `_`."));
     }
     if name.starts_with("LD_") {
         return Err(ToolError::denied(format!(
@@ -59,7 +59,7 @@ fn check_variable(name: &str, value: &str) -> Result<(), ToolError> {
     }
     if value.contains('\0') {
         return Err(ToolError::invalid(format!("The value of {name} contains a NUL character."))
-            .hint("Leave the NUL character out."));
+            .hint("Remove the NUL character."));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Runs a program to its end: reads what it writes, keeps its time, and leaves nothing behind.
+//! Runs a program to completion: captures its output, enforces its timeout, and leaves no process behind.
 
 use super::capture::Capture;
 use super::launcher_protocol::DRAIN_TIMEOUT;
@@ -15,13 +15,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::time::Instant;
 
-/// Between asking a program to end and ending it.
+/// Delay between terminating a program and killing it.
 pub(super) const TERMINATE_GRACE: Duration = Duration::from_millis(500);
 pub(super) const READ_CHUNK_BYTES: usize = 64 << 10;
 const MAX_TIMEOUT: Duration = Duration::from_secs(86_400 * 365);
 
 impl Exec {
-    /// Runs a program to its end. Dropping the future ends it with everything it has started.
+    /// Runs a program to completion. Dropping the future kills it with all descendants.
     pub async fn run(&self, job: Job) -> Result<ExecResult, ToolError> {
         let begun = Instant::now();
         let Job {
@@ -77,7 +77,7 @@ impl Exec {
     }
 }
 
-/// Both streams and what came of them so far.
+/// Both streams and their output so far.
 struct OutputStreams {
     output: Option<Receiver>,
     errors: Option<Receiver>,
@@ -86,12 +86,12 @@ struct OutputStreams {
     on_output: Option<OnOutput>,
 }
 
-/// How far a program is on its way out.
+/// Stage of a program's termination.
 enum RunStage {
     Running,
-    /// Its time is over, and it was asked to end.
+    /// Timed out and terminated.
     Terminating,
-    /// Its time is over, and everything is being ended.
+    /// Timed out; everything is being killed.
     Killed,
     Ended(Exit, Option<ExceededLimit>),
 }
@@ -150,7 +150,7 @@ fn stage_outcome(stage: &RunStage) -> (Exit, Option<ExceededLimit>) {
     }
 }
 
-/// Waits for ever when the stream has ended.
+/// Never completes after the end of the stream.
 async fn read_pipe(pipe: &mut Option<Receiver>, buffer: &mut [u8]) -> io::Result<usize> {
     match pipe {
         Some(pipe) => pipe.read(buffer).await,
@@ -177,26 +177,26 @@ async fn store_chunk(
     capture.push(bytes).await;
 }
 
-/// A program need not read what it is given.
+/// A program need not read its input.
 async fn feed_stdin(feed: Option<(Sender, Bytes)>) {
     if let Some((mut pipe, bytes)) = feed {
         let _ = pipe.write_all(&bytes).await;
     }
 }
 
-/// Our end and theirs.
+/// The hub's end and the program's.
 pub(crate) fn output_pipe() -> io::Result<(Receiver, OwnedFd)> {
     let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok((Receiver::from_owned_fd(ours)?, theirs))
 }
 
-/// Their end and ours.
+/// The program's end and the hub's.
 pub(crate) fn input_pipe() -> io::Result<(OwnedFd, Sender)> {
     let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok((theirs, Sender::from_owned_fd(ours)?))
 }
 
-/// Bubblewrap tells on the program's own error output that it could not start it.
+/// Bubblewrap reports on the program's stderr that it could not start it.
 fn bwrap_start_error(
     sandbox: Sandbox,
     exit: Exit,
@@ -213,11 +213,11 @@ fn bwrap_start_error(
     }
     let error = if line.starts_with("execvp ") {
         ToolError::not_found("The program does not exist or is not executable.").hint(
-            "Check the path, which is relative to the folder it runs in, or run it with its interpreter.",
+            "Check the path, which is relative to the working directory, or run it with its interpreter.",
         )
     } else {
         ToolError::unavailable("The sandbox could not be set up.")
-            .hint("Ask the operator to look at the hub's log.")
+            .hint("Ask the operator to check the hub's log.")
     };
     Some(error.detail(line))
 }

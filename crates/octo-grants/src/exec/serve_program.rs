@@ -1,4 +1,4 @@
-//! Programs that serve: started in the sandbox like any other, and spoken to through pipes until they are ended.
+//! Server programs: started in the sandbox like any other, with pipes until they are stopped.
 
 use super::run::{input_pipe, output_pipe};
 use super::start_program::StartRequest;
@@ -9,7 +9,7 @@ use octo_model::ToolError;
 use std::ffi::OsString;
 
 impl Exec {
-    /// Starts a program that stays. It sees the roots of the workspace, and the network when it may.
+    /// Starts a long-running program. It sees the workspace roots, and the network if allowed.
     pub async fn serve(&self, command: &Command, network: bool) -> Result<Child, ToolError> {
         let words = std::iter::once(&command.program).chain(&command.args).map(OsString::from);
         let folder = match &command.cwd {

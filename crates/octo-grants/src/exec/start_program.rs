@@ -1,4 +1,4 @@
-//! Starts a launcher, and holds the other end of its control socket.
+//! Starts a launcher and holds the hub's end of its control socket.
 
 use super::launcher_protocol::{
     ConfinementPlan, Cwd, DescriptorSlot, Descriptors, LaunchPlan, LauncherReport, MAX_DESCRIPTORS,
@@ -25,10 +25,10 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-/// How long a launcher may take to end everything; nothing but a process stuck in the kernel needs it.
+/// How long a launcher may take to kill everything; exceeded only by processes stuck in the kernel.
 const LAUNCHER_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A program that was started. Dropping it ends the program with everything it has started.
+/// A started program. Dropping it kills the program with all descendants.
 pub(crate) struct RunningProgram {
     control: Option<UnixStream>,
     received: Vec<u8>,
@@ -37,7 +37,7 @@ pub(crate) struct RunningProgram {
     pub pid: u32,
 }
 
-/// What of a job the program itself is about.
+/// Parts of a job that concern the program itself.
 pub(super) struct StartRequest {
     pub program: Program,
     pub cwd: RootedPath,
@@ -56,7 +56,7 @@ pub(crate) struct ProgramEnd {
 }
 
 impl Exec {
-    /// Starts a program with these as its input, output and error output.
+    /// Starts a program with these as its stdin, stdout and stderr.
     pub(super) async fn start_program(
         &self,
         order: &StartRequest,
@@ -125,13 +125,13 @@ impl Exec {
         want: &bwrap::BwrapRequest<'_>,
         descriptors: &mut Descriptors,
     ) -> Result<ConfinementPlan, ToolError> {
-        let program = self.bubblewrap().ok_or_else(|| ToolError::internal("there is no bubblewrap"))?;
+        let program = self.bubblewrap().ok_or_else(|| ToolError::internal("bubblewrap is missing"))?;
         let made = bwrap::bwrap_args(want, descriptors)
             .and_then(|args| Ok(ConfinementPlan::Bubblewrap { program: descriptors.add(&program.0)?, args }));
         made.map_err(ToolError::internal)
     }
 
-    /// Starts a program that does nothing as programs are started later, and says why that fails.
+    /// Starts a program that does nothing, in the way programs are started later; returns why that fails.
     pub(super) async fn probe_sandbox(&self, sandbox: Sandbox) -> Result<(), String> {
         let told = |error: ToolError| error.detail.clone().unwrap_or_else(|| error.text());
         let null = || File::open("/dev/null").map(OwnedFd::from).map_err(|error| error.to_string());
@@ -182,12 +182,14 @@ impl Exec {
             Program::Argv(words) => words.clone(),
         };
         if argv.iter().any(|word| word.as_bytes().contains(&0)) {
-            return Err(ToolError::invalid("The command contains a NUL character.")
-                .hint("Leave the NUL character out."));
+            return Err(
+                ToolError::invalid("The command contains a NUL character.").hint("Remove the NUL character.")
+            );
         }
         let Some(first) = argv.first_mut().filter(|first| !first.is_empty()) else {
-            return Err(ToolError::invalid("There is no program to run.")
-                .hint("Name a program first, then its arguments."));
+            return Err(
+                ToolError::invalid("No program given.").hint("Give the program first, then its arguments.")
+            );
         };
         if !first.as_bytes().contains(&b'/') {
             let name = first.to_string_lossy().into_owned();
@@ -197,7 +199,7 @@ impl Exec {
     }
 }
 
-/// Starts a launcher, and waits until the plan's program runs with these as its input, output and error output.
+/// Starts a launcher and waits until the plan's program runs with these as its stdin, stdout and stderr.
 pub(crate) async fn start_launcher(
     launcher: &[OsString],
     plan: &LaunchPlan,
@@ -208,7 +210,7 @@ pub(crate) async fn start_launcher(
     let text = serde_json::to_vec(plan).map_err(ToolError::internal)?;
     let mut running = spawn(launcher, &text, &descriptors, sandbox).await.map_err(|error| {
         ToolError::unavailable("The program could not be started.")
-            .hint("Try again; if it stays, ask the operator to look at the hub's log.")
+            .hint("Try again; if it still fails, ask the operator to check the hub's log.")
             .detail(error)
     })?;
     drop(descriptors);
@@ -219,7 +221,7 @@ pub(crate) async fn start_launcher(
             Ok(running)
         }
         Some(LauncherReport::Failed { errno, why }) => Err(start_error(errno, &why)),
-        other => Err(ToolError::internal(format!("the launcher said {other:?} at the beginning"))),
+        other => Err(ToolError::internal(format!("unexpected first report of the launcher: {other:?}"))),
     }
 }
 
@@ -232,7 +234,7 @@ async fn spawn(
     let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
     ours.set_nonblocking(true)?;
     let mut words = launcher.iter();
-    let program = words.next().ok_or_else(|| io::Error::other("there is no launcher"))?;
+    let program = words.next().ok_or_else(|| io::Error::other("no launcher"))?;
     let launcher = tokio::process::Command::new(program)
         .args(words)
         .env_clear()
@@ -250,7 +252,7 @@ async fn spawn(
         let mut rights = SendAncillaryBuffer::new(&mut space);
         rights.push(SendAncillaryMessage::ScmRights(&passed));
         sendmsg(&ours, &[IoSlice::new(&word)], &mut rights, SendFlags::NOSIGNAL)?;
-        // Descriptors need something to travel with.
+        // Descriptors can only be sent along with data.
         word = vec![0];
     }
     let mut control = UnixStream::from_std(ours)?;
@@ -259,7 +261,7 @@ async fn spawn(
 }
 
 fn program_not_found(name: &str) -> ToolError {
-    ToolError::not_found(format!("There is no program `{name}` in the search path."))
+    ToolError::not_found(format!("Program not found in the search path: `{name}`."))
         .hint("Check the spelling, or ask the operator to install it.")
 }
 
@@ -267,24 +269,24 @@ fn start_error(errno: Option<i32>, why: &str) -> ToolError {
     let error = match errno {
         Some(libc::ENOENT) => {
             ToolError::not_found("The program does not exist, or the interpreter it names does not.")
-                .hint("Check the path; paths are relative to the folder it runs in.")
+                .hint("Check the path; paths are relative to the working directory.")
         }
         Some(libc::EACCES) => {
-            ToolError::denied("The program is not executable, or lies where programs may not be run.")
+            ToolError::denied("The program is not executable, or is where execution is not permitted.")
                 .hint("Make it executable, or run it with its interpreter.")
         }
         Some(libc::E2BIG) => ToolError::new(Kind::TooLarge, "The command or its environment is too large.")
             .hint("Pass large text on standard input or in a file."),
         Some(libc::ENOEXEC) => {
-            ToolError::invalid("The file is no program.").hint("Run it with its interpreter.")
+            ToolError::invalid("The file is not a program.").hint("Run it with its interpreter.")
         }
         _ => ToolError::unavailable("The program could not be started.")
-            .hint("Ask the operator to look at the hub's log."),
+            .hint("Ask the operator to check the hub's log."),
     };
     error.detail(why)
 }
 
-/// What Landlock is told, with the descriptors that go with it.
+/// Landlock rules with their descriptors.
 fn landlock_plan(
     rules: LandlockRules,
     network: bool,
@@ -296,7 +298,7 @@ fn landlock_plan(
     Ok(ConfinementPlan::Landlock { system: rules.system, read: read?, write: write?, network })
 }
 
-/// Makes the program's own folders, and holds them.
+/// Creates the program's private directories and opens them.
 fn make_scratch(home: &Path, tmp: &Path, links: &[(PathBuf, PathBuf)]) -> io::Result<[Arc<OwnedFd>; 2]> {
     let mut private = std::fs::DirBuilder::new();
     private.recursive(true).mode(0o700);
@@ -314,7 +316,7 @@ fn make_scratch(home: &Path, tmp: &Path, links: &[(PathBuf, PathBuf)]) -> io::Re
     Ok([hold(home)?, hold(tmp)?])
 }
 
-/// Goes if no launcher lives to remove it.
+/// Removes the directory if no launcher lives to do so.
 struct ScratchGuard(Option<PathBuf>);
 
 impl ScratchGuard {
@@ -332,7 +334,7 @@ impl Drop for ScratchGuard {
 }
 
 impl RunningProgram {
-    /// The next report; none when the launcher is gone. May be dropped while it waits.
+    /// The next report; `None` if the launcher has exited. Cancel-safe.
     async fn next_report(&mut self) -> Option<LauncherReport> {
         loop {
             if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
@@ -346,7 +348,7 @@ impl RunningProgram {
         }
     }
 
-    /// Waits for the main process. May be dropped while it waits.
+    /// Waits for the main process. Cancel-safe.
     pub(crate) async fn wait_end(&mut self) -> ProgramEnd {
         match self.next_report().await {
             Some(LauncherReport::Ended { code, signal, too_many }) => {
@@ -357,23 +359,23 @@ impl RunningProgram {
         }
     }
 
-    /// Asks every process to end.
+    /// Terminates every process.
     pub async fn terminate(&mut self) {
         if let Some(control) = &mut self.control {
             let _ = control.write_all(&[TERMINATE]).await;
         }
     }
 
-    /// Ends every process, without waiting for it.
+    /// Kills every process, without waiting.
     pub fn kill(&mut self) {
         self.control = None;
     }
 
-    /// Ends what is left and waits until it is gone.
+    /// Kills what is left and waits until it is gone.
     pub async fn kill_and_wait(mut self) {
         self.kill();
         if tokio::time::timeout(LAUNCHER_EXIT_TIMEOUT, self.launcher.wait()).await.is_err() {
-            tracing::warn!(pid = self.pid, "a program does not end");
+            tracing::warn!(pid = self.pid, "program does not exit");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The things that cannot be said without `unsafe`.
+//! Operations that need `unsafe`.
 
 #![expect(
     unsafe_code,
-    reason = "closing what nobody here owns, work between fork and exec, namespaces, and a terminal for the runtime"
+    reason = "closing inherited descriptors, code between fork and exec, namespaces, and registering a terminal"
 )]
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
@@ -12,7 +12,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use tokio::io::unix::AsyncFd;
 
-/// Closes every descriptor but the first three, whoever left it open.
+/// Closes every inherited descriptor except the first three.
 pub(super) fn close_inherited_fds() -> io::Result<()> {
     // SAFETY: called at the very beginning of a process that has opened nothing itself, so no value owns any of them.
     match unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } {
@@ -21,29 +21,29 @@ pub(super) fn close_inherited_fds() -> io::Result<()> {
     }
 }
 
-/// Does `work` in the new process before it becomes the program. Only for a process with a single thread.
+/// Runs `work` in the child between fork and exec. Only for a single-threaded process.
 pub(super) fn before_exec(
     command: &mut Command,
     work: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
 ) -> &mut Command {
-    // SAFETY: the launcher has one thread, so no lock can be held by another one at the fork, and all that `work` does
-    // with descriptors concerns those that it owns.
+    // SAFETY: the launcher has one thread, so no other thread can hold a lock at the fork, and `work` uses only
+    // descriptors that it owns.
     unsafe { command.pre_exec(work) }
 }
 
-/// Lets the runtime wait for a descriptor.
+/// Registers a descriptor with the runtime.
 pub(super) fn register_async(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: an owned descriptor is open and the same until it is dropped, which its new owner does.
+    // SAFETY: an owned descriptor stays open and unchanged until it is dropped, which its new owner does.
     Ok(unsafe { AsyncFd::register(descriptor) }?)
 }
 
-/// Gives this process a mount namespace of its own. Only for a process with a single thread.
+/// Moves this process into a new mount namespace. Only for a single-threaded process.
 pub(super) fn unshare_mounts() -> io::Result<()> {
-    // SAFETY: only what the process sees of mounts changes; no descriptor is shared or closed.
+    // SAFETY: only the process's view of mounts changes; no descriptor is shared or closed.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?)
 }
 
-/// What `mount_setattr` reads.
+/// Argument of `mount_setattr`.
 #[repr(C)]
 struct MountAttributes {
     set: u64,
@@ -52,14 +52,14 @@ struct MountAttributes {
     user_namespace: u64,
 }
 
-/// Maps the owners of files in a tree of mounts that is attached nowhere as the user namespace says.
+/// Maps the file owners of a detached mount tree according to the user namespace.
 pub(super) fn idmap_mount(tree: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) -> io::Result<()> {
     const MOUNT_ATTR_IDMAP: u64 = 0x0010_0000;
     let namespace = u64::try_from(user_namespace.as_raw_fd()).map_err(io::Error::other)?;
     let attributes =
         MountAttributes { set: MOUNT_ATTR_IDMAP, clear: 0, propagation: 0, user_namespace: namespace };
-    // SAFETY: the descriptors are open, the path is a text with an end, and the structure is what the kernel expects, as long as
-    // it is told.
+    // SAFETY: the descriptors are open, the path is NUL-terminated, and the structure matches the kernel's, with its
+    // size passed along.
     let done = unsafe {
         libc::syscall(
             libc::SYS_mount_setattr,
@@ -73,17 +73,18 @@ pub(super) fn idmap_mount(tree: BorrowedFd<'_>, user_namespace: BorrowedFd<'_>) 
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// A child in a new user namespace that says so, and ends when it hears the end of `hears`. Only for a process with a single
-/// thread.
+/// Forks a child in a new user namespace that signals on `says` and exits at the end of `hears`. Only for a
+/// single-threaded process.
 pub(super) fn fork_user_namespace(mut says: PipeWriter, mut hears: PipeReader) -> io::Result<i32> {
-    // SAFETY: the process has one thread, so that the child finds no lock held; it ends without running anything of its parent's.
+    // SAFETY: the process has one thread, so the child finds no lock held; it exits without running any of its parent's
+    // code.
     unsafe {
         match libc::fork() {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 if unshare_unsafe(UnshareFlags::NEWUSER).is_ok() && says.write_all(&[0]).is_ok() {
                     drop(says);
-                    // The other end is open in this process as well, so the parent ends it; see `kill_and_wait`.
+                    // The other end is open in this process as well, so the parent kills it; see `kill_and_wait`.
                     let _ = hears.read(&mut [0]);
                 }
                 libc::_exit(0)
@@ -93,9 +94,9 @@ pub(super) fn fork_user_namespace(mut says: PipeWriter, mut hears: PipeReader) -
     }
 }
 
-/// Ends such a child.
+/// Kills such a child.
 pub(super) fn kill_and_wait(child: i32) {
-    // SAFETY: the number is that of a child that was not waited for, so it means no other process.
+    // SAFETY: the PID is that of a child that has not been waited for, so it cannot refer to another process.
     unsafe {
         libc::kill(child, libc::SIGKILL);
         libc::waitpid(child, std::ptr::null_mut(), 0);

@@ -1,4 +1,4 @@
-//! A terminal of a session's own.
+//! Pseudoterminal of a session.
 
 use rustix::io::Errno;
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use tokio::io::unix::AsyncFd;
 
-/// Of a terminal, in characters.
+/// Size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TerminalSize {
     pub rows: u16,
@@ -16,7 +16,7 @@ pub struct TerminalSize {
 
 pub(super) struct Terminal {
     ours: AsyncFd<OwnedFd>,
-    /// Held, so that the terminal does not hang up, and reading does not spin, while the program has it closed.
+    /// Kept open, so that the terminal does not hang up, and reading does not spin, while the program has it closed.
     theirs: OwnedFd,
 }
 
@@ -33,7 +33,7 @@ impl Terminal {
         Ok(terminal)
     }
 
-    /// What the program gets as its input, output and error output.
+    /// The program's stdin, stdout and stderr.
     pub fn descriptors(&self) -> io::Result<[OwnedFd; 3]> {
         Ok([self.theirs.try_clone()?, self.theirs.try_clone()?, self.theirs.try_clone()?])
     }
@@ -49,7 +49,7 @@ impl Terminal {
             let tried =
                 ready.try_io(|ours| rustix::io::read(ours.get_ref(), &mut *buffer).map_err(io::Error::from));
             match tried {
-                // Hung up.
+                // Hangup.
                 Ok(Err(error)) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => return Ok(0),
                 Ok(done) => return done,
                 Err(_) => {}

@@ -1,4 +1,4 @@
-//! The toolchains of the search path: which folders around a program's own it needs. They are opened once, when the hub starts.
+//! Toolchains in the search path: which directories besides its own a program needs. They are opened once at startup.
 
 use crate::SearchPath;
 use crate::fs::path_of;
@@ -7,16 +7,16 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Beside a `bin` that lies in somebody's home. The rest of the folder above may hold credentials.
+/// Siblings of a `bin` in a home directory. The rest of the parent directory may contain credentials.
 const BESIDE_BIN: &[&str] = &["include", "lib", "lib64", "libexec", "pyvenv.cfg", "share"];
 
-/// Beside a folder of shims: each is a script that asks its version manager which program is meant.
+/// Siblings of a shim directory: each shim is a script that asks its version manager for the actual program.
 const BESIDE_SHIMS: &[&str] = &[
     "bin", "goenv.d", "installs", "lib", "libexec", "nodenv.d", "plugins", "pyenv.d", "rbenv.d", "share",
     "version", "versions",
 ];
 
-/// Toolchains that need more, each known by something beside its `bin`.
+/// Toolchains that need more, each recognized by something beside its `bin`.
 const KNOWN_TOOLCHAINS: &[(&str, &[&str])] = &[
     // Go
     ("pkg/tool", &["VERSION", "go.env", "pkg", "src"]),
@@ -26,22 +26,22 @@ const KNOWN_TOOLCHAINS: &[(&str, &[&str])] = &[
     ("tools/image", &["tools"]),
 ];
 
-/// These hold credentials and much else beside their `bin`.
+/// These contain credentials and much else beside their `bin`.
 const PRIVATE_PARENTS: [&str; 2] = [".cargo", ".local"];
 
-/// Where homes are. Linuxbrew's is nobody's.
+/// Parent directories of homes. Linuxbrew's is not personal.
 const HOMES: [&str; 2] = ["/home", "/root"];
 const LINUXBREW: &str = "/home/linuxbrew";
 
 pub(super) struct Toolchains {
     /// Real paths, none of which a tool can write.
     folders: Vec<(PathBuf, Arc<OwnedFd>)>,
-    /// Links in the program's private home: where toolchains look for themselves.
+    /// Links in the program's private home, where toolchains look for themselves.
     pub home_links: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Toolchains {
-    /// `system` is seen anyway; of `private` nothing above it is.
+    /// `system` is visible anyway; parents of `private` must not become visible.
     pub fn open(path: &SearchPath, system: &[&str], private: &[&Path], home: Option<&Path>) -> Self {
         let mut all = Self { folders: Vec::new(), home_links: Vec::new() };
         for folder in path.folders() {
@@ -52,12 +52,12 @@ impl Toolchains {
         all
     }
 
-    /// Those that are still where they were.
+    /// Those that are still at their path.
     pub fn in_place(&self) -> impl Iterator<Item = &(PathBuf, Arc<OwnedFd>)> {
         self.folders.iter().filter(|(path, held)| path_of(held.as_fd()).is_ok_and(|now| now == *path))
     }
 
-    /// A folder of the search path, with the rest of the toolchain that it belongs to.
+    /// Adds a directory of the search path, with the rest of its toolchain.
     fn add(&mut self, folder: &Path, private: &[&Path], home: Option<&Path>) {
         let holds_private = |path: &Path| private.iter().any(|private| private.starts_with(path));
         let parent = folder.parent().unwrap_or(folder);
@@ -98,7 +98,7 @@ impl Toolchains {
             (cargo.join("registry"), ".cargo/registry"),
             (cargo.join("git"), ".cargo/git"),
         ] {
-            // Two toolchains may want the same link: the first has it.
+            // If two toolchains need the same link, the first one gets it.
             let is_free = self.home_links.iter().all(|(taken, _)| taken != Path::new(link));
             if is_free && self.open_folder(&target) {
                 self.home_links.push((link.into(), target));
@@ -106,14 +106,14 @@ impl Toolchains {
         }
     }
 
-    /// Opens what is there; a link is not followed, since it may lead anywhere.
+    /// Opens an existing path; a link is not followed, because it may lead anywhere.
     fn open_folder(&mut self, path: &Path) -> bool {
         if self.folders.iter().any(|(known, _)| known == path) {
             return true;
         }
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let Ok(held) = rustix::fs::open(path, flags, Mode::empty()) else { return false };
-        // A link or a path that goes through one has another name.
+        // A link, or a path through one, has a different real path.
         let is_real = path_of(held.as_fd()).is_ok_and(|real| real == path)
             && path.symlink_metadata().is_ok_and(|about| !about.is_symlink());
         if is_real {

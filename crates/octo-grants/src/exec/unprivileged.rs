@@ -1,8 +1,9 @@
-//! A hub that is root runs no program as root: files of the kernel such as `/proc/sys` go by the user's number alone, whatever
-//! namespaces and capabilities a program has.
+//! A hub that runs as root starts no program as root: permissions of kernel files such as `/proc/sys` depend on the
+//! user id alone, whatever namespaces and capabilities a program has.
 //!
-//! The launcher makes itself mounts in which root's files belong to an unprivileged user and the other way round, and the program
-//! becomes that user. It can do with root's files what a regular user can do with its own, and what it makes is root's on disk.
+//! The launcher creates mounts in which root's files belong to an unprivileged user and vice versa, and the program
+//! runs as that user. It can do with root's files what a regular user can do with its own, and files that it creates
+//! are root's on disk.
 
 use super::sys;
 use crate::fs::path_of;
@@ -21,11 +22,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// The user and the group that programs of root are. Nothing on a usual machine has this number.
+/// User and group id of programs started by root. Not in use on a usual machine.
 const UNPRIVILEGED_ID: u32 = 65_533;
-/// What a launcher says when it cannot let a program be nobody.
-pub(super) const FAILED_PREFIX: &str = "the hub is root, and its files cannot be shown to somebody else";
-/// The largest number of a user.
+/// Error prefix of a launcher that cannot run a program unprivileged.
+pub(super) const FAILED_PREFIX: &str =
+    "the hub runs as root, and file owners cannot be mapped to another user";
+/// The largest user id.
 const MAX_USER_ID: u32 = u32::MAX - 1;
 
 /// Programs such as ssh refuse to run as a user without a name.
@@ -34,16 +36,16 @@ const ACCOUNT_ENTRIES: [(&str, &str); 2] = [
     ("etc/group", "octoprox:x:65533:\n"),
 ];
 
-/// They are as they are, with all that is mounted in them.
+/// Kept unchanged, with all their submounts.
 const KERNEL_MOUNTS: [&str; 3] = ["proc", "dev", "sys"];
 
-/// Parts of the system, which may lie on file systems of their own.
+/// Parts of the system, which may be on separate file systems.
 const SYSTEM_PATHS: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc", "/nix"];
 
-/// Single folders of the system that programs are shown.
+/// Single directories of the system that programs see.
 const EXTRA_PATHS: [&str; 3] = ["/run/systemd/resolve", "/tmp", "/var/cache/fontconfig"];
 
-/// Whether this process is root to the kernel; root of a container may be somebody else there.
+/// Whether this process is root for the kernel; root of a container may be another user there.
 pub fn is_root() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     let outside = map.lines().find_map(|line| {
@@ -53,12 +55,13 @@ pub fn is_root() -> bool {
     geteuid().is_root() && outside.is_none_or(|outside| outside == "0")
 }
 
-/// Whether a process of this user is the hub's or one of its programs'.
+/// Whether a process of this user belongs to the hub or one of its programs.
 pub(super) fn is_own_user(user: u32) -> bool {
     user == rustix::process::getuid().as_raw() || (user == UNPRIVILEGED_ID && is_root())
 }
 
-/// Gives this process mounts of its own in which root's files belong to nobody. `needed` are the paths that programs are shown.
+/// Creates mounts for this process in which root's files belong to the unprivileged user. `needed` are the paths that
+/// programs see.
 pub(super) fn map_file_owners(needed: &[PathBuf]) -> io::Result<()> {
     let owners = create_user_namespace()?;
     sys::unshare_mounts()?;
@@ -81,7 +84,7 @@ pub(super) fn map_file_owners(needed: &[PathBuf]) -> io::Result<()> {
             continue;
         }
         let Ok(inside) = place.strip_prefix("/") else { continue };
-        // It may be covered by another mount, or just have been renamed.
+        // It may be hidden by another mount, or have just been renamed.
         let Ok(source) = open_no_symlinks(inside, CWD, Path::new("/")) else { continue };
         let tree = open_tree(&source, "", clone | OpenTreeFlags::AT_EMPTY_PATH)?;
         match sys::idmap_mount(tree.as_fd(), owners.as_fd()) {
@@ -91,11 +94,11 @@ pub(super) fn map_file_owners(needed: &[PathBuf]) -> io::Result<()> {
                     "the owners of files on {place} cannot be mapped: {error}"
                 )));
             }
-            // Programs can do there what anybody can.
+            // Programs have the permissions of other users there.
             Ok(()) | Err(_) => trees.push((inside.to_owned(), tree)),
         }
     }
-    // Any folder serves for the moment; what is in it is held already.
+    // Any directory serves as a temporary mount point; its content is already held.
     move_mount(&root, "", CWD, "/proc", MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
     let both = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     for (inside, tree) in &trees {
@@ -133,24 +136,24 @@ fn with_entry(name: &str, entry: &str) -> io::Result<OwnedFd> {
     Ok(open_tree(&mount, "accounts", clone)?)
 }
 
-/// Opens a path without following a link.
+/// Opens a path without following links.
 fn open_no_symlinks(inside: &Path, root: impl AsFd, above: &Path) -> Result<OwnedFd, Errno> {
     let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     openat2(root, above.join(inside), OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how)
 }
 
-/// The same folder in the new mounts.
+/// The same directory in the new mounts.
 pub(super) fn reopen_mapped(held: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let path = path_of(held).map_err(|error| io::Error::other(error.text()))?;
     let found = open_no_symlinks(&path, CWD, Path::new("/"))?;
     let (was, is) = (fstat(held)?, fstat(&found)?);
     if (was.st_dev, was.st_ino) != (is.st_dev, is.st_ino) {
-        return Err(io::Error::other("a folder was exchanged"));
+        return Err(io::Error::other("a directory was replaced"));
     }
     Ok(found)
 }
 
-/// Lets the program open its own streams again by their names (`/dev/stderr`).
+/// Lets the program reopen its own streams by name (`/dev/stderr`).
 pub(super) fn give_streams(streams: &[OwnedFd]) -> io::Result<()> {
     for stream in streams {
         let kind = rustix::fs::FileType::from_raw_mode(fstat(stream)?.st_mode);
@@ -161,7 +164,7 @@ pub(super) fn give_streams(streams: &[OwnedFd]) -> io::Result<()> {
     Ok(())
 }
 
-/// The calling process is nobody from now on, and has no capabilities.
+/// Makes the calling process unprivileged, without capabilities.
 pub(super) fn drop_to_unprivileged() -> io::Result<()> {
     let (user, group) = (Uid::from_raw(UNPRIVILEGED_ID), Gid::from_raw(UNPRIVILEGED_ID));
     set_thread_groups(&[])?;
@@ -169,7 +172,7 @@ pub(super) fn drop_to_unprivileged() -> io::Result<()> {
     Ok(set_thread_res_uid(user, user, user)?)
 }
 
-/// In which root and nobody have exchanged their numbers.
+/// User namespace in which root and the unprivileged user are swapped.
 fn create_user_namespace() -> io::Result<OwnedFd> {
     let (mut said, says) = io::pipe()?;
     let (hears, told) = io::pipe()?;
@@ -196,7 +199,7 @@ fn create_user_namespace() -> io::Result<OwnedFd> {
     made
 }
 
-/// Where something is mounted, outermost first, without the root and the kernel's own file systems.
+/// Mount points, outermost first, without the root and the kernel's own file systems.
 fn mount_points() -> io::Result<Vec<PathBuf>> {
     let mut all: Vec<PathBuf> = Vec::new();
     for line in fs::read("/proc/self/mountinfo")?.split(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! Changes of names: all of them or none, under a lock, noted before they begin.
+//! Batches of changes: all or none, under a lock, recorded in the intent log first.
 
 use super::change_step::ChangeStep;
 use super::intent_log::{Intent, IntentPath, IntentTxn};
@@ -15,10 +15,10 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Where the new content of a file comes from.
+/// Source of a file's new content.
 pub(super) enum Content<'a> {
     Bytes(&'a [u8]),
-    /// What is there, and then these.
+    /// The existing content, followed by these bytes.
     Append(&'a [u8]),
     File(&'a File),
 }
@@ -29,16 +29,16 @@ pub(super) enum ChangeAction<'a> {
     Move { to: TargetEntry },
 }
 
-/// One part of a batch: what to do with a name.
+/// One change of a batch: what to do with a name.
 pub(super) struct ChangeOrder<'a> {
     pub spot: TargetEntry,
     pub act: ChangeAction<'a>,
 }
 
-/// Writers of one process that want the same name wait for each other.
+/// Serializes writers of one process that use the same name.
 static NAME_LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
 
-/// Locks the names of these spots, always in the same order.
+/// Locks the names of these targets, always in the same order.
 pub(super) fn lock_names<'s>(
     spots: impl Iterator<Item = &'s TargetEntry>,
 ) -> Result<Vec<MutexGuard<'static, ()>>, ToolError> {
@@ -55,20 +55,20 @@ pub(super) fn lock_names<'s>(
     Ok(locks.map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner)).collect())
 }
 
-/// One change of a workspace, of one file or of many.
+/// One change of a workspace, of one or several files.
 pub(super) struct Batch<'w> {
     pub workspace: &'w Workspace,
     pub intents: IntentTxn<'w>,
     /// Whether the change can be undone later.
     pub keeps_undo: bool,
-    /// Orders that one undo takes back together, by their places in the list.
+    /// Orders that one undo reverts together, by index.
     pub undo_groups: Vec<Vec<usize>>,
-    /// Folders that were made for it.
+    /// Directories created for it.
     created_folders: Vec<TargetEntry>,
 }
 
 impl Workspace {
-    /// Makes a change; folders that were made for one that fails are removed again.
+    /// Applies a change; if it fails, removes the directories that were created for it.
     pub(super) fn batch<T>(
         &self,
         remember: bool,
@@ -84,7 +84,7 @@ impl Workspace {
         let result = work(&mut batch);
         if result.is_err() {
             for spot in batch.created_folders.iter().rev() {
-                // It may have got other content meanwhile, and then it stays.
+                // Fails if it is no longer empty; then it stays.
                 let _ = rustix::fs::unlinkat(&spot.folder, &spot.name, AtFlags::REMOVEDIR);
             }
         }
@@ -97,7 +97,7 @@ impl<'w> Batch<'w> {
         IntentPath { root: spot.place.root().path.clone(), path: spot.real_path.clone() }
     }
 
-    /// Finds the name that is to be changed and refuses it when it must not be.
+    /// Resolves the name to change; refuses it if it must not be changed.
     pub fn resolve_target(
         &mut self,
         place: &RootedPath,
@@ -113,7 +113,7 @@ impl<'w> Batch<'w> {
         Ok(spot)
     }
 
-    /// Makes the folders of a path that are missing; tells whether any was.
+    /// Creates the missing directories of a path; returns whether any was missing.
     pub fn make_folders(&mut self, place: &RootedPath) -> Result<bool, ToolError> {
         let before = self.created_folders.len();
         let mut here = PathBuf::new();
@@ -157,14 +157,14 @@ impl<'w> Batch<'w> {
         Ok(fd)
     }
 
-    /// Makes new folders durable.
+    /// Makes new directories durable.
     pub fn sync_folders(&self) -> Result<(), ToolError> {
         self.created_folders.iter().try_for_each(|spot| {
             temp_names::sync_folder(&spot.folder).map_err(|e| errno_error(&spot.place, e))
         })
     }
 
-    /// Does all of it or nothing.
+    /// Applies all orders or none.
     pub fn apply_all(&self, orders: Vec<ChangeOrder<'_>>) -> Result<Vec<WriteResult>, ToolError> {
         let spots = orders.iter().flat_map(|order| [Some(&order.spot), order.act.other_target()]).flatten();
         let _locks = lock_names(spots)?;
@@ -182,7 +182,7 @@ impl<'w> Batch<'w> {
         steps.into_iter().zip(links).map(|(step, link)| step.into_result(self, &link)).collect()
     }
 
-    /// For each order what is undone with it.
+    /// For each order, what is undone together with it.
     fn undo_links(&self, orders: &[ChangeOrder<'_>]) -> Result<Vec<UndoLink>, ToolError> {
         let mut links = vec![UndoLink::None; orders.len()];
         for group in &self.undo_groups {
@@ -235,7 +235,7 @@ impl<'w> Batch<'w> {
 }
 
 impl ChangeAction<'_> {
-    /// The other name that a part of a batch is about.
+    /// The second name that an order affects.
     pub fn other_target(&self) -> Option<&TargetEntry> {
         match self {
             Self::Move { to } => Some(to),
@@ -244,7 +244,7 @@ impl ChangeAction<'_> {
     }
 }
 
-/// The parts of a batch must not meet: each is checked against what is there before any of them.
+/// The orders of a batch must not overlap: each is checked against the state before the batch.
 fn refuse_duplicates(orders: &[ChangeOrder<'_>]) -> Result<(), ToolError> {
     let mut names = HashSet::new();
     for spot in orders.iter().flat_map(|order| [Some(&order.spot), order.act.other_target()]).flatten() {
@@ -252,10 +252,10 @@ fn refuse_duplicates(orders: &[ChangeOrder<'_>]) -> Result<(), ToolError> {
             file_fingerprint::of_fd(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
         if !names.insert((folder.inode(), spot.name.clone())) {
             return Err(ToolError::invalid(format!(
-                "`{}` is named twice in one change.",
+                "`{}` occurs twice in one change.",
                 spot.place.display()
             ))
-            .hint("Put everything that happens to one file into one part of the change."));
+            .hint("Combine all changes of one file into one part."));
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! One part of a batch: looked at, prepared beside the file, put in place, and taken back when another part fails.
+//! One step of a batch: inspected, staged beside the file, committed, and rolled back if another step fails.
 
 use super::batch::{Batch, ChangeAction, ChangeOrder, Content};
 use super::file_fingerprint::{self, FileFingerprint};
@@ -18,15 +18,15 @@ use std::io::Write;
 pub(super) struct ChangeStep<'a> {
     pub order: ChangeOrder<'a>,
     before: Option<FileFingerprint>,
-    /// Names for the new file and for the old one.
+    /// Temporary names for the new file and for the old one.
     temp_name: OsString,
     backup_name: OsString,
     /// The new file.
     new_file: Option<FileFingerprint>,
-    /// Of the new content; of the old content where there is no new one.
+    /// Hash of the new content, or of the old content if there is no new one.
     hash: String,
     undo_entry: Option<UndoEntry>,
-    /// Under which name the old file waits for the end of the batch.
+    /// Name of the old file until the end of the batch.
     backup: Option<OsString>,
     done: bool,
 }
@@ -50,7 +50,7 @@ impl<'a> ChangeStep<'a> {
         errno_error(&self.order.spot.place, errno)
     }
 
-    /// Checks what is there against what the caller expects, and keeps it for undoing.
+    /// Checks the current state against the caller's expectation, and stores it for undo.
     pub fn inspect(&mut self, batch: &Batch<'_>) -> Result<(), ToolError> {
         let spot = &self.order.spot;
         self.before = spot.stat()?;
@@ -76,10 +76,10 @@ impl<'a> ChangeStep<'a> {
         self.read_before(batch)
     }
 
-    /// Hashes the old content and keeps a copy, as far as either is needed.
+    /// Hashes the old content and copies it, if needed.
     fn read_before(&mut self, batch: &Batch<'_>) -> Result<(), ToolError> {
         let (wanted, needed) = match &self.order.act {
-            // What is not kept need not be read, however large it is.
+            // Content that is not stored need not be read, however large it is.
             ChangeAction::Put { if_hash, .. } | ChangeAction::Remove { if_hash } => {
                 (*if_hash, if_hash.is_some())
             }
@@ -104,7 +104,7 @@ impl<'a> ChangeStep<'a> {
         }
         let file = match self.open_before(&before) {
             Ok(file) => file,
-            // Whoever may only write a file can still replace it, but not take that back.
+            // A file that is writable but not readable can be replaced, without undo.
             Err(error) if error.kind == Kind::Denied && wanted.is_none() => {
                 self.discard_undo(batch.workspace.fs_state());
                 return Ok(());
@@ -132,7 +132,7 @@ impl<'a> ChangeStep<'a> {
         Ok(())
     }
 
-    /// The old file, as long as it is still the one that was looked at.
+    /// Opens the old file if it is still the one that was inspected.
     fn open_before(&self, before: &FileFingerprint) -> Result<File, ToolError> {
         let spot = &self.order.spot;
         let found =
@@ -143,7 +143,7 @@ impl<'a> ChangeStep<'a> {
         reopen(&found, OFlags::empty()).map(File::from).map_err(|errno| self.errno_error(errno))
     }
 
-    /// Writes the new content into a file beside the old one.
+    /// Writes the new content to a temporary file beside the old one.
     pub fn stage(&mut self, batch: &Batch<'_>) -> Result<(), ToolError> {
         let spot = &self.order.spot;
         let beside = |name: &OsString| IntentPath {
@@ -155,7 +155,7 @@ impl<'a> ChangeStep<'a> {
         }
         let ChangeAction::Put { content, mode, .. } = &self.order.act else { return Ok(()) };
         batch.intents.write(&Intent::Temp(beside(&self.temp_name)))?;
-        // A new file gets what the process gives to new files; one with a mode of its own is private until it has it.
+        // A new file gets the default mode of the process; one with an explicit mode is private until it is set.
         let private = mode.is_some() || self.before.is_some();
         let first = Mode::from_raw_mode(if private { 0o600 } else { 0o666 });
         let mut file = temp_names::create(&spot.folder, &self.temp_name, first)
@@ -181,7 +181,7 @@ impl<'a> ChangeStep<'a> {
         Ok(())
     }
 
-    /// What the next start has to know, should this process die before the batch is complete.
+    /// Intent record for recovery, should this process die before the batch is complete.
     pub fn intent(&self) -> Intent {
         let at = Batch::intent_path(&self.order.spot);
         let id = |seen: &Option<FileFingerprint>| seen.map(|seen| seen.persistent_id()).unwrap_or_default();
@@ -202,12 +202,12 @@ impl<'a> ChangeStep<'a> {
         }
     }
 
-    /// Changes the name, unless somebody else was quicker.
+    /// Changes the name, unless it was changed concurrently.
     pub fn commit(&mut self) -> Result<(), ToolError> {
         let spot = &self.order.spot;
         let (folder, leaf) = (&spot.folder, spot.name.as_os_str());
         let same = |now: &FileFingerprint, before: &FileFingerprint| match self.order.act {
-            // Other parts of the batch may have changed what is in a folder that is renamed.
+            // Other steps of the batch may have changed the contents of a renamed directory.
             ChangeAction::Move { .. } => now.inode() == before.inode(),
             ChangeAction::Put { .. } | ChangeAction::Remove { .. } => now.is_unchanged(before),
         };
@@ -228,7 +228,8 @@ impl<'a> ChangeStep<'a> {
             (ChangeAction::Put { .. }, Some(before)) => {
                 let aside = temp_names::exchange(folder, &self.temp_name, leaf, &self.backup_name)
                     .map_err(|e| self.errno_error(e))?;
-                // What came out must be what was read; between the look and the swap somebody may have changed it.
+                // The replaced file must be the one that was read; it may have changed between the check and the
+                // swap.
                 let same = aside != self.temp_name
                     || file_fingerprint::of_entry(folder, aside).is_ok_and(|now| now.is_unchanged(before));
                 if !same {
@@ -266,7 +267,7 @@ impl<'a> ChangeStep<'a> {
         Ok(())
     }
 
-    /// Puts back what was there before. What somebody else has changed since is left to them.
+    /// Restores the previous state. Concurrent changes by others are not overwritten.
     pub fn roll_back(&mut self) {
         if !std::mem::take(&mut self.done) {
             return;
@@ -289,23 +290,23 @@ impl<'a> ChangeStep<'a> {
             _ => Ok(()),
         };
         if let Err(errno) = result {
-            tracing::error!(%errno, "a file could not be put back after a failed change");
+            tracing::error!(%errno, "could not restore a file after a failed change");
             self.keep_backups();
         }
     }
 
-    /// Leaves somebody's content under a name of ours rather than lose it.
+    /// Leaves foreign content under a temporary name rather than lose it.
     fn keep_backups(&mut self) {
-        tracing::error!(path = %self.order.spot.real_path.display(), kept = ?[&self.temp_name, &self.backup_name], "content is left aside");
+        tracing::error!(path = %self.order.spot.real_path.display(), kept = ?[&self.temp_name, &self.backup_name], "content was left under a temporary name");
         self.backup = None;
         self.temp_name = OsString::new();
         self.backup_name = OsString::new();
     }
 
-    /// Removes what is not needed any more, whether the batch went well or not.
+    /// Removes temporary files, whether the batch succeeded or not.
     pub fn remove_leftovers(&mut self, memory: Option<&FsState>) {
         let folder = &self.order.spot.folder;
-        // Whatever had the temporary name is in place by now, or is not wanted.
+        // The file with the temporary name is in place by now, or no longer needed.
         for name in
             [&self.temp_name, &self.backup_name].into_iter().filter(|name| temp_names::is_temp_name(name))
         {
@@ -329,14 +330,14 @@ impl<'a> ChangeStep<'a> {
         let after = (!removed).then_some(self.hash.as_str());
         let undo = self.undo_entry.take().zip(batch.workspace.fs_state()).is_some_and(|(kept, state)| {
             let published = state.undos.publish(kept, mode, after, link);
-            published.inspect_err(|error| tracing::warn!(%error, "a change cannot be undone")).is_ok()
+            published.inspect_err(|error| tracing::warn!(%error, "change cannot be undone")).is_ok()
         });
         let seen = self.new_file.or(self.before).ok_or_else(|| self.errno_error(Errno::NOENT))?;
         Ok(WriteResult { created: self.before.is_none(), stat: seen.stat(), hash: self.hash, undo })
     }
 }
 
-/// Owner and mode of the old file, as far as we may give them.
+/// Copies owner and mode of the old file, as far as permitted.
 fn copy_ownership(file: &File, before: Option<&FileFingerprint>, mode: Option<u32>) -> Result<(), Errno> {
     let mut keeps_owner = true;
     if let Some(before) = before {
@@ -347,7 +348,7 @@ fn copy_ownership(file: &File, before: Option<&FileFingerprint>, mode: Option<u3
         }
     }
     match mode.or(before.map(FileFingerprint::mode)) {
-        // The bits that lend the owner's rights are not for somebody else's file.
+        // Setuid and setgid bits are dropped if the owner cannot be retained.
         Some(mode) if !keeps_owner => rustix::fs::fchmod(file, Mode::from_raw_mode(mode & 0o1777)),
         Some(mode) => rustix::fs::fchmod(file, Mode::from_raw_mode(mode)),
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! How many file jobs run at the same time.
+//! Limits concurrent file jobs.
 
 use octo_model::ToolError;
 use std::collections::HashMap;
@@ -7,11 +7,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Jobs of all callers; each has a thread.
 const MAX_JOBS: usize = 64;
-/// Jobs of one caller. With hundreds of runnable threads the hub's own threads would get the processor late, and every other
-/// caller with them.
+/// Jobs of one caller. Hundreds of runnable threads would delay the hub's own threads, and thus every other caller.
 const MAX_JOBS_PER_CALLER: usize = 8;
 
-/// Who is counted; nobody is whoever uses the machine itself.
+/// The caller that is counted; `None` for the local user.
 type CallerKey = Option<Arc<str>>;
 
 pub(super) struct Concurrency {
@@ -19,7 +18,7 @@ pub(super) struct Concurrency {
     callers: Mutex<HashMap<CallerKey, Arc<Semaphore>>>,
 }
 
-/// The right to run a job, until it is dropped.
+/// Permission to run a job, held until it is dropped.
 pub(super) struct JobSlot {
     _permits: [OwnedSemaphorePermit; 2],
 }

@@ -1,4 +1,4 @@
-//! Copies: a file like any other write, a folder beside its new place first, so that it is there whole or not at all.
+//! Copies: a file like any other write; a directory in a temporary place first, so that it appears atomically.
 
 use super::batch::{Batch, ChangeAction, ChangeOrder, Content, lock_names};
 use super::folder_tree::{self, TreeEvent, TreeItem, walk_tree};
@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 impl Fs<super::Write> {
-    /// Copies a file, or a folder with everything in it; links are copied as links when they stay beneath the root.
+    /// Copies a file or a directory tree. Links that stay beneath the root are copied as links.
     pub fn copy(&self, from: &RootedPath, to: &RootedPath, overwrite: bool) -> Result<(), ToolError> {
         let (found, real) = from.find_real()?;
         if found.fingerprint.kind() != EntryKind::Folder {
@@ -24,7 +24,7 @@ impl Fs<super::Write> {
                 let spot = batch.resolve_target(to, LinkPolicy::Follow, false)?;
                 if spot.real_path == real.relative() && spot.place.root().path == real.root().path {
                     return Err(ToolError::invalid("A file cannot be copied onto itself.")
-                        .hint("Give another new name."));
+                        .hint("Choose another new name."));
                 }
                 let mode = Some(stat.mode & 0o777);
                 let act = ChangeAction::Put {
@@ -36,14 +36,14 @@ impl Fs<super::Write> {
                 batch.apply_all(vec![ChangeOrder { spot, act }]).map(|_| ())
             });
         }
-        // Asked for by its real path, so that the name is the folder's own and not a link's.
+        // By its real path, so that the name is the directory's own and not a link's.
         let source = TargetEntry::new(&from.at(real.relative()), LinkPolicy::Keep)?;
         self.workspace().check_readable(&real, &from.display())?;
         copy_folder(self.workspace(), &source, to)
     }
 }
 
-/// Copies a folder to a name that is free.
+/// Copies a directory to a name that does not exist.
 pub(super) fn copy_folder(
     workspace: &Workspace,
     source: &TargetEntry,
@@ -53,7 +53,7 @@ pub(super) fn copy_folder(
         let target = batch.resolve_target(to, LinkPolicy::Keep, false)?;
         if target.stat()?.is_some() {
             return Err(errno_error(to, Errno::EXIST)
-                .hint("Folders are not merged: remove it first or choose another name."));
+                .hint("Directories are not merged: remove it first or choose another name."));
         }
         if target
             .place
@@ -62,8 +62,8 @@ pub(super) fn copy_folder(
             .join(&target.real_path)
             .starts_with(source.place.root().path.join(&source.real_path))
         {
-            return Err(ToolError::invalid("A folder cannot be copied into itself.")
-                .hint("Give a new name outside of it."));
+            return Err(ToolError::invalid("A directory cannot be copied into itself.")
+                .hint("Choose a destination outside of it."));
         }
         let _lock = lock_names(std::iter::once(&target))?;
         let temp = temp_names::new_temp_name().map_err(ToolError::internal)?;
@@ -89,7 +89,7 @@ struct TreeCopy<'a, 'w> {
     batch: &'a Batch<'w>,
     source: &'a TargetEntry,
     target: &'a TargetEntry,
-    /// Where the copy grows, beneath the target's root.
+    /// Temporary path of the copy, beneath the target's root.
     temp: &'a Path,
 }
 
@@ -105,7 +105,7 @@ impl TreeCopy<'_, '_> {
         let mode = self.source.stat_existing()?.mode();
         let Some(top) = folders.pop() else { return Ok(()) };
         rustix::fs::fchmod(&top, Mode::from_raw_mode(mode & 0o777)).map_err(fail)?;
-        // The copy has the depth that it will have in the end, so a link that leaves now would leave then.
+        // The copy already has its final depth, so a link that leaves the root now would leave it in the end.
         for link in links {
             let place = self.target.place.at(&self.temp.join(&link));
             match place.lookup(OFlags::PATH) {
@@ -113,7 +113,7 @@ impl TreeCopy<'_, '_> {
                 Err(errno) => return Err(errno_error(&self.target.place.join(&link), errno)),
             }
         }
-        // One call for all the files; one each would take longer by far.
+        // One call for all files; syncing each one would take far longer.
         rustix::fs::syncfs(open_entry(&self.target.folder, temp, OFlags::RDONLY).map_err(fail)?).map_err(fail)
     }
 
@@ -130,7 +130,7 @@ impl TreeCopy<'_, '_> {
         }
         self.check_protection(item)?;
         let Some(folder) = folders.last() else {
-            return Err(ToolError::internal("copying without a folder"));
+            return Err(ToolError::internal("copy without an open directory"));
         };
         match item.seen.kind() {
             EntryKind::Folder => folders.push(make_folder(folder, item.name).map_err(fail)?),
@@ -138,7 +138,7 @@ impl TreeCopy<'_, '_> {
                 let place = self.source.place.at(&self.source.real_path.join(item.path));
                 place.lookup(OFlags::PATH).map_err(|errno| match errno {
                     Errno::NOENT => {
-                        fail(Errno::LOOP).hint("The link leads nowhere; remove it before copying.")
+                        fail(Errno::LOOP).hint("The link has no target; remove it before copying.")
                     }
                     errno => fail(errno),
                 })?;
@@ -151,7 +151,7 @@ impl TreeCopy<'_, '_> {
         Ok(())
     }
 
-    /// Nothing becomes protected by being copied, but what is protected may be copied along.
+    /// A copy must not create protected files, but protected files may be copied along.
     fn check_protection(&self, item: &TreeItem<'_>) -> Result<(), ToolError> {
         let workspace = self.batch.workspace;
         let rule = |spot: &TargetEntry| {

@@ -1,4 +1,4 @@
-//! Cleans up what a process that was killed has left: takes back half-done changes, removes our own names.
+//! Cleanup after a killed process: rolls back incomplete changes and removes temporary files.
 
 use super::intent_log::{INTENT_FILE_PREFIX, Intent, IntentPath};
 use super::resolve::{open_real, parent_of};
@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Sweeps after every process that does not live any more.
+/// Recovers the intents of every process that is no longer alive.
 pub(super) fn recover_all(own: &Path, roots: &[Arc<Root>], undos: &UndoLog) -> std::io::Result<()> {
     for entry in std::fs::read_dir(own)? {
         let entry = entry?;
@@ -38,7 +38,7 @@ fn recover_log(path: &Path, roots: &[Arc<Root>], undos: &UndoLog) -> std::io::Re
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     let mut changes: BTreeMap<u64, Vec<Intent>> = BTreeMap::new();
-    // A last line without an end was not whole when the process died, so what it announces was not begun.
+    // An unterminated last line was incomplete when the process died, so the change that it records had not started.
     for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
         if let Some((tx, note)) = Intent::parse(line) {
             changes.entry(tx).or_default().push(note);
@@ -51,7 +51,7 @@ fn recover_log(path: &Path, roots: &[Arc<Root>], undos: &UndoLog) -> std::io::Re
     if sweep.unresolved.is_empty() {
         return std::fs::remove_file(path);
     }
-    // Notes about roots that are not open now wait for a start with them; those that were seen to must not come again.
+    // Intents for roots that are not open stay for a later start with them; the others must not be processed again.
     let next = path.with_file_name("next");
     std::fs::write(&next, sweep.unresolved)?;
     std::fs::rename(&next, path)
@@ -88,12 +88,12 @@ impl Recovery<'_> {
                 }
             }
             Err(errno) => {
-                tracing::warn!(%errno, "something of an interrupted change could not be cleaned up")
+                tracing::warn!(%errno, "could not clean up after an interrupted change")
             }
         }
     }
 
-    /// The folder and the name of what a note is about.
+    /// Directory and name that an intent refers to.
     fn find<'n>(&self, at: &'n IntentPath) -> Result<(OwnedFd, &'n OsStr), Errno> {
         let root = self.roots.iter().find(|root| root.path == at.root).ok_or(UNKNOWN_ROOT)?;
         let leaf = at.path.file_name().ok_or(Errno::NOENT)?;
@@ -131,7 +131,7 @@ impl Recovery<'_> {
                 if !has_id(&new.0, new.1, id) {
                     return Ok(());
                 }
-                // Without a kind of renaming that refuses to replace, a file has both names for a moment.
+                // Without `RENAME_NOREPLACE`, a file has both names for a moment.
                 if has_id(&old.0, old.1, id) {
                     return unlink(&new.0, new.1);
                 }
@@ -173,7 +173,7 @@ impl Recovery<'_> {
     }
 }
 
-/// Stands for a root that is not open; no call here gives it.
+/// Denotes a root that is not open; no system call here returns it.
 const UNKNOWN_ROOT: Errno = Errno::NODEV;
 
 fn has_id(folder: &OwnedFd, name: &OsStr, id: &str) -> bool {
@@ -187,7 +187,7 @@ fn unlink(folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
     }
 }
 
-/// Removes a name of ours, with everything in it.
+/// Removes a temporary entry with everything beneath it.
 fn discard(folder: &OwnedFd, name: &OsStr) -> Result<(), Errno> {
     match file_fingerprint::of_entry(folder, name) {
         _ if !temp_names::is_temp_name(name) => Ok(()),

@@ -1,4 +1,4 @@
-//! What the kernel says about an entry.
+//! Metadata of a directory entry, as reported by the kernel.
 
 use super::{EntryKind, Stat};
 use jiff::Timestamp;
@@ -6,16 +6,16 @@ use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, StatxTimestamp};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 
-/// An entry as it was at one moment; enough to know it again and to notice a change.
+/// State of an entry at one moment; sufficient to recognize it and to detect a change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FileFingerprint(Statx);
 
-/// About what a descriptor stands for, also one that can only be looked up in.
+/// Metadata of a descriptor, including `O_PATH` descriptors.
 pub(super) fn of_fd(fd: impl AsFd) -> Result<FileFingerprint, Errno> {
     statx(fd, c"", AtFlags::EMPTY_PATH)
 }
 
-/// About an entry of a folder, without following a link.
+/// Metadata of a directory entry, without following a link.
 pub(super) fn of_entry(folder: impl AsFd, name: impl rustix::path::Arg) -> Result<FileFingerprint, Errno> {
     statx(folder, name, AtFlags::SYMLINK_NOFOLLOW)
 }
@@ -50,18 +50,18 @@ impl FileFingerprint {
         (self.0.stx_uid, self.0.stx_gid)
     }
 
-    /// Which folder or file it is, while it exists.
+    /// Identity of a file or directory while it exists.
     pub fn inode(&self) -> (u32, u32, u64) {
         (self.0.stx_dev_major, self.0.stx_dev_minor, self.0.stx_ino)
     }
 
-    /// The same across a restart, when the number may have been given to another file.
+    /// Identity across a restart, when the inode number may have been reused.
     pub fn persistent_id(&self) -> String {
         let born = self.0.stx_btime;
         format!("{}.{}.{}", self.0.stx_ino, born.tv_sec, born.tv_nsec)
     }
 
-    /// The same file with the same content, as far as its times can tell.
+    /// Whether it is the same file with the same content, as far as its times show.
     pub fn is_unchanged(&self, later: &Self) -> bool {
         let face =
             |seen: &Self| (seen.inode(), seen.0.stx_size, seen.0.stx_mtime.tv_sec, seen.0.stx_mtime.tv_nsec);
@@ -81,7 +81,7 @@ impl FileFingerprint {
     }
 }
 
-/// A time that no calendar can show is told as the epoch.
+/// A time outside the calendar's range becomes the epoch.
 fn timestamp(at: StatxTimestamp) -> Timestamp {
     i32::try_from(at.tv_nsec).ok().and_then(|nanos| Timestamp::new(at.tv_sec, nanos).ok()).unwrap_or_default()
 }

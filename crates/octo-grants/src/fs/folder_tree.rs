@@ -1,4 +1,4 @@
-//! Folders with everything in them, by descriptors: links are seen, never followed.
+//! Directory trees, traversed by descriptors; links are never followed.
 
 use super::batch::lock_names;
 use super::file_fingerprint::{self, FileFingerprint};
@@ -13,16 +13,16 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-/// Every level holds a descriptor.
+/// Each level holds a descriptor.
 const MAX_DEPTH: usize = 256;
 
 const FOLDER_FLAGS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TreeEvent {
-    /// A folder, before what is in it.
+    /// A directory, before its contents.
     Enter,
-    /// The same folder, after what is in it.
+    /// The same directory, after its contents.
     Leave,
     /// Anything else.
     Entry,
@@ -32,7 +32,7 @@ pub(super) struct TreeItem<'a> {
     pub event: TreeEvent,
     pub folder: BorrowedFd<'a>,
     pub name: &'a OsStr,
-    /// Beneath the top of the tree.
+    /// Relative to the top of the tree.
     pub path: &'a Path,
     pub seen: FileFingerprint,
 }
@@ -51,7 +51,7 @@ impl Level {
     }
 }
 
-/// Goes through a folder, depth first, without recursion. `fail` makes an error for a path beneath the top.
+/// Traverses a directory depth first, without recursion. `fail` makes an error for a path relative to the top.
 pub(super) fn walk_tree<E>(
     folder: impl AsFd,
     name: &OsStr,
@@ -101,7 +101,7 @@ pub(super) fn walk_tree<E>(
     Ok(())
 }
 
-/// Removes a folder of our own with everything in it, also what was made read-only.
+/// Removes one of our own directories with its contents, including read-only ones.
 pub(super) fn remove_forced(folder: impl AsFd, name: &OsStr) -> Result<(), Errno> {
     let folder = folder.as_fd();
     let open = |folder: BorrowedFd<'_>, name: &OsStr| {
@@ -118,7 +118,7 @@ pub(super) fn remove_forced(folder: impl AsFd, name: &OsStr) -> Result<(), Errno
 }
 
 impl TargetEntry {
-    /// Makes an error for something beneath this.
+    /// Returns a function that creates an error for a path beneath this one.
     pub(super) fn error_at(&self) -> impl Fn(&Path, Errno) -> ToolError + '_ {
         |path, errno| errno_error(&self.place.join(path), errno)
     }
@@ -132,23 +132,23 @@ impl Fs<super::Write> {
         }
     }
 
-    /// Refuses a folder that could not be removed because something in it is protected.
+    /// Refuses a directory that contains something protected.
     pub(super) fn refuse_protected(&self, spot: &TargetEntry) -> Result<(), ToolError> {
         walk_tree(&spot.folder, &spot.name, &spot.error_at(), &mut |item| {
             self.refuse_protected_item(spot, item)
         })
     }
 
-    /// Removes a folder with everything in it, by descriptors; tells how many entries. Links are not followed.
+    /// Removes a directory tree by descriptors; returns the number of entries. Links are not followed.
     pub fn remove_tree(&self, place: &RootedPath) -> Result<u64, ToolError> {
         let spot = TargetEntry::new(place, LinkPolicy::Keep)?;
         self.workspace().check_writable(&spot)?;
         if spot.stat_existing()?.kind() != EntryKind::Folder {
-            return Err(ToolError::invalid(format!("`{}` is not a folder.", place.display()))
-                .hint("Remove it as a file; a link is removed without what it points to."));
+            return Err(ToolError::invalid(format!("`{}` is not a directory.", place.display()))
+                .hint("Remove it as a file; the target of a link is not removed."));
         }
         let _lock = lock_names(std::iter::once(&spot))?;
-        // First a look at all of it, so that nothing is gone when something is protected.
+        // Checks the whole tree first, so that nothing is removed if something is protected.
         self.refuse_protected(&spot)?;
         let mut count = 1;
         walk_tree(&spot.folder, &spot.name, &spot.error_at(), &mut |item| {

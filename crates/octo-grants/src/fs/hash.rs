@@ -4,7 +4,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 use octo_model::{Kind, ToolError};
 use std::io::{Read, Write};
 
-/// How much of a hash is shown, and the least that a caller may give.
+/// Digits of a hash that are shown, and the minimum that a caller must give.
 const MIN_HASH_DIGITS: usize = 16;
 
 pub(super) fn hex(bytes: &[u8]) -> String {
@@ -44,7 +44,7 @@ impl<W: Write> Write for HashingWriter<W> {
     }
 }
 
-/// Copies everything; the buffer is all the memory it takes.
+/// Copies everything with a fixed buffer.
 pub(super) fn copy_all(mut from: impl Read, to: &mut impl Write) -> std::io::Result<u64> {
     let mut buffer = vec![0; 128 * 1024];
     let mut total = 0;
@@ -60,7 +60,7 @@ pub(super) fn copy_all(mut from: impl Read, to: &mut impl Write) -> std::io::Res
     }
 }
 
-/// The first digits, for people.
+/// The first digits, for display.
 pub(super) fn shorten(hash: &str) -> &str {
     hash.get(..MIN_HASH_DIGITS).unwrap_or(hash)
 }
@@ -71,7 +71,7 @@ pub(super) fn check_hash_format(wanted: &str) -> Result<(), ToolError> {
     {
         return Ok(());
     }
-    Err(ToolError::invalid("The expected hash is not the beginning of a SHA-256 in hexadecimal.")
+    Err(ToolError::invalid("The expected hash is not a hexadecimal SHA-256 prefix.")
         .hint("Give at least 16 hexadecimal digits, as a read of the file returns them."))
 }
 
@@ -84,7 +84,7 @@ pub(super) fn check_hash(told: &str, wanted: &str, present: Option<&str>) -> Res
     };
     Err(ToolError::new(
         Kind::Conflict,
-        format!("`{told}` is not what was expected ({}): {now} now.", shorten(wanted)),
+        format!("`{told}` does not have the expected hash {}: {now} now.", shorten(wanted)),
     )
-    .hint("Somebody else has changed it; read it again and make the change anew."))
+    .hint("It was changed in the meantime; read it again and redo the change."))
 }

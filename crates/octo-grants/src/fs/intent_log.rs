@@ -1,4 +1,4 @@
-//! What is under way, written down before it begins, so that the next start can clean up after a crash.
+//! Intent log: changes in progress, recorded before they start, so that the next start can clean up after a crash.
 
 use super::temp_names;
 use super::workspace::Workspace;
@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(super) const INTENT_FILE_PREFIX: &str = "intents-";
 
-/// The intents of one process: a file that is locked as long as the process lives.
+/// Intents of one process: a file that is locked while the process lives.
 pub(super) struct IntentLog {
     path: PathBuf,
     log: Mutex<IntentFile>,
@@ -38,14 +38,14 @@ impl IntentLog {
     }
 }
 
-/// A workspace that ends in peace leaves nothing to sweep.
+/// A workspace that is closed normally leaves nothing to recover.
 impl Drop for IntentLog {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// One change that is under way; without a folder for the hub's data nothing is noted.
+/// A change in progress; without a state directory nothing is recorded.
 pub(super) struct IntentTxn<'w> {
     intents: Option<&'w IntentLog>,
     id: u64,
@@ -65,19 +65,19 @@ impl Workspace {
 }
 
 impl IntentTxn<'_> {
-    /// Nothing is begun that could not be noted.
+    /// Records an intent. A change that cannot be recorded does not start.
     pub fn write(&self, note: &Intent) -> Result<(), ToolError> {
         let Some(intents) = self.intents else { return Ok(()) };
         temp_names::crash_point();
         let line = note.encode(self.id);
         intents.log().file.write_all(line.as_bytes()).map_err(|error| {
-            ToolError::unavailable("The hub cannot note what it is about to change, so nothing was changed.")
-                .hint("Ask the operator to look at the disk of the hub's data.")
+            ToolError::unavailable("The intent log cannot be written; nothing was changed.")
+                .hint("Ask the operator to check the disk of the state directory.")
                 .detail(error)
         })
     }
 
-    /// Makes the notes survive a power cut.
+    /// Makes the intents durable against power loss.
     pub fn sync(&self) -> Result<(), ToolError> {
         let Some(intents) = self.intents else { return Ok(()) };
         // A second handle, so that other changes need not wait for the disk.
@@ -93,7 +93,7 @@ impl Drop for IntentTxn<'_> {
         log.open_changes = log.open_changes.saturating_sub(1);
         if log.open_changes == 0 {
             temp_names::crash_point();
-            // A note that stays does no harm: what it names is gone.
+            // A leftover intent is harmless: what it names is gone.
             let _ = log.file.set_len(0);
         }
     }
@@ -108,25 +108,25 @@ pub(super) struct IntentPath {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Intent {
-    /// A file or folder of ours that must not stay.
+    /// A temporary file or directory that must be removed.
     Temp(IntentPath),
-    /// A file among those for undoing that is not complete.
+    /// An incomplete undo file.
     Undo(OsString),
-    /// A folder that was made for a new file.
+    /// A directory that was created for a new file.
     MadeFolder(IntentPath),
     /// A new file gets its name; the id is the new file's.
     Create {
         at: IntentPath,
         id: String,
     },
-    /// A file is replaced by `temp`; afterwards the old one is `temp`, or `old`.
+    /// A file is replaced by `temp`; afterwards the old one is `temp` or `old`.
     Replace {
         at: IntentPath,
         temp: OsString,
         old: OsString,
         id: String,
     },
-    /// A file is renamed to `old`, which is removed in the end.
+    /// A file is renamed to `old`, which is removed at the end.
     Remove {
         at: IntentPath,
         old: OsString,
@@ -136,7 +136,7 @@ pub(super) enum Intent {
         to: IntentPath,
         id: String,
     },
-    /// All parts of the change are in place; only leftovers have to go.
+    /// All steps of the change are committed; only leftovers have to be removed.
     Done,
 }
 
@@ -166,7 +166,7 @@ impl Intent {
         line
     }
 
-    /// The change's number and the note; nothing for a line that is not whole.
+    /// Parses the transaction number and the intent; `None` for an incomplete line.
     pub fn parse(line: &str) -> Option<(u64, Self)> {
         let mut words = line.split(' ');
         let tx = words.next()?.parse().ok()?;
@@ -190,7 +190,7 @@ impl Intent {
     }
 }
 
-/// Any name on one line, without blanks.
+/// Escapes any name to one line without blanks.
 fn escape(text: &OsStr) -> String {
     let plain = |byte: u8| byte.is_ascii_graphic() && byte != b'%';
     text.as_bytes().iter().fold(String::new(), |mut line, byte| {

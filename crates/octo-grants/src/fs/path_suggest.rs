@@ -1,4 +1,4 @@
-//! Says what a caller may have meant by a name that does not exist.
+//! Suggestions for a path that does not exist.
 
 use super::resolve::{reopen, split};
 use super::{RootedPath, read_files};
@@ -6,7 +6,7 @@ use octo_model::{ToolError, edit_distance};
 use rustix::fs::OFlags;
 use std::path::Path;
 
-/// A folder with more entries is not searched, since the hint must stay cheap.
+/// Larger directories are not searched, because the hint must stay cheap.
 const MAX_ENTRIES: usize = 2_000;
 const MAX_SUGGESTIONS: usize = 3;
 
@@ -14,12 +14,12 @@ pub(super) fn not_found(place: &RootedPath) -> ToolError {
     let error = ToolError::not_found(format!("`{}` does not exist.", place.display()));
     let near = suggestions(place);
     if near.is_empty() {
-        return error.hint("List the folder to see what is there.");
+        return error.hint("List the directory.");
     }
     error.hint(format!("Did you mean {}?", near.join(" or ")))
 }
 
-/// The closest names in the deepest folder of the path that exists.
+/// The closest names in the deepest existing directory of the path.
 fn suggestions(place: &RootedPath) -> Vec<String> {
     let mut place = place.clone();
     loop {
@@ -72,7 +72,7 @@ mod tests {
             ("readme.md", "Did you mean `README.md`?"),
             ("README", "Did you mean `README.md`?"),
             ("scr/main.rs", "Did you mean `src`?"),
-            ("other/nothing-like-it", "List the folder to see what is there."),
+            ("other/nothing-like-it", "List the directory."),
         ] {
             let error = kit.fs.stat(&kit.at(path)).unwrap_err();
             assert_eq!(error.hint.as_deref(), Some(hint), "{path}");

@@ -1,4 +1,4 @@
-//! What is never written: globs over real paths, so that a link is no way around them.
+//! Protected paths: globs over real paths, so that links cannot bypass them.
 
 use super::resolve::TargetEntry;
 use super::workspace::{Root, Workspace};
@@ -8,7 +8,7 @@ use octo_model::ToolError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is never written unless the settings say otherwise. Exceptions stand before what must not be excepted.
+/// Default protected patterns. Exceptions come before patterns that must not be excepted.
 pub fn default_protected() -> Vec<String> {
     const ALL: [&str; 30] = [
         "**/.env",
@@ -45,7 +45,7 @@ pub fn default_protected() -> Vec<String> {
     ALL.into_iter().chain(["**/.git/**"]).map(str::to_owned).collect()
 }
 
-/// Sets of patterns that have a name: what tools generate, and what editors keep.
+/// Named pattern sets: generated files, and files of editors.
 const PATTERN_SETS: [(&str, &[&str]); 1] = [(
     "@generated",
     &[
@@ -65,7 +65,7 @@ const PATTERN_SETS: [(&str, &[&str]); 1] = [(
     ],
 )];
 
-/// A pattern, or the patterns of the set that it names.
+/// Returns the pattern, or the patterns of the set that it names.
 fn expand_set(pattern: &str) -> Result<Vec<String>, ToolError> {
     if !pattern.starts_with('@') {
         return Ok(vec![pattern.to_owned()]);
@@ -74,29 +74,29 @@ fn expand_set(pattern: &str) -> Result<Vec<String>, ToolError> {
     let set = set.map(|(_, patterns)| patterns.iter().map(|&pattern| pattern.to_owned()).collect());
     set.ok_or_else(|| {
         let names: Vec<&str> = PATTERN_SETS.iter().map(|(name, _)| *name).collect();
-        ToolError::invalid(format!("`{pattern}` is no set of protected patterns."))
+        ToolError::invalid(format!("Unknown set of protected patterns: `{pattern}`."))
             .hint(format!("The sets are {}.", names.join(", ")))
     })
 }
 
-/// Which paths are protected. The last pattern that matches decides. A pattern that matches a folder counts for the
-/// folder and everything in it. A list that begins with an exception goes on from the default. Letters match in either
-/// case, since some file systems do not tell them apart.
+/// Decides which paths are protected. The last matching pattern wins. A pattern that matches a directory includes
+/// everything beneath it. A list that starts with an exception extends the default. Matching ignores case, because
+/// some file systems do.
 pub(super) struct ProtectedPaths {
     set: GlobSet,
-    /// The patterns as given, two globs each: the thing itself and what is in it.
+    /// The patterns as given, with two globs each: the entry itself and everything beneath it.
     patterns: Vec<String>,
     hub_data: Option<PathBuf>,
-    /// Settings of the hub, which no setting opens: files, and folders with all that is in them.
+    /// Settings of the hub, which no setting can unprotect: files, and directories with everything beneath them.
     settings: Vec<PathBuf>,
 }
 
-/// What protects the settings of the hub, in place of a pattern.
+/// Rule name for the settings of the hub, in place of a pattern.
 pub(super) const SETTINGS_RULE: &str = "the hub's settings";
 
 impl ProtectedPaths {
     pub fn new(patterns: &[String]) -> Result<Self, ToolError> {
-        // An exception needs something that it is an exception from.
+        // An exception needs a base.
         let mut all = match patterns.first() {
             Some(first) if first.starts_with('!') => default_protected(),
             _ => Vec::new(),
@@ -113,9 +113,9 @@ impl ProtectedPaths {
                     GlobBuilder::new(&glob).literal_separator(true).case_insensitive(true).build().map_err(
                         |error| {
                             ToolError::invalid(format!(
-                                "`{pattern}` in `files.protected` is not a glob: {error}."
+                                "`{pattern}` in `files.protected` is not a valid glob: {error}."
                             ))
-                            .hint("Correct the pattern in the settings.")
+                            .hint("Fix the pattern in the settings.")
                         },
                     )?,
                 );
@@ -125,7 +125,7 @@ impl ProtectedPaths {
         Ok(Self { set, patterns: all, hub_data: None, settings: Vec::new() })
     }
 
-    /// Settings of the hub, by their canonical paths, also those that are not there yet.
+    /// Settings of the hub by canonical path, including those that do not exist yet.
     pub fn set_settings(&mut self, paths: Vec<PathBuf>) {
         self.settings = paths;
     }
@@ -134,22 +134,22 @@ impl ProtectedPaths {
         &self.settings
     }
 
-    /// A folder of the hub itself that no setting opens.
+    /// A directory of the hub itself, which no setting can unprotect.
     pub fn set_hub_data(&mut self, folder: PathBuf) {
         self.hub_data = Some(folder);
     }
 
-    /// Whether a path beneath a root is the hub's own data, which is not even read.
+    /// Whether a path beneath a root belongs to the state directory, which tools cannot even read.
     pub fn is_hub_data(&self, root: &Root, real: &Path) -> bool {
         self.hub_data.as_ref().is_some_and(|never| root.path.join(real).starts_with(never))
     }
 
-    /// Where the hub's own data lie beneath a root, if they do.
+    /// Path of the state directory beneath a root, if it is there.
     pub fn hub_data_within(&self, root: &Root) -> Option<&Path> {
         self.hub_data.as_ref()?.strip_prefix(&root.path).ok()
     }
 
-    /// The pattern that protects a path beneath a root.
+    /// Pattern that protects a path beneath a root.
     pub fn protecting_pattern(&self, root: &Root, real: &Path) -> Option<&str> {
         if self.is_hub_data(root, real) {
             return Some("the hub itself");
@@ -164,11 +164,11 @@ impl ProtectedPaths {
 }
 
 impl Workspace {
-    /// Refuses a change of what is protected or of a root that is read-only.
+    /// Refuses a change of a protected path or of a read-only root.
     pub(super) fn check_writable(&self, spot: &TargetEntry) -> Result<(), ToolError> {
         let root = spot.place.root();
         let whole = root.path.join(&spot.real_path);
-        // A root that lies within this one decides for itself, and does not go away with a folder around it.
+        // A nested root has its own rules, and must not be removed with a directory around it.
         let within = |other: &&Arc<Root>| {
             other.path != root.path
                 && other.path.starts_with(&root.path)
@@ -185,20 +185,20 @@ impl Workspace {
         self.check_path(root, &spot.real_path, &spot.place.display())
     }
 
-    /// The pattern that protects a path beneath a root, for everybody or at the profile of this call.
+    /// Pattern that protects a path beneath a root, globally or in the profile of this call.
     pub(super) fn protecting_pattern(&self, root: &Root, real: &Path) -> Option<&str> {
         self.protected()
             .protecting_pattern(root, real)
             .or_else(|| self.profile_protected()?.protecting_pattern(root, real))
     }
 
-    /// Refuses to look into the hub's own data, should it lie beneath a root.
+    /// Refuses to read the state directory, if it is beneath a root.
     pub(super) fn check_readable(&self, real: &RootedPath, told: &str) -> Result<(), ToolError> {
         if !self.protected().is_hub_data(real.root(), real.relative()) {
             return Ok(());
         }
         Err(ToolError::denied(format!("`{told}` belongs to the hub itself."))
-            .hint("Use another folder; the hub's own data is not open to tools."))
+            .hint("Use another directory; tools cannot access the hub's state directory."))
     }
 
     fn check_path(&self, root: &Root, real: &Path, told: &str) -> Result<(), ToolError> {
@@ -210,7 +210,7 @@ impl Workspace {
 }
 
 impl<M: 'static> Fs<M> {
-    /// Refuses a path that is never written, whether anything is there or not: for programs that write by themselves.
+    /// Refuses a protected path, whether it exists or not: for programs that write by themselves.
     pub fn check_changeable(&self, place: &RootedPath) -> Result<(), ToolError> {
         self.workspace().check_path(&place.root, &place.relative, &place.display())
     }
@@ -219,12 +219,12 @@ impl<M: 'static> Fs<M> {
 pub(super) fn protected_error(told: &str, pattern: &str) -> ToolError {
     if pattern == SETTINGS_RULE {
         return ToolError::denied(format!(
-            "`{told}` belongs to the settings of this hub, so tools may not change it."
+            "`{told}` belongs to the settings of this hub; tools may not change it."
         ))
-        .hint("Ask the operator to change it. A changed file is used after `octoprox trust`.");
+        .hint("Ask the operator to change it. A changed file takes effect after `octoprox trust`.");
     }
     ToolError::denied(format!("`{told}` is protected by `{pattern}`."))
-        .hint("Leave it alone, or ask the operator to change the setting `files.protected`.")
+        .hint("Use another path, or ask the operator to change the setting `files.protected`.")
 }
 
 #[cfg(test)]

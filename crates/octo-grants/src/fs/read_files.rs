@@ -1,4 +1,4 @@
-//! Looking at files and folders.
+//! Read access to files and directories.
 
 use super::resolve::{FoundEntry, errno_error, io_error, reopen};
 use super::{Fs, RootedPath, file_fingerprint};
@@ -17,7 +17,7 @@ pub enum EntryKind {
     File,
     Folder,
     Symlink,
-    /// A FIFO, a socket, a device.
+    /// A FIFO, socket or device.
     Other,
 }
 
@@ -36,23 +36,23 @@ impl EntryKind {
 pub struct Stat {
     pub kind: EntryKind,
     pub size: u64,
-    /// The nine permission bits and the three above them.
+    /// Permission bits, with setuid, setgid and sticky.
     pub mode: u32,
     pub modified: Timestamp,
-    /// Absent where the file system does not know it.
+    /// Absent if the file system does not record it.
     pub created: Option<Timestamp>,
     pub links: u64,
 }
 
-/// A regular file that is open for reading, and what it was when it was opened.
+/// A regular file that is open for reading, with its metadata at that time.
 pub struct OpenFile {
     pub file: File,
     pub stat: Stat,
-    /// The path beneath the root where it really is, links resolved.
+    /// Real path beneath the root, links resolved.
     pub real: RootedPath,
 }
 
-/// An open folder.
+/// An open directory.
 pub struct Folder {
     pub real: RootedPath,
     fd: OwnedFd,
@@ -65,21 +65,21 @@ pub struct FolderEntry {
 }
 
 impl Folder {
-    /// The folder itself, open for reading.
+    /// The directory, open for reading.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// What is in it, in no order. Names that are not UTF-8 are included.
+    /// Entries in unspecified order. Names that are not UTF-8 are included.
     pub fn entries(&self) -> Result<Vec<FolderEntry>, ToolError> {
         entries(&self.fd, usize::MAX).map_err(|errno| errno_error(&self.real, errno))
     }
 
-    /// About one entry, without following a link.
+    /// Metadata of one entry, without following a link.
     pub fn stat(&self, name: &OsStr) -> Result<Stat, ToolError> {
         if name.as_bytes().contains(&b'/') {
-            return Err(ToolError::invalid("An entry of a folder has no slash in its name.")
-                .hint("Name one entry of the folder."));
+            return Err(ToolError::invalid("The name of a directory entry cannot contain a slash.")
+                .hint("Use a single entry of the directory."));
         }
         let seen = file_fingerprint::of_entry(&self.fd, name)
             .map_err(|errno| errno_error(&self.real.join(name), errno))?;
@@ -87,7 +87,7 @@ impl Folder {
     }
 }
 
-/// Reads a folder to its end, or up to `most` entries.
+/// Reads a whole directory, or up to `most` entries.
 pub(super) fn entries(folder: impl AsFd, most: usize) -> Result<Vec<FolderEntry>, Errno> {
     let mut dir = Dir::read_from(folder)?;
     let mut found = Vec::new();
@@ -104,7 +104,7 @@ pub(super) fn entries(folder: impl AsFd, most: usize) -> Result<Vec<FolderEntry>
             FileType::RegularFile => EntryKind::File,
             FileType::Directory => EntryKind::Folder,
             FileType::Symlink => EntryKind::Symlink,
-            // Some file systems do not say in the listing.
+            // Some file systems do not report the type in the listing.
             FileType::Unknown => match file_fingerprint::of_entry(dir.fd()?, name) {
                 Ok(seen) => seen.kind(),
                 Err(Errno::NOENT) => continue,
@@ -118,17 +118,17 @@ pub(super) fn entries(folder: impl AsFd, most: usize) -> Result<Vec<FolderEntry>
 }
 
 impl<M: 'static> Fs<M> {
-    /// About a file or folder; links are followed as long as they stay beneath the root.
+    /// Metadata of a file or directory; links are followed if they stay beneath the root.
     pub fn stat(&self, place: &RootedPath) -> Result<Stat, ToolError> {
         place.find().map(|found| found.fingerprint.stat())
     }
 
-    /// The same about a link itself.
+    /// Metadata of a link itself.
     pub fn link_stat(&self, place: &RootedPath) -> Result<Stat, ToolError> {
         place.find_link().map(|found| found.fingerprint.stat())
     }
 
-    /// Where a link points to, as written in it.
+    /// Target of a link, as stored in it.
     pub fn link_target(&self, place: &RootedPath) -> Result<String, ToolError> {
         let found = place.find_link()?;
         if found.fingerprint.kind() != EntryKind::Symlink {
@@ -141,7 +141,7 @@ impl<M: 'static> Fs<M> {
         Ok(String::from_utf8_lossy(target.as_bytes()).into_owned())
     }
 
-    /// Opens a regular file; anything else is refused without waiting for it.
+    /// Opens a regular file; refuses anything else without blocking.
     pub fn open_file(&self, place: &RootedPath) -> Result<OpenFile, ToolError> {
         let (FoundEntry { fd, fingerprint: seen }, real) = place.find_real()?;
         self.workspace().check_readable(&real, &place.display())?;
@@ -150,20 +150,20 @@ impl<M: 'static> Fs<M> {
         Ok(OpenFile { file, stat: seen.stat(), real })
     }
 
-    /// Reads a whole file that has at most `cap` bytes; a larger one is `too_large`.
+    /// Reads a whole file of at most `cap` bytes; a larger one is `too_large`.
     pub fn read(&self, place: &RootedPath, cap: u64) -> Result<(Vec<u8>, Stat), ToolError> {
         let OpenFile { file, stat, .. } = self.open_file(place)?;
         let too_large = |size: u64| {
             ToolError::new(
                 Kind::TooLarge,
-                format!("`{}` has {size} bytes; at most {cap} are read at once.", place.display()),
+                format!("`{}` has {size} bytes; the limit for one read is {cap}.", place.display()),
             )
-            .hint("Read a part of it by lines or bytes, or search in it.")
+            .hint("Read a range of lines or bytes, or search in it.")
         };
         if stat.size > cap {
             return Err(too_large(stat.size));
         }
-        // One byte more than allowed, since the file may have grown since.
+        // One byte more than allowed, to detect a file that has grown since.
         let mut bytes = Vec::with_capacity(usize::try_from(stat.size).unwrap_or_default());
         file.take(cap.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| io_error(place, error))?;
         let size = bytes.len() as u64;
@@ -173,8 +173,8 @@ impl<M: 'static> Fs<M> {
     pub fn open_folder(&self, place: &RootedPath) -> Result<Folder, ToolError> {
         let (FoundEntry { fd, fingerprint: seen }, real) = place.find_real()?;
         if seen.kind() != EntryKind::Folder {
-            return Err(ToolError::invalid(format!("`{}` is not a folder.", place.display()))
-                .hint("Read it as a file, or name the folder that it is in."));
+            return Err(ToolError::invalid(format!("`{}` is not a directory.", place.display()))
+                .hint("Read it as a file, or use its parent directory."));
         }
         self.workspace().check_readable(&real, &place.display())?;
         let fd = reopen(&fd, OFlags::DIRECTORY).map_err(|errno| errno_error(place, errno))?;

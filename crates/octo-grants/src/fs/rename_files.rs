@@ -1,4 +1,4 @@
-//! Renames, within a root, between roots and between file systems.
+//! Renames: within a root, between roots and between file systems.
 
 use super::batch::{Batch, ChangeAction, ChangeOrder, Content, lock_names};
 use super::copy::copy_folder;
@@ -18,13 +18,13 @@ use std::fs::File;
 use std::io::Read;
 
 impl Fs<super::Write> {
-    /// Renames, within a root or between roots; without `overwrite` the new name must be free (`RENAME_NOREPLACE`).
-    /// Tells whether it can be undone.
+    /// Renames within a root or between roots. Without `overwrite` the new name must not exist (`RENAME_NOREPLACE`).
+    /// Returns whether it can be undone.
     pub fn rename(&self, from: &RootedPath, to: &RootedPath, overwrite: bool) -> Result<bool, ToolError> {
         self.rename_entry(from, to, overwrite, None)
     }
 
-    /// Undoes a renaming of what has this id.
+    /// Undoes a rename of the entry with this id.
     pub(super) fn rename_back(&self, from: &RootedPath, to: &RootedPath, id: &str) -> Result<(), ToolError> {
         self.rename_entry(from, to, false, Some(id)).map(|_| ()).map_err(|error| match error.kind {
             Kind::NotFound | Kind::Conflict => changed_since_error(from),
@@ -47,14 +47,14 @@ impl Fs<super::Write> {
         if back.is_some_and(|id| seen.persistent_id() != id) {
             return Err(changed_since_error(from));
         }
-        // The system takes this for done and does nothing.
+        // rename(2) does nothing in this case and reports success.
         if overwrite && new.stat()?.is_some_and(|there| there.inode() == seen.inode()) {
             return Err(ToolError::invalid(format!(
-                "`{}` and `{}` are the same.",
+                "`{}` and `{}` are the same file.",
                 from.display(),
                 to.display()
             ))
-            .hint("Give another new name; one of two names of a file goes away by deleting it."));
+            .hint("Choose another new name; to drop one of two hard links, delete it."));
         }
         if seen.kind() == EntryKind::Folder {
             self.check_same_protection(&old, &new)?;
@@ -92,7 +92,7 @@ impl Fs<super::Write> {
         }
     }
 
-    /// Entries for both names; the one of the new name has the content that it had. Nothing when that cannot be kept.
+    /// Undo entries for both names; that of the new name holds the replaced content. `None` if that cannot be stored.
     fn keep_for_undo(
         &self,
         old: &TargetEntry,
@@ -134,7 +134,7 @@ impl Fs<super::Write> {
         let first = state.undos.publish(old, None, None, link);
         let second = state.undos.publish(new, replaced.map(FileFingerprint::mode), None, link);
         let published = first.and(second);
-        published.inspect_err(|error| tracing::warn!(%error, "a change cannot be undone")).is_ok()
+        published.inspect_err(|error| tracing::warn!(%error, "change cannot be undone")).is_ok()
     }
 
     fn discard_undo(&self, kept: Option<[UndoEntry; 2]>) {
@@ -143,7 +143,8 @@ impl Fs<super::Write> {
         }
     }
 
-    /// What is in a folder must be as protected under its new name as it was, or renaming twice would be a way around it.
+    /// The contents of a directory must be as protected under the new name as before; otherwise renaming twice would
+    /// bypass the protection.
     pub(super) fn check_same_protection(
         &self,
         old: &TargetEntry,
@@ -154,7 +155,7 @@ impl Fs<super::Write> {
             let before = rules.protecting_pattern(old.place.root(), &old.real_path.join(item.path));
             let after = rules.protecting_pattern(new.place.root(), &new.real_path.join(item.path));
             match (before, after) {
-                // Wherever they went, the hub would no longer find them.
+                // The hub would no longer find its settings.
                 (Some(SETTINGS_RULE), _) => {
                     Err(protected_error(&old.place.join(item.path).display(), SETTINGS_RULE))
                 }
@@ -165,7 +166,7 @@ impl Fs<super::Write> {
         })
     }
 
-    /// To another file system: a copy, and then the old one goes.
+    /// Moves to another file system: copies, then removes the original.
     fn move_across_devices(
         &self,
         from: &RootedPath,
@@ -203,7 +204,7 @@ impl Fs<super::Write> {
                 "`{}` cannot be moved to another file system.",
                 from.display()
             ))
-            .hint("Only files and folders can; make it anew at the other place.")),
+            .hint("Only files and directories can; create it at the destination instead.")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Asks the kernel where a path leads, beneath a root. Nothing here compares strings to decide what is inside.
+//! Path resolution beneath a root by the kernel. Containment is never decided by comparing strings.
 
 use super::file_fingerprint::{self, FileFingerprint};
 use super::{EntryKind, HardLinks, Root, RootedPath, Workspace, path_suggest, temp_names};
@@ -13,10 +13,10 @@ use std::path::{Component, Path, PathBuf};
 const RESOLVE_BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
 const LOOKUP_FLAGS: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// How often a path is tried again when something beneath it is being renamed.
+/// Maximum attempts to resolve a path while something beneath it is being renamed.
 const MAX_ATTEMPTS: usize = 256;
 
-/// Opens beneath a folder. The kernel answers `EAGAIN` when it cannot tell whether a `..` raced with a rename.
+/// Opens a path beneath a directory. The kernel returns `EAGAIN` if a `..` may have raced with a rename.
 fn open_beneath(
     folder: BorrowedFd<'_>,
     path: &Path,
@@ -33,42 +33,42 @@ fn open_beneath(
     Err(Errno::AGAIN)
 }
 
-/// Opens an entry of a folder without following it anywhere.
+/// Opens a directory entry without following links.
 pub(super) fn open_entry(folder: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
     open_beneath(folder.as_fd(), Path::new(name), flags | OFlags::NOFOLLOW, how)
 }
 
-/// A folder of a root by its real path: a link on the way is an error.
+/// Opens a directory of a root by its real path; a link on the way is an error.
 pub(super) fn open_real(root: &Root, real: &Path) -> Result<OwnedFd, Errno> {
     open_beneath(root.fd(), real, LOOKUP_FLAGS | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS)
 }
 
-/// The path of a descriptor, as the kernel knows it now.
+/// Current path of a descriptor according to the kernel.
 pub(crate) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
     let link = rustix::fs::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())
         .map_err(|errno| ToolError::internal(format!("reading a descriptor's path in /proc: {errno}")))?;
     Ok(PathBuf::from(OsString::from_vec(link.into_bytes())))
 }
 
-/// The real path of a folder that is no part of a root.
+/// Real path of a directory outside the roots.
 pub(super) fn canonical_folder(path: &Path) -> Result<PathBuf, ToolError> {
     let fd = rustix::fs::open(path, LOOKUP_FLAGS | OFlags::DIRECTORY, Mode::empty())
         .map_err(ToolError::internal)?;
     path_of(fd.as_fd())
 }
 
-/// Where a descriptor really is beneath its root.
+/// Real path of a descriptor beneath its root.
 fn real_path(place: &RootedPath, fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
     let root = place.root();
     let gone = || {
-        ToolError::new(Kind::Conflict, format!("`{}` was moved or removed meanwhile.", place.display()))
-            .hint("List the folder again and use the new path.")
+        ToolError::new(Kind::Conflict, format!("`{}` was moved or removed in the meantime.", place.display()))
+            .hint("List the directory again and use the new path.")
     };
     root.check_in_place()?;
     let path = path_of(fd)?;
     let real = path.strip_prefix(&root.path).map_err(|_| gone())?;
-    // The kernel says so at the end of the path, but a name may end like that as well.
+    // The kernel appends this suffix, but a real name may end like that as well.
     if path.as_os_str().as_bytes().ends_with(b" (deleted)") && !is_same_entry(root, real, fd) {
         return Err(gone());
     }
@@ -83,14 +83,14 @@ fn is_same_entry(root: &Root, real: &Path, fd: BorrowedFd<'_>) -> bool {
     entry.is_ok_and(|entry| file_fingerprint::of_fd(fd).is_ok_and(|held| held.inode() == entry.inode()))
 }
 
-/// An entry that was found, held by a descriptor that has no effect on it.
+/// A resolved entry, held by an `O_PATH` descriptor.
 pub(super) struct FoundEntry {
     pub fd: OwnedFd,
     pub fingerprint: FileFingerprint,
 }
 
 impl Root {
-    /// Refuses a root that does not have its path any more.
+    /// Refuses a root that is no longer at its path.
     pub(crate) fn check_in_place(&self) -> Result<(), ToolError> {
         if path_of(self.fd())? == self.path {
             return Ok(());
@@ -99,19 +99,19 @@ impl Root {
             .hint("Move it back, or ask the operator to restart the hub with the root's new path."))
     }
 
-    /// A folder beneath it by its real path, held by a descriptor; a link on the way is an error.
+    /// Opens a directory beneath the root by its real path, as a descriptor; a link on the way is an error.
     pub(crate) fn open_folder(&self, real: &Path) -> Result<OwnedFd, Errno> {
         open_real(self, real)
     }
 }
 
 impl RootedPath {
-    /// Finds what is there, through links that stay beneath the root.
+    /// Resolves the path, through links that stay beneath the root.
     pub(super) fn find(&self) -> Result<FoundEntry, ToolError> {
         self.find_with(LOOKUP_FLAGS)
     }
 
-    /// The same without following a link at the end.
+    /// Like [`Self::find`], without following a link at the end.
     pub(super) fn find_link(&self) -> Result<FoundEntry, ToolError> {
         self.find_with(LOOKUP_FLAGS | OFlags::NOFOLLOW)
     }
@@ -126,8 +126,8 @@ impl RootedPath {
         open_beneath(self.root.fd(), &self.relative, flags, ResolveFlags::empty())
     }
 
-    /// Finds what is there and where it really is, spelled like this place. A file that is just being replaced has no
-    /// name any more, or one of ours; then the new one is looked for.
+    /// Resolves the path and its real location, spelled like this path. A file that is just being replaced has no
+    /// name or a temporary one; then the new file is looked up.
     pub(super) fn find_real(&self) -> Result<(FoundEntry, RootedPath), ToolError> {
         for _ in 0..MAX_ATTEMPTS {
             let found = self.find()?;
@@ -143,7 +143,7 @@ impl RootedPath {
     }
 }
 
-/// Opens for reading what a lookup has found; the very same file, whatever its name means by now.
+/// Opens a resolved entry for reading: the same file, even if its name now refers to another.
 pub(super) fn reopen(found: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", found.as_fd().as_raw_fd());
     let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -157,13 +157,13 @@ pub(super) enum LinkPolicy {
     Keep,
 }
 
-/// A name in an open folder: what a change is made to.
+/// A name in an open directory: the target of a change.
 pub(super) struct TargetEntry {
     pub place: RootedPath,
     pub folder: OwnedFd,
     /// A plain name, never `.` or `..`.
     pub name: OsString,
-    /// The path beneath the root, without links.
+    /// Path beneath the root, without links.
     pub real_path: PathBuf,
 }
 
@@ -182,7 +182,7 @@ impl TargetEntry {
         Err(changed_while_reading(place))
     }
 
-    /// The folder resolved, the last name as written.
+    /// Resolves the directory; the last name stays as written.
     fn unresolved(place: &RootedPath) -> Result<Self, ToolError> {
         let (parent, leaf) = split(place)?;
         let folder = place
@@ -198,7 +198,7 @@ impl TargetEntry {
         Ok(Self { place: place.clone(), folder, name: leaf.to_owned(), real_path: real })
     }
 
-    /// Where the link at the end leads; nothing when it changed while we looked.
+    /// Target of the link at the end; `None` if it changed concurrently.
     fn resolve_link(&self) -> Result<Option<Self>, ToolError> {
         let target = match self.place.lookup(LOOKUP_FLAGS) {
             Ok(fd) => fd,
@@ -220,7 +220,7 @@ impl TargetEntry {
         Ok(same.then(|| Self { place: self.place.clone(), folder, name: leaf, real_path: real }))
     }
 
-    /// What has this name now, if anything; links are not followed.
+    /// Current metadata of this name, if it exists; links are not followed.
     pub fn stat(&self) -> Result<Option<FileFingerprint>, ToolError> {
         match file_fingerprint::of_entry(&self.folder, &self.name) {
             Ok(seen) => Ok(Some(seen)),
@@ -229,34 +229,33 @@ impl TargetEntry {
         }
     }
 
-    /// Like `stat`, where something must be there.
+    /// Like `stat`, but the entry must exist.
     pub fn stat_existing(&self) -> Result<FileFingerprint, ToolError> {
         self.stat()?.ok_or_else(|| errno_error(&self.place, Errno::NOENT))
     }
 }
 
-/// The folder of a real path.
+/// Directory of a real path.
 pub(super) fn parent_of(real: &Path) -> &Path {
     real.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Folder and last name of a path as written.
+/// Directory and last name of a path as written.
 pub(super) fn split(place: &RootedPath) -> Result<(&Path, &OsStr), ToolError> {
     match place.relative.components().next_back() {
         Some(Component::Normal(leaf)) => Ok((parent_of(&place.relative), leaf)),
         _ => Err(ToolError::invalid(format!("`{}` does not end in a name.", place.display()))
-            .hint("Name the file or folder itself; a root, `.` and `..` cannot be changed.")),
+            .hint("Name the file or directory itself; a root, `.` and `..` cannot be changed.")),
     }
 }
 
 impl Workspace {
-    /// Refuses what is not a regular file, and hard links where the settings say so.
+    /// Refuses anything but a regular file, and hard links if the settings forbid them.
     pub(super) fn check_file(&self, place: &RootedPath, seen: &FileFingerprint) -> Result<(), ToolError> {
         match seen.kind() {
             EntryKind::File if self.hard_links() == HardLinks::Refuse && seen.links() > 1 => {
-                Err(ToolError::denied(format!("`{}` has several names (hard links).", place.display())).hint(
-                    "Copy it to a file of its own, or ask the operator about the setting `files.hard_links`.",
-                ))
+                Err(ToolError::denied(format!("`{}` has several hard links.", place.display()))
+                    .hint("Copy it to a new file, or ask the operator about the setting `files.hard_links`."))
             }
             EntryKind::File => Ok(()),
             EntryKind::Folder => Err(errno_error(place, Errno::ISDIR)),
@@ -270,31 +269,31 @@ impl Workspace {
 }
 
 pub(super) fn changed_while_reading(place: &RootedPath) -> ToolError {
-    ToolError::new(Kind::Conflict, format!("`{}` changed while it was looked at.", place.display()))
+    ToolError::new(Kind::Conflict, format!("`{}` changed while it was being accessed.", place.display()))
         .hint("Try again when nothing else is changing it.")
 }
 
 fn dangling_link(place: &RootedPath) -> ToolError {
-    ToolError::denied(format!("`{}` is a link to something that does not exist.", place.display()))
-        .hint("Name the file that the link points to, or remove the link first.")
+    ToolError::denied(format!("`{}` is a dangling link.", place.display()))
+        .hint("Use the file that the link points to, or remove the link first.")
 }
 
-/// What an errno means for a place, said to the caller.
+/// Maps an errno to an error for the caller.
 pub(super) fn errno_error(place: &RootedPath, errno: Errno) -> ToolError {
     let told = place.display();
     match errno {
         Errno::NOENT => path_suggest::not_found(place),
         Errno::XDEV => ToolError::denied(format!("`{told}` leaves the workspace."))
-            .hint("Use a path that stays beneath its root; links to the outside are not followed."),
+            .hint("Use a path beneath a root; links to the outside are not followed."),
         Errno::LOOP => ToolError::denied(format!(
-            "`{told}` goes through too many links, or through one that is not followed."
+            "`{told}` passes through too many links, or through one that is not followed."
         ))
-        .hint("Name the real file instead of the link."),
+        .hint("Use the real file instead of the link."),
         Errno::NOTDIR => {
-            ToolError::invalid(format!("Something on the way to `{told}` is a file, not a folder."))
-                .hint("List the folder above to see what is there.")
+            ToolError::invalid(format!("A component of the path `{told}` is a file, not a directory."))
+                .hint("List the parent directory.")
         }
-        Errno::ISDIR => ToolError::invalid(format!("`{told}` is a folder, not a file."))
+        Errno::ISDIR => ToolError::invalid(format!("`{told}` is a directory, not a file."))
             .hint("List it, or name a file in it."),
         Errno::ACCESS | Errno::PERM => {
             ToolError::denied(format!("The operating system refuses access to `{told}`."))
@@ -302,25 +301,25 @@ pub(super) fn errno_error(place: &RootedPath, errno: Errno) -> ToolError {
         }
         Errno::ROFS => ToolError::denied(format!("`{told}` is on a file system that is mounted read-only."))
             .hint("Write somewhere else."),
-        Errno::EXIST => ToolError::new(Kind::Conflict, format!("`{told}` exists already."))
-            .hint("Choose another name, or say that it may be overwritten."),
+        Errno::EXIST => ToolError::new(Kind::Conflict, format!("`{told}` already exists."))
+            .hint("Choose another name, or allow overwriting."),
         Errno::NOTEMPTY => ToolError::new(Kind::Conflict, format!("`{told}` is not empty."))
-            .hint("Remove what is in it first, or remove the whole folder."),
+            .hint("Remove its contents first, or remove the whole directory."),
         Errno::NAMETOOLONG => ToolError::invalid(format!("`{told}` is too long for the file system."))
             .hint("Use shorter names."),
-        Errno::INVAL => ToolError::invalid(format!("The file system cannot do this with `{told}`."))
-            .hint("A folder cannot be moved into itself, and some file systems refuse some names."),
+        Errno::INVAL => ToolError::invalid(format!("The file system does not support this on `{told}`."))
+            .hint("A directory cannot be moved into itself, and some file systems reject some names."),
         Errno::NOSPC | Errno::DQUOT => ToolError::unavailable("The disk is full.")
-            .hint("Remove something, or ask the operator for room."),
+            .hint("Free some disk space, or ask the operator for more."),
         Errno::FBIG => {
             ToolError::new(Kind::TooLarge, format!("`{told}` would be larger than the system allows."))
                 .hint("Write less at once.")
         }
-        Errno::OVERFLOW => ToolError::new(Kind::TooLarge, format!("`{told}` goes deeper than 256 folders."))
-            .hint("Work on a folder further down."),
+        Errno::OVERFLOW => ToolError::new(Kind::TooLarge, format!("`{told}` exceeds 256 directory levels."))
+            .hint("Start at a subdirectory."),
         Errno::AGAIN => changed_while_reading(place),
         Errno::BUSY => ToolError::denied(format!("`{told}` is mounted or in use by the system."))
-            .hint("Use another file or folder."),
+            .hint("Use another file or directory."),
         Errno::MFILE | Errno::NFILE => {
             ToolError::unavailable("Too many files are open.").hint("Try again in a moment.")
         }
@@ -330,7 +329,7 @@ pub(super) fn errno_error(place: &RootedPath, errno: Errno) -> ToolError {
     }
 }
 
-/// The same for what the standard library reports.
+/// Maps an I/O error to an error for the caller.
 pub(super) fn io_error(place: &RootedPath, error: std::io::Error) -> ToolError {
     match error.raw_os_error() {
         Some(code) => errno_error(place, Errno::from_raw_os_error(code)),

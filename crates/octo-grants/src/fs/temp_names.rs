@@ -1,4 +1,4 @@
-//! Names of our own beside a file, and how a name gets another file: atomically wherever the file system can.
+//! Temporary names beside a file, and replacing a file: atomically where the file system supports it.
 
 use super::file_fingerprint;
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags};
@@ -14,34 +14,34 @@ pub(super) fn random_hex() -> Result<String, std::io::Error> {
     crate::random::hex::<8>()
 }
 
-/// A new file, or a folder that is being copied, before it gets its name.
+/// Name of a new file, or of a directory that is being copied, before it gets its final name.
 pub(super) fn new_temp_name() -> Result<OsString, std::io::Error> {
     Ok(format!("{TEMP_PREFIX}{}.tmp", random_hex()?).into())
 }
 
-/// What had the name before, until the change is complete.
+/// Name of the replaced file until the change is complete.
 pub(super) fn new_backup_name() -> Result<OsString, std::io::Error> {
     Ok(format!("{TEMP_PREFIX}{}.old", random_hex()?).into())
 }
 
-/// Whether a name is one that this file makes; nothing else is ever swept away.
+/// Whether a name was made by this module; recovery removes nothing else.
 pub(super) fn is_temp_name(name: &OsStr) -> bool {
     let digits = name.to_str().and_then(|name| name.strip_prefix(TEMP_PREFIX));
     let digits = digits.and_then(|rest| rest.strip_suffix(".tmp").or_else(|| rest.strip_suffix(".old")));
     digits.is_some_and(|digits| digits.len() == 16 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
 }
 
-/// File systems without the newer kinds of renaming say so in one of these ways.
+/// Errors of file systems without `renameat2` flags.
 fn is_unsupported(errno: Errno) -> bool {
     matches!(errno, Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP)
 }
 
-/// Places where a test lets the process die, so that every moment of a change is tried.
+/// Points at which a test kills the process, to cover every moment of a change.
 #[cfg(test)]
 pub(super) mod dying {
     use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// How many moments are left; 0 for no end.
+    /// Number of points left; 0 to disable.
     pub static POINTS_LEFT: AtomicU64 = AtomicU64::new(0);
 
     pub fn crash_point() {
@@ -52,7 +52,7 @@ pub(super) mod dying {
     }
 }
 
-/// A moment between two steps that the disk can see.
+/// A moment between two steps that affect the disk.
 pub(super) fn crash_point() {
     #[cfg(test)]
     dying::crash_point();
@@ -60,7 +60,7 @@ pub(super) fn crash_point() {
 
 #[cfg(test)]
 thread_local! {
-    /// Lets a test see what happens on a file system that can only rename.
+    /// Simulates a file system that supports only plain renames.
     pub(super) static FORCE_PLAIN_RENAME: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
@@ -79,14 +79,14 @@ fn rename(
     rustix::fs::renameat_with(from, old, to, new, how)
 }
 
-/// Renames; the new name must be free.
+/// Renames; the new name must not exist.
 pub(super) fn rename_new(from: impl AsFd, old: &OsStr, to: impl AsFd, new: &OsStr) -> Result<(), Errno> {
     let (from, to) = (from.as_fd(), to.as_fd());
     match rename(from, old, to, new, RenameFlags::NOREPLACE) {
         Err(errno) if is_unsupported(errno) => {}
         other => return other,
     }
-    // A link is refused when the name is taken, just like that kind of renaming; folders cannot have one.
+    // Like `RENAME_NOREPLACE`, link(2) fails if the name exists; directories cannot be linked.
     match rustix::fs::linkat(from, old, to, new, AtFlags::empty()) {
         Ok(()) => {
             crash_point();
@@ -101,7 +101,7 @@ pub(super) fn rename_new(from: impl AsFd, old: &OsStr, to: impl AsFd, new: &OsSt
     }
 }
 
-/// Puts `temp` in the place of `name` and tells under which name the old file is now: `temp` itself, or `spare`.
+/// Replaces `name` with `temp` and returns the new name of the old file: `temp` itself, or `spare`.
 pub(super) fn exchange<'a>(
     folder: impl AsFd,
     temp: &'a OsStr,
@@ -132,14 +132,14 @@ fn copy_content(folder: BorrowedFd<'_>, name: &OsStr, spare: &OsStr) -> Result<(
     rustix::fs::fsync(&to)
 }
 
-/// A file that nobody had before, for writing.
+/// Creates a new file for writing.
 pub(super) fn create(folder: impl AsFd, name: &OsStr, mode: Mode) -> Result<File, Errno> {
     crash_point();
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(folder, name, flags, mode).map(File::from)
 }
 
-/// Makes the names in a folder durable. A folder that cannot be read, or a file system that cannot do it, is let be.
+/// Makes the names in a directory durable. Unreadable directories and unsupported file systems are ignored.
 pub(super) fn sync_folder(folder: impl AsFd) -> Result<(), Errno> {
     crash_point();
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

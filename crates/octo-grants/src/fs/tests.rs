@@ -14,7 +14,7 @@ use super::{
 use octo_model::ToolError;
 use std::path::{Path, PathBuf};
 
-/// A root, something outside of it, and the hub's own folder.
+/// A root, a directory outside of it, and the state directory.
 pub(super) struct FsFixture {
     pub fs: Fs<Write>,
     pub folder: tempfile::TempDir,
@@ -24,7 +24,7 @@ pub(super) fn error_kind(error: &ToolError) -> &'static str {
     error.kind.as_str()
 }
 
-/// What `FsFixture` opens, given the folder that everything is in.
+/// Settings of `FsFixture`, given the directory that contains everything.
 pub(super) fn spec(folder: &Path) -> WorkspaceSpec {
     let root = |name: &str, path: PathBuf, writable| RootSpec {
         name: name.into(),
@@ -61,7 +61,7 @@ impl FsFixture {
         &self.fs.workspace().roots()[0].path
     }
 
-    /// A path of the test itself, beneath the root.
+    /// A path for the test itself, beneath the root.
     pub fn raw(&self, path: &str) -> PathBuf {
         self.folder.path().join("ws").join(path)
     }
@@ -88,7 +88,7 @@ impl FsFixture {
         std::os::unix::fs::symlink(target, self.raw(path)).unwrap();
     }
 
-    /// Names of ours that are left anywhere beneath the root.
+    /// Temporary names left anywhere beneath the root.
     pub fn leftovers(&self) -> Vec<PathBuf> {
         leftovers(&self.folder.path().join("ws"))
     }

@@ -1,4 +1,4 @@
-//! What files were before their last change, kept for a while.
+//! Undo log: previous states of files, stored for a limited time.
 
 use super::hash;
 use super::intent_log::{Intent, IntentPath, IntentTxn};
@@ -12,22 +12,22 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A larger file cannot be put back.
+/// Larger files cannot be restored.
 pub(super) const MAX_UNDO_FILE_BYTES: u64 = 16 << 20;
 const MAX_UNDO_BYTES: u64 = 256 << 20;
 const MAX_UNDO_ENTRIES: u64 = 1_000;
 
-/// Of an entry's name while it is not complete.
+/// Name prefix of an incomplete entry.
 const INCOMPLETE_PREFIX: &str = "new-";
 
-/// The end of an entry: the hash that the change has left, or dashes where it has removed the file; the mode before it,
-/// or dashes where there was no file; the length of the link before it, in hexadecimal.
+/// Trailer of an entry: hash after the change, or dashes if it removed the file; mode before the change, or dashes if
+/// there was no file; length of the link before the trailer, in hexadecimal.
 const TRAILER_LEN: usize = 64 + 1 + 6 + 1 + 8 + 1;
 
 /// Entries of earlier versions end without the length.
 const LEGACY_TRAILER_LEN: usize = 64 + 1 + 6 + 1;
 
-/// No link is longer, so that an entry is read with a bound.
+/// Upper bound of a link, so that reading an entry is bounded.
 const MAX_LINK_BYTES: u64 = 1 << 20;
 
 pub(super) struct UndoLog {
@@ -41,7 +41,7 @@ struct UndoUsage {
     bytes: u64,
 }
 
-/// The state before a change that is not complete yet.
+/// Previous state for a change that is not complete yet.
 pub(super) struct UndoEntry {
     pub file: File,
     name: OsString,
@@ -50,21 +50,22 @@ pub(super) struct UndoEntry {
 
 /// The last change of a file.
 pub(super) struct LastChange {
-    /// The hash that the change has left; nothing when it has removed the file.
+    /// Hash after the change; `None` if it removed the file.
     pub after: Option<String>,
-    /// Mode and content before it; nothing when there was no file.
+    /// Mode and content before the change; `None` if there was no file.
     pub before: Option<(u32, Vec<u8>)>,
     pub link: UndoLink,
 }
 
-/// What else one undo takes back with a file.
+/// What else one undo restores together with a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum UndoLink {
     #[default]
     None,
-    /// Changes of other files that belong to the same renaming; all of them have the id.
+    /// Changes of other files that belong to the same rename; all of them have the id.
     Group { id: String, others: Vec<IntentPath> },
-    /// A file, a folder or a symbolic link with this id was renamed. What it replaced is the content of the entry of `to`.
+    /// A file, directory or symbolic link with this id was renamed. The entry of `to` holds the content that it
+    /// replaced.
     Move { id: String, from: IntentPath, to: IntentPath },
 }
 
@@ -80,7 +81,7 @@ impl UndoLink {
         fields.flat_map(|field| field.as_bytes().iter().copied().chain([0])).collect()
     }
 
-    /// Nothing when it is not one.
+    /// Returns `None` if it is not a link.
     fn decode(bytes: &[u8]) -> Option<Self> {
         if bytes.is_empty() {
             return Some(Self::None);
@@ -112,7 +113,7 @@ impl UndoLog {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An empty entry for a file of a root, to be filled with its content.
+    /// Creates an empty entry for a file of a root, to be filled with its content.
     pub fn begin(&self, whose: &UndoKey<'_>, tx: &IntentTxn<'_>) -> Result<UndoEntry, ToolError> {
         let name: OsString =
             format!("{INCOMPLETE_PREFIX}{}", temp_names::random_hex().map_err(ToolError::internal)?).into();
@@ -133,7 +134,7 @@ impl UndoLog {
         let link = link.encode();
         if link.len() as u64 > MAX_LINK_BYTES {
             self.discard(&kept);
-            return Err(std::io::Error::other("the change renames too many files"));
+            return Err(std::io::Error::other("too many files renamed in one change"));
         }
         kept.file.write_all(&link)?;
         writeln!(kept.file, "{:-<64} {mode} {:08x}", after.unwrap_or_default(), link.len())?;
@@ -148,7 +149,7 @@ impl UndoLog {
         if full { self.enforce_limits() } else { Ok(()) }
     }
 
-    /// Removes an entry that is not complete.
+    /// Removes an incomplete entry.
     pub fn remove_incomplete(&self, name: &OsStr) {
         if name.as_bytes().starts_with(INCOMPLETE_PREFIX.as_bytes()) && !name.as_bytes().contains(&b'/') {
             let _ = std::fs::remove_file(self.folder.join(name));
@@ -164,7 +165,7 @@ impl UndoLog {
         let _ = std::fs::remove_file(self.folder.join(whose.key()));
     }
 
-    /// The last change of a file by one caller, if it is kept.
+    /// The last change of a file by one caller, if it is stored.
     pub fn last_change(&self, whose: &UndoKey<'_>) -> std::io::Result<Option<LastChange>> {
         let file = match File::open(self.folder.join(whose.key())) {
             Ok(file) => file,
@@ -176,7 +177,7 @@ impl UndoLog {
         Ok(decode(bytes))
     }
 
-    /// Counts what is kept, and drops the oldest when it is too much.
+    /// Removes the oldest entries above the limits.
     fn enforce_limits(&self) -> std::io::Result<()> {
         let mut tally = self.usage();
         let mut all = Vec::new();
@@ -191,7 +192,7 @@ impl UndoLog {
         if tally.entries <= MAX_UNDO_ENTRIES && tally.bytes <= MAX_UNDO_BYTES {
             return Ok(());
         }
-        // A tenth more than needed, so that it is not the next change's turn again.
+        // Removes a tenth more than needed, so that the next change does not have to do it again.
         for (_, bytes, path) in all {
             if tally.entries <= MAX_UNDO_ENTRIES / 10 * 9 && tally.bytes <= MAX_UNDO_BYTES / 10 * 9 {
                 break;
@@ -231,7 +232,7 @@ fn decode(mut bytes: Vec<u8>) -> Option<LastChange> {
     })
 }
 
-/// Which file an entry is about, and who changed it.
+/// File and caller of an entry.
 pub(super) struct UndoKey<'a> {
     pub root: &'a Path,
     pub real: &'a Path,

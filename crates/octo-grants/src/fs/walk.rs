@@ -1,4 +1,4 @@
-//! Walking over a tree by descriptors: several threads, ignore files respected, never through a link.
+//! Directory walk by descriptors: multi-threaded, respects ignore files, never follows links.
 
 mod folder_listing;
 mod ignore_rules;
@@ -21,23 +21,23 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use walk_entry::EntryLocation;
 use walk_workers::{Enter, Queue};
 
-/// More threads than this only get in each other's way.
+/// More threads only contend with each other.
 const MAX_THREADS: usize = 8;
 
-/// How many unread folders are named.
+/// Maximum number of unread directories that are listed.
 const MAX_NAMED: usize = 20;
 
 #[derive(Debug, Clone, Default)]
 pub struct WalkOptions {
-    /// Also names that begin with a dot. (`.git` itself is never entered unless `ignored` is set, too.)
+    /// Includes names that start with a dot. (`.git` itself is never entered unless `ignored` is set, too.)
     pub hidden: bool,
-    /// Also what `.gitignore`, `.ignore` and `.git/info/exclude` leave out.
+    /// Includes what `.gitignore`, `.ignore` and `.git/info/exclude` exclude.
     pub ignored: bool,
-    /// Visits what the rules leave out, marked as such, but does not enter it.
+    /// Visits ignored entries, flagged as such, but does not enter them.
     pub tell_ignored: bool,
-    /// 1 is what the folder itself holds.
+    /// 1 for the direct entries of the directory.
     pub max_depth: Option<usize>,
-    /// 0 lets the machine decide.
+    /// 0 for automatic.
     pub threads: usize,
 }
 
@@ -45,18 +45,18 @@ pub struct WalkOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Continue,
-    /// Do not enter this folder.
+    /// Do not enter this directory.
     Skip,
     /// End the walk.
     Stop,
 }
 
-/// What a walk could not see.
+/// What a walk could not read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Walked {
-    /// How many folders could not be read.
+    /// Number of directories that could not be read.
     pub unread: usize,
-    /// Some of them, relative to where the walk began, sorted.
+    /// Some of them, relative to the start of the walk, sorted.
     pub unread_paths: Vec<PathBuf>,
 }
 
@@ -71,15 +71,15 @@ impl Walked {
 
 type Visit<'a> = dyn Fn(&WalkEntry<'_>) -> Step + Sync + 'a;
 
-/// A walk under way.
+/// A walk in progress.
 struct Walk<'a> {
     options: &'a WalkOptions,
     visit: &'a Visit<'a>,
     hard_links: HardLinks,
-    /// Where the hub's own data lie beneath the root: nobody sees them.
+    /// Path of the state directory beneath the root, which is always skipped.
     hub_data: Option<&'a [u8]>,
     start: Arc<FolderHandle>,
-    /// Length of the start's path beneath the root, with its slash.
+    /// Length of the start path beneath the root, with its slash.
     prefix: usize,
     threads: usize,
     queue: Mutex<Queue>,
@@ -89,8 +89,8 @@ struct Walk<'a> {
 }
 
 impl<M: 'static> Fs<M> {
-    /// Calls `visit` for every entry beneath a folder, from several threads, in no order.
-    /// The place may also be a file, which is then the only entry.
+    /// Calls `visit` for every entry beneath a directory, from several threads, in unspecified order. The path may
+    /// also be a file, which is then the only entry.
     pub fn walk(
         &self,
         place: &RootedPath,
@@ -100,7 +100,7 @@ impl<M: 'static> Fs<M> {
         let hard_links = self.workspace().hard_links();
         let kind = place.find()?.fingerprint.kind();
         if kind == EntryKind::Other {
-            // Says why a pipe or a device is not opened.
+            // Returns the error for a pipe or device.
             self.open_file(place)?;
         }
         if kind != EntryKind::Folder {

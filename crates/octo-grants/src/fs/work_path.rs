@@ -1,4 +1,4 @@
-//! How callers name files, and how answers name them back.
+//! Paths as callers write them, and as replies show them.
 
 use super::Fs;
 use super::workspace::Root;
@@ -9,20 +9,20 @@ use std::borrow::Cow;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-/// What the kernel takes as a path and as one name in it.
+/// Limits of the kernel for a path and for one name in it.
 const MAX_PATH_BYTES: usize = 4_096;
 const MAX_NAME_BYTES: usize = 255;
 
-/// A path as a caller wrote it: relative to the default root, or absolute beneath any root. Not resolved yet.
+/// A path as written by a caller: relative to the default root, or absolute beneath any root. Not resolved yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WorkPath(String);
 
 impl WorkPath {
-    /// What marks it in a schema.
+    /// Value of `format` in the schema.
     pub const FORMAT: &'static str = "workspace-path";
 
-    /// The default root itself.
+    /// The default root.
     pub fn here() -> Self {
         Self(".".to_owned())
     }
@@ -59,21 +59,21 @@ impl JsonSchema for WorkPath {
         true
     }
 
-    /// The format marks it as a path for the toolkit, which takes the mark out of what clients see.
+    /// The format identifies paths for the toolkit, which removes it from the schema that clients see.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({"type": "string", "format": Self::FORMAT})
     }
 }
 
-/// A root and what the caller named beneath it. Nothing has been looked up yet; every use resolves it anew, beneath
-/// the root.
+/// A root and a path beneath it as the caller named it. Not looked up yet; every use resolves it anew, beneath the
+/// root.
 #[derive(Clone)]
 pub struct RootedPath {
     pub(super) root: Arc<Root>,
-    /// Relative to the root, as written but for doubled slashes and `.`; the root itself is `.`. The kernel makes sure
-    /// that it stays beneath.
+    /// Relative to the root, as written except for doubled slashes and `.`; the root itself is `.`. The kernel
+    /// ensures that it stays beneath.
     pub(super) relative: PathBuf,
-    /// What stood before `inside` in the caller's words, for answers.
+    /// The part before `relative` as the caller wrote it, for replies.
     pub(super) caller_prefix: PathBuf,
 }
 
@@ -92,7 +92,7 @@ impl RootedPath {
         &self.relative
     }
 
-    /// The path in the caller's own spelling.
+    /// The path in the caller's spelling.
     pub fn display(&self) -> String {
         let told = if self.relative == Path::new(".") && !self.caller_prefix.as_os_str().is_empty() {
             Cow::Borrowed(self.caller_prefix.as_path())
@@ -102,19 +102,19 @@ impl RootedPath {
         told.to_string_lossy().into_owned()
     }
 
-    /// A place beneath this one.
+    /// A path beneath this one.
     #[must_use]
     pub fn join(&self, more: impl AsRef<Path>) -> Self {
         self.at(&normalize(self.relative.components().chain(more.as_ref().components())))
     }
 
-    /// A place of a root by its absolute path.
+    /// A path beneath a root, shown as an absolute path.
     pub(super) fn beneath(root: &Arc<Root>, inside: &Path) -> Self {
         let spelled = root_spellings(root).next().unwrap_or(&root.path).to_owned();
         Self { root: Arc::clone(root), relative: inside.to_owned(), caller_prefix: spelled }
     }
 
-    /// Another place of the same root, spelled alike.
+    /// Another path of the same root, in the same spelling.
     pub(super) fn at(&self, inside: &Path) -> Self {
         Self {
             root: Arc::clone(&self.root),
@@ -124,7 +124,7 @@ impl RootedPath {
     }
 }
 
-/// Without `.`, doubled slashes and what makes a path absolute. `..` stays: only the kernel knows where it leads.
+/// Removes `.`, doubled slashes and a leading slash. `..` stays: only the kernel can resolve it.
 fn normalize<'a>(components: impl Iterator<Item = Component<'a>>) -> PathBuf {
     let kept = components.filter(|part| matches!(part, Component::Normal(_) | Component::ParentDir));
     let path: PathBuf = kept.collect();
@@ -132,7 +132,7 @@ fn normalize<'a>(components: impl Iterator<Item = Component<'a>>) -> PathBuf {
 }
 
 impl<M: 'static> Fs<M> {
-    /// Finds the root that a path belongs to. Refuses what cannot be a path; touches nothing.
+    /// Finds the root that a path belongs to. Refuses invalid paths; does no I/O.
     pub fn place(&self, path: &WorkPath) -> Result<RootedPath, ToolError> {
         let roots = self.workspace().roots();
         let Some(first) = roots.first() else {
@@ -164,7 +164,7 @@ impl<M: 'static> Fs<M> {
     }
 }
 
-/// The absolute paths that mean a root.
+/// Absolute paths that denote a root.
 fn root_spellings(root: &Root) -> impl Iterator<Item = &Path> {
     let all = [Some(root.path.as_path()), Some(root.configured_path.as_path()), root.alias_path.as_deref()];
     all.into_iter().flatten().filter(|path| path.is_absolute())
@@ -173,7 +173,7 @@ fn root_spellings(root: &Root) -> impl Iterator<Item = &Path> {
 fn outside_error(roots: &[Arc<Root>]) -> ToolError {
     let named: Vec<String> =
         roots.iter().map(|root| format!("`{}` ({})", root.name, root.configured_path.display())).collect();
-    ToolError::denied("The path is outside of the workspace.").hint(format!(
+    ToolError::denied("The path is outside the workspace.").hint(format!(
         "Use a path relative to the first of these roots, or an absolute one beneath any of them: {}.",
         named.join(", ")
     ))
@@ -183,7 +183,7 @@ fn check_path_text(path: &str) -> Result<(), ToolError> {
     let wrong = if path.is_empty() {
         "The path is empty."
     } else if path.contains('\0') {
-        "The path has a NUL character in it."
+        "The path contains a NUL character."
     } else if path.len() >= MAX_PATH_BYTES {
         "The path is longer than 4,095 bytes."
     } else if path.split('/').any(|name| name.len() > MAX_NAME_BYTES) {
@@ -192,7 +192,7 @@ fn check_path_text(path: &str) -> Result<(), ToolError> {
         return Ok(());
     };
     Err(ToolError::invalid(wrong)
-        .hint("Name a file or folder, such as `src/main.rs`, or `.` for the workspace itself."))
+        .hint("Use a file or directory, such as `src/main.rs`, or `.` for the workspace itself."))
 }
 
 #[cfg(test)]

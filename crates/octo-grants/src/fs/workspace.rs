@@ -17,17 +17,17 @@ use std::sync::{Arc, OnceLock};
 
 pub use super::protected_paths::default_protected;
 
-/// A root as the settings name it.
+/// A root as configured in the settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootSpec {
     pub name: String,
     pub path: PathBuf,
-    /// The same folder as it is called elsewhere (the host's path of a mounted folder); understood as well.
+    /// Alternative path of the same directory (the host's path of a mounted directory), accepted as well.
     pub alias_path: Option<PathBuf>,
     pub writable: bool,
 }
 
-/// Whether files with several names are touched.
+/// Whether files with several hard links may be accessed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HardLinks {
     #[default]
@@ -35,32 +35,32 @@ pub enum HardLinks {
     Refuse,
 }
 
-/// What a workspace is made of. The first root is the default.
+/// Settings of a workspace. The first root is the default.
 #[derive(Debug, Clone, Default)]
 pub struct WorkspaceSpec {
     pub roots: Vec<RootSpec>,
-    /// Globs, relative to a root, that are never written; one that begins with `!` makes an exception.
+    /// Globs, relative to a root, that are never written; a leading `!` makes an exception.
     pub protected: Vec<String>,
-    /// What is not written through a profile besides, by the profile's name.
+    /// Additional protected globs per profile name.
     pub profiles: BTreeMap<String, Vec<String>>,
     pub hard_links: HardLinks,
-    /// Settings of the hub, by their canonical paths: tools may read and never change them. A folder counts with all that is
-    /// in it.
+    /// Settings of the hub, by canonical path: tools may read but never change them. A directory includes everything
+    /// beneath it.
     pub settings: Vec<PathBuf>,
-    /// Why there is no root, and what to do: what tools answer when there is none.
+    /// Error and hint that tools return if there is no root.
     pub no_root: Option<(String, String)>,
-    /// Folder of the hub's own data: what is needed to undo a change and to clean up after a crash.
+    /// State directory of the hub: data to undo a change and to clean up after a crash.
     pub state: Option<PathBuf>,
 }
 
 /// An open root.
 pub struct Root {
     pub name: String,
-    /// Its real path.
+    /// Real path.
     pub path: PathBuf,
     pub alias_path: Option<PathBuf>,
     pub writable: bool,
-    /// Its path as the settings have it.
+    /// Path as configured in the settings.
     pub(super) configured_path: PathBuf,
     fd: OwnedFd,
 }
@@ -72,28 +72,26 @@ impl std::fmt::Debug for Root {
 }
 
 impl Root {
-    /// Where everything beneath it is resolved from. It can be looked up in, not read.
+    /// Descriptor from which everything beneath the root is resolved. Opened with `O_PATH`: for
+    /// lookup, not for reading.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     fn open(spec: RootSpec) -> Result<Self, ToolError> {
         if !is_valid_root_name(&spec.name) {
-            return Err(ToolError::invalid(format!(
-                "`{}` cannot be the name of a root.",
-                spec.name.escape_debug()
-            ))
-            .hint("Use up to 64 letters, digits, `-`, `_` and `.`, beginning with a letter or digit."));
+            return Err(ToolError::invalid(format!("Invalid root name: `{}`.", spec.name.escape_debug()))
+                .hint("Use up to 64 letters, digits, `-`, `_` and `.`, starting with a letter or digit."));
         }
         let shown = format!("The root `{}` ({})", spec.name, spec.path.display());
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(&spec.path, flags, Mode::empty()).map_err(|errno| match errno {
             rustix::io::Errno::NOENT => ToolError::not_found(format!("{shown} does not exist."))
-                .hint("Create the folder or change the root's path in the settings."),
-            rustix::io::Errno::NOTDIR => ToolError::invalid(format!("{shown} is not a folder."))
-                .hint("Change the root's path in the settings to a folder."),
+                .hint("Create the directory or change the root's path in the settings."),
+            rustix::io::Errno::NOTDIR => ToolError::invalid(format!("{shown} is not a directory."))
+                .hint("Change the root's path in the settings to a directory."),
             errno => ToolError::denied(format!("{shown} cannot be opened: {errno}."))
-                .hint("Give the hub access to the folder or change the root's path in the settings."),
+                .hint("Give the hub access to the directory or change the root's path in the settings."),
         })?;
         let path = resolve::path_of(fd.as_fd())?;
         Ok(Self {
@@ -117,14 +115,14 @@ fn is_valid_root_name(name: &str) -> bool {
 #[derive(Clone)]
 pub struct Workspace {
     inner: Arc<Inner>,
-    /// Who changes files through this handle; nobody for whoever uses the machine itself.
+    /// Caller that changes files through this handle; `None` for the local user.
     changed_by: Option<Arc<str>>,
-    /// The profile that calls through this handle come from.
+    /// Profile of the calls through this handle.
     profile: Option<Arc<str>>,
 }
 
 struct Inner {
-    /// Set when the workspace is opened, or once later when it was opened without any.
+    /// Set on open, or once later if it was opened without roots.
     roots: OnceLock<Vec<Arc<Root>>>,
     protected: ProtectedPaths,
     profiles: BTreeMap<String, ProtectedPaths>,
@@ -134,7 +132,7 @@ struct Inner {
     jobs: Concurrency,
 }
 
-/// The hub's own data about files.
+/// State of the hub concerning files.
 pub(super) struct FsState {
     path: PathBuf,
     pub intents: IntentLog,
@@ -142,14 +140,14 @@ pub(super) struct FsState {
 }
 
 impl Workspace {
-    /// Opens the roots and cleans up what a crash has left.
+    /// Opens the roots and cleans up after a crash.
     pub fn open(spec: WorkspaceSpec) -> Result<Self, ToolError> {
         let roots: Vec<_> =
             spec.roots.into_iter().map(|root| Root::open(root).map(Arc::new)).collect::<Result<_, _>>()?;
         for (at, root) in roots.iter().enumerate() {
             if roots.iter().take(at).any(|other| other.name == root.name) {
-                return Err(ToolError::invalid(format!("Two roots are called `{}`.", root.name))
-                    .hint("Give every root of a workspace a name of its own."));
+                return Err(ToolError::invalid(format!("Duplicate root name `{}`.", root.name))
+                    .hint("Give every root of a workspace a unique name."));
             }
         }
         let state = spec.state.map(|path| FsState::open(path, &roots)).transpose()?;
@@ -175,7 +173,7 @@ impl Workspace {
         Ok(Self { inner, changed_by: None, profile: None })
     }
 
-    /// The same workspace for one caller: what they change, only they can take back.
+    /// Returns the workspace bound to one caller; only that caller can undo its changes.
     #[must_use]
     pub fn for_caller(mut self, caller: &Caller) -> Self {
         let Principal { tenant, subject } = &caller.principal;
@@ -188,51 +186,51 @@ impl Workspace {
         self.inner.jobs.acquire(&self.changed_by).await
     }
 
-    /// The same workspace for calls at one profile, which may protect more.
+    /// Returns the workspace bound to one profile, which may protect more paths.
     #[must_use]
     pub fn for_profile(mut self, profile: &str) -> Self {
         self.profile = self.inner.profiles.contains_key(profile).then(|| profile.into());
         self
     }
 
-    /// What the profile of these calls protects besides.
+    /// Additional protected paths of the profile of these calls.
     pub(super) fn profile_protected(&self) -> Option<&ProtectedPaths> {
         self.inner.profiles.get(self.profile.as_deref()?)
     }
 
-    /// Who changes files through this handle.
+    /// Caller that changes files through this handle.
     pub(super) fn changed_by(&self) -> Option<&str> {
         self.changed_by.as_deref()
     }
 
-    /// The first is the default.
+    /// The open roots; the first is the default.
     pub fn roots(&self) -> &[Arc<Root>] {
         self.inner.roots.get().map_or(&[], Vec::as_slice)
     }
 
-    /// Opens the root of a workspace that has none. One that has a root keeps it.
+    /// Opens the root of a workspace without roots. Existing roots are not replaced.
     pub fn set_root(&self, spec: RootSpec) -> Result<(), ToolError> {
         let root = Arc::new(Root::open(spec)?);
         let _ = self.inner.roots.set(vec![root]);
         Ok(())
     }
 
-    /// Settings of the hub that nothing behind a tool may change, by their canonical paths. Some are folders, and some may not
-    /// exist yet.
+    /// Settings of the hub that no tool may change, by canonical path. Some are directories, and some may not exist
+    /// yet.
     pub fn protected_files(&self) -> &[PathBuf] {
         self.protected().settings()
     }
 
-    /// What a tool answers when there is no root.
+    /// Error for a workspace without roots.
     pub fn no_root(&self) -> ToolError {
         match &self.inner.no_root {
             Some((why, remedy)) => ToolError::denied(why.clone()).hint(remedy.clone()),
-            None => ToolError::denied("No folder is open to this hub.")
-                .hint("Ask the operator to name one in the setting `workspace`, or several in `roots`."),
+            None => ToolError::denied("No workspace is configured.")
+                .hint("Ask the operator to set `workspace`, or several directories in `roots`."),
         }
     }
 
-    /// Folder of the hub's own data.
+    /// State directory of the hub.
     pub fn state(&self) -> Option<&Path> {
         self.inner.state.as_ref().map(|state| state.path.as_path())
     }
@@ -255,16 +253,16 @@ impl FsState {
         let failed = |error: std::io::Error| {
             ToolError::new(
                 Kind::Unavailable,
-                format!("The hub's own folder for files cannot be used: {error}."),
+                format!("The hub's state directory for files cannot be used: {error}."),
             )
-            .hint("Check that the hub may write to the folder of its data.")
+            .hint("Check that the hub may write to its state directory.")
         };
         let undo = path.join("fs/undo");
-        // Old content is nobody else's business.
+        // Old content must not be readable by other users.
         DirBuilder::new().recursive(true).mode(0o700).create(&undo).map_err(failed)?;
         let undos = UndoLog::open(undo).map_err(failed)?;
         let own = path.join("fs");
-        // One at a time, so that nobody takes a file of intents for a dead one before its owner has locked it.
+        // Serialized, so that no process mistakes an intent log for stale before its owner has locked it.
         let gate = File::create(own.join("lock")).map_err(failed)?;
         gate.lock().map_err(failed)?;
         crash_recovery::recover_all(&own, roots, &undos).map_err(failed)?;

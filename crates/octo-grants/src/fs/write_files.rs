@@ -1,4 +1,4 @@
-//! Changing files: whole or not at all.
+//! Atomic file changes.
 
 use super::batch::{Batch, ChangeAction, ChangeOrder, Content, lock_names};
 use super::intent_log::IntentPath;
@@ -9,18 +9,18 @@ use octo_model::{Kind, ToolError};
 use rustix::fs::{AtFlags, OFlags};
 use rustix::io::Errno;
 
-/// How a file is written.
+/// Options of a write.
 #[derive(Debug, Clone, Default)]
 pub struct Write {
-    /// SHA-256 in hexadecimal (or its first 16 digits or more) that the present content must have.
+    /// SHA-256 in hexadecimal (at least the first 16 digits) that the current content must have.
     pub if_hash: Option<String>,
-    /// The file must be new.
+    /// Fails if the file exists.
     pub create_new: bool,
-    /// Makes missing folders.
+    /// Creates missing directories.
     pub mkdirs: bool,
 }
 
-/// What a write has done.
+/// Result of a write.
 #[derive(Debug, Clone)]
 pub struct WriteResult {
     pub created: bool,
@@ -31,10 +31,10 @@ pub struct WriteResult {
     pub undo: bool,
 }
 
-/// One part of a change of several files.
+/// One change of a batch.
 #[derive(Debug, Clone)]
 pub enum Change {
-    /// Replaces or creates; the mode is set when given (`0o755` for a new executable), else kept.
+    /// Replaces or creates; sets the mode if given (`0o755` for a new executable), else retains it.
     Put {
         place: RootedPath,
         bytes: Vec<u8>,
@@ -45,30 +45,30 @@ pub enum Change {
         place: RootedPath,
         if_hash: Option<String>,
     },
-    /// The new name must be free.
+    /// The new name must not exist.
     Rename {
         from: RootedPath,
         to: RootedPath,
     },
 }
 
-/// What undoing has done.
+/// Result of an undo.
 #[derive(Debug, Clone)]
 pub struct UndoResult {
     pub place: RootedPath,
-    /// The file did not exist before the change, and does not any more.
+    /// The file did not exist before the change and was removed.
     pub removed: bool,
-    /// Other files that were taken back with it, because the change had renamed one to the other.
+    /// Other files that were restored with it, because the change had renamed one to the other.
     pub others: Vec<UndoResult>,
 }
 
 impl Fs<super::Write> {
-    /// Replaces or creates a file: temporary file, fsync, rename; mode kept.
+    /// Replaces or creates a file: temporary file, fsync, rename. Retains the mode.
     pub fn write(&self, place: &RootedPath, bytes: &[u8], options: &Write) -> Result<WriteResult, ToolError> {
         self.put(place, Content::Bytes(bytes), options)
     }
 
-    /// The same with `bytes` after what is there.
+    /// Like [`Self::write`], appending `bytes` to the existing content.
     pub fn append(
         &self,
         place: &RootedPath,
@@ -90,13 +90,14 @@ impl Fs<super::Write> {
         })
     }
 
-    /// All of the changes or none; what fails half way is put back. Answers for each change in turn: about a removed
-    /// file what it was, about a renamed one what it is; a folder has no hash, nor a removed file that is not kept.
+    /// Applies all changes or none; rolls back on failure. Returns one result per change: for a removed file its
+    /// previous state, for a renamed one its current state. Directories have no hash, nor have removed files that are
+    /// not stored for undo.
     pub fn change(&self, changes: Vec<Change>) -> Result<Vec<WriteResult>, ToolError> {
         self.change_linked(changes, Vec::new())
     }
 
-    /// The same; each group of changes, by their places in the list, is later undone together.
+    /// Like [`Self::change`]; each group of changes, given by their indices, is later undone together.
     pub fn change_linked(
         &self,
         changes: Vec<Change>,
@@ -134,7 +135,7 @@ impl Fs<super::Write> {
         })
     }
 
-    /// True when the folder is new.
+    /// Creates a directory. Returns false if it exists.
     pub fn make_folder(&self, place: &RootedPath, parents: bool) -> Result<bool, ToolError> {
         self.workspace().batch(true, |batch| {
             let there = match place.lookup(OFlags::PATH) {
@@ -146,7 +147,7 @@ impl Fs<super::Write> {
                 Some(EntryKind::Folder) => return Ok(false),
                 Some(_) => {
                     return Err(
-                        errno_error(place, Errno::EXIST).hint("It is no folder; choose another name.")
+                        errno_error(place, Errno::EXIST).hint("It is not a directory; choose another name.")
                     );
                 }
                 None => {}
@@ -161,7 +162,7 @@ impl Fs<super::Write> {
         })
     }
 
-    /// Removes a file, a link (never what it points to) or an empty folder.
+    /// Removes a file, a link (never its target) or an empty directory.
     pub fn remove(&self, place: &RootedPath) -> Result<(), ToolError> {
         self.workspace().batch(true, |batch| {
             let spot = batch.resolve_target(place, LinkPolicy::Keep, false)?;
@@ -181,8 +182,8 @@ impl Fs<super::Write> {
         })
     }
 
-    /// Takes back the caller's own last change of a file, unless somebody else has changed it since. Both names of a
-    /// renaming are taken back together.
+    /// Undoes the caller's last change of a file, unless it has been changed since. Both names of a rename are
+    /// restored together.
     pub fn undo(&self, place: &RootedPath) -> Result<UndoResult, ToolError> {
         if let Some((last, at)) = self.last_change(place, LinkPolicy::Keep)?
             && let UndoLink::Move { id, from, to } = last.link
@@ -222,7 +223,7 @@ impl Fs<super::Write> {
         Ok(UndoResult { place: place.clone(), removed: undone.iter().all(|one| one.removed), others })
     }
 
-    /// Gives a renamed entry its old name back, and what it replaced its content.
+    /// Renames an entry back and restores the content that it replaced.
     fn undo_move(
         &self,
         place: &RootedPath,
@@ -256,7 +257,7 @@ impl Fs<super::Write> {
         Ok(first)
     }
 
-    /// The caller's last change of what a place names, and where that is.
+    /// The caller's last change of a path, and its target entry.
     fn last_change(
         &self,
         place: &RootedPath,
@@ -283,7 +284,7 @@ impl Fs<super::Write> {
         UndoKey { root: &at.root, real: &at.path, changed_by: self.workspace().changed_by() }
     }
 
-    /// A place by its real path, spelled like another one where they share a root.
+    /// A path by its real location, spelled like another one if they share a root.
     fn rooted_path(&self, like: &RootedPath, at: &IntentPath) -> Result<RootedPath, ToolError> {
         if like.root().path == at.root {
             return Ok(like.at(&at.path));
@@ -294,13 +295,13 @@ impl Fs<super::Write> {
 }
 
 fn nothing_to_undo(place: &RootedPath) -> ToolError {
-    ToolError::not_found(format!("There is no change of `{}` to undo.", place.display()))
-        .hint("Only your last change of a file that was made here is kept, once, and not for large files.")
+    ToolError::not_found(format!("No change of `{}` to undo.", place.display()))
+        .hint("Only your last change of a file made with these tools is stored, and not for large files.")
 }
 
 pub(super) fn changed_since_error(place: &RootedPath) -> ToolError {
-    let message = format!("`{}` was changed again after the change to undo.", place.display());
-    ToolError::new(Kind::Conflict, message).hint("Read it, and write what it should be.")
+    let message = format!("`{}` has been changed since the change to undo.", place.display());
+    ToolError::new(Kind::Conflict, message).hint("Read it, and write the desired content.")
 }
 
 fn undo_action(last: &LastChange) -> ChangeAction<'_> {
@@ -316,7 +317,7 @@ fn undo_action(last: &LastChange) -> ChangeAction<'_> {
     }
 }
 
-/// The order to put content at a place.
+/// Order to write content to a path.
 fn put_order<'a>(
     batch: &mut Batch<'_>,
     place: &RootedPath,
@@ -333,15 +334,15 @@ fn put_order<'a>(
     })
 }
 
-/// A link is removed by itself, since it has no content that could be put back.
+/// A link must be removed separately, because it has no content to restore.
 fn refuse_link(spot: &TargetEntry) -> Result<(), ToolError> {
     if spot.stat_existing()?.kind() != EntryKind::Symlink {
         return Ok(());
     }
     Err(ToolError::invalid(format!("`{}` is a link.", spot.place.display()))
-        .hint("Remove the link by itself, or name the file that it points to."))
+        .hint("Remove the link separately, or use the file that it points to."))
 }
 
 fn single_result(written: Vec<WriteResult>) -> Result<WriteResult, ToolError> {
-    written.into_iter().next().ok_or_else(|| ToolError::internal("a write without an answer"))
+    written.into_iter().next().ok_or_else(|| ToolError::internal("write returned no result"))
 }

@@ -1,4 +1,4 @@
-//! The turns that callers take with their jq expressions.
+//! Scheduling of jq expressions between callers.
 
 use octo_model::{Caller, Principal, ToolError};
 use std::collections::HashMap;
@@ -7,23 +7,23 @@ use std::time::Duration;
 use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// Expressions that run at the same time, and of one caller among them.
+/// Maximum concurrent expressions, in total and per caller.
 const MAX_RUNS: usize = 4;
 const MAX_RUNS_PER_CALLER: usize = 1;
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(10);
-/// A caller pauses for so many times as long as its last expression took, so that its expressions take a part of a
-/// processor and not all of it.
+/// After an expression, a caller pauses for this multiple of its run time, so that its expressions use only a
+/// fraction of a CPU.
 const PAUSE_FACTOR: u32 = 3;
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
-/// Lets a few expressions run at a time, each caller's in turn.
+/// Limits concurrency and schedules callers in turn.
 pub struct JqQueue {
     all: Arc<Semaphore>,
     callers: Mutex<HashMap<Principal, Arc<CallerQueue>>>,
     timeout: Duration,
 }
 
-/// The expressions of one caller.
+/// Expressions of one caller.
 #[derive(Debug)]
 struct CallerQueue {
     one: Arc<Semaphore>,
@@ -42,7 +42,7 @@ impl CallerQueue {
     }
 }
 
-/// The right to run an expression, until it is dropped.
+/// Permission to run an expression, held until it is dropped.
 #[derive(Debug)]
 pub struct QueueSlot {
     caller: Arc<CallerQueue>,
@@ -103,7 +103,7 @@ mod tests {
         let other = tokio::time::timeout(soon, queue.acquire(&bob)).await;
         assert!(other.is_ok());
         drop((turn, other));
-        // Ada has used the queue for more than 50 ms and pauses for longer than that; then nobody is remembered.
+        // Ada has used the queue for more than 50 ms and pauses for longer than that; then no caller is remembered.
         assert!(tokio::time::timeout(soon, queue.acquire(&ada)).await.is_err());
         assert!(queue.acquire(&bob).await.is_ok());
         assert!(queue.acquire(&ada).await.is_ok());

@@ -1,25 +1,25 @@
-//! What the operator allows although it is not public: hosts, addresses and networks, each with or without a port.
+//! Allow list for non-public destinations: hosts, addresses and networks, each with an optional port.
 
 use ipnet::IpNet;
 use octo_model::ToolError;
 use std::net::IpAddr;
 use url::Host;
 
-/// The list, read once.
+/// The parsed list.
 #[derive(Debug, Default)]
 pub(super) struct AllowList(Vec<AllowEntry>);
 
 #[derive(Debug)]
 struct AllowEntry {
     rule: AllowRule,
-    /// Of any port, when there is none.
+    /// Any port if `None`.
     port: Option<u16>,
 }
 
 #[derive(Debug)]
 enum AllowRule {
     Host(String),
-    /// With its leading dot; the name itself is not meant.
+    /// With its leading dot; excludes the name itself.
     Subdomains(String),
     Network(IpNet),
 }
@@ -33,7 +33,7 @@ impl AllowList {
             .map(Self)
     }
 
-    /// Whether whatever this name resolves to may be reached.
+    /// Whether any address that this name resolves to may be reached.
     pub(super) fn allows_host(&self, name: &str, port: u16) -> bool {
         self.0.iter().any(|entry| entry.matches_port(port) && entry.rule.matches_name(name))
     }
@@ -42,7 +42,7 @@ impl AllowList {
         self.0.iter().any(|entry| entry.matches_port(port) && entry.rule.contains_address(address))
     }
 
-    /// Whether this very port was named for the host, so that it may be another protocol's.
+    /// Whether this port was listed for the host, which permits ports of other protocols.
     pub(super) fn names_port(&self, host: &Host<&str>, port: u16) -> bool {
         self.0.iter().filter(|entry| entry.port == Some(port)).any(|entry| match host {
             Host::Domain(name) => entry.rule.matches_name(name),
@@ -77,7 +77,7 @@ impl AllowEntry {
 impl AllowRule {
     fn network(text: &str) -> Option<Self> {
         let network: IpNet = text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).ok()?;
-        // What is mapped into IPv6 is IPv4, here as in every check.
+        // IPv4-mapped IPv6 counts as IPv4, here as in every check.
         let mapped = match (network.addr().to_canonical(), network.prefix_len().checked_sub(96)) {
             (IpAddr::V4(address), Some(prefix)) => Some(IpNet::new(address.into(), prefix).ok()?),
             _ => None,
@@ -117,14 +117,14 @@ impl AllowRule {
     }
 }
 
-/// Without the dot that makes a name absolute.
+/// Removes the dot that makes a name absolute.
 fn without_trailing_dot(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
 fn invalid_entry(text: &str) -> ToolError {
     ToolError::invalid(format!("`{text}` in net.allow is not a host, an address or a network."))
-        .hint("Write `api.local`, `*.corp.example`, `10.1.2.3`, `10.0.0.0/8` or `[fd00::/8]`, with `:8080` for one port.")
+        .hint("Use `api.local`, `*.corp.example`, `10.1.2.3`, `10.0.0.0/8` or `[fd00::/8]`, with `:8080` for one port.")
 }
 
 #[cfg(test)]

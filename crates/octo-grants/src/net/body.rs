@@ -1,4 +1,4 @@
-//! Bodies, decoded as they arrive, and never more of them than was asked for.
+//! Response bodies, decoded as they arrive, up to the requested size.
 
 use async_compression::tokio::bufread::{BrotliDecoder, DeflateDecoder, GzipDecoder, ZstdDecoder};
 use async_compression::zstd::DParameter;
@@ -12,19 +12,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
 
-/// Encodings on top of each other; nobody needs more, except to make a small body huge.
+/// Maximum number of nested encodings; more are only used for decompression bombs.
 const MAX_ENCODINGS: usize = 2;
-/// What an encoding may need before it gives its first byte: more than the largest block of zstd.
+/// Input that a decoder may need before its first output byte: more than the largest block of zstd.
 const WIRE_SLACK_BYTES: usize = 256 << 10;
-/// 8 MiB, the most that the web's zstd may ask for; the decoder would take 128.
+/// 8 MiB, the largest window for zstd on the web (RFC 9659); the decoder's default is 128 MiB.
 const ZSTD_WINDOW_LOG: u32 = 23;
-/// Room that is made before the first byte has come.
+/// Capacity that is allocated before the first byte.
 const INITIAL_CAPACITY: usize = 16 << 10;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 type Source = Box<dyn AsyncBufRead + Send + Unpin>;
 
-/// Reads up to `max` decoded bytes; whether there were more is the second part. Removes from the headers what was decoded.
+/// Reads up to `max` decoded bytes and returns whether there were more. Removes the headers of the decoded encodings.
 pub(super) async fn read_decoded<B>(body: B, headers: &mut HeaderMap, max: usize) -> io::Result<(Bytes, bool)>
 where
     B: Body<Data = Bytes, Error: Into<Cause>> + Send + Unpin + 'static,
@@ -46,7 +46,7 @@ where
     let mut source = source.take((max as u64).saturating_add(1));
     let mut read = Vec::with_capacity(max.min(INITIAL_CAPACITY));
     loop {
-        // A body that is here already would be decoded in one go, and nobody else on this thread would have a turn.
+        // A body that is already buffered would be decoded without yielding to other tasks of this thread.
         tokio::task::coop::consume_budget().await;
         match source.read_buf(&mut read).await {
             Ok(0) => break,
@@ -68,7 +68,7 @@ enum Encoding {
     Zstd,
 }
 
-/// What the body was encoded with, in order; `None` when that is nothing, or something unknown, which is passed on as it is.
+/// Encodings of the body, in order; `None` for none or an unknown one, which is passed through unchanged.
 fn content_encodings(headers: &HeaderMap) -> io::Result<Option<Vec<Encoding>>> {
     let mut layers = Vec::new();
     for value in headers.get_all(header::CONTENT_ENCODING) {
@@ -82,7 +82,7 @@ fn content_encodings(headers: &HeaderMap) -> io::Result<Option<Vec<Encoding>>> {
                 _ => return Ok(None),
             });
             if layers.len() > MAX_ENCODINGS {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "too many encodings"));
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "too many content encodings"));
             }
         }
     }
@@ -111,7 +111,7 @@ impl Encoding {
     }
 }
 
-/// Servers mean either of two formats by `deflate`: bare, or inside a zlib header and a checksum.
+/// Servers use `deflate` for two formats: raw, or with a zlib header and checksum.
 async fn without_zlib_header(mut source: Source) -> io::Result<Source> {
     let mut start = Vec::with_capacity(2);
     (&mut source).take(2).read_to_end(&mut start).await?;
@@ -120,12 +120,12 @@ async fn without_zlib_header(mut source: Source) -> io::Result<Source> {
     Ok(if zlib { source } else { Box::new(AsyncReadExt::chain(Cursor::new(start), source)) })
 }
 
-/// The body as it comes over the wire, up to a limit.
+/// The encoded body, up to a limit.
 struct LimitedBody<B> {
     body: B,
     chunk: Bytes,
     remaining: usize,
-    /// Set when the limit was met, so that a decoder's complaint about the missing end is understood.
+    /// Set when the limit was reached, to explain a decoder's error about a missing end.
     limit_reached: Arc<AtomicBool>,
 }
 
@@ -189,7 +189,7 @@ mod tests {
         read_decoded(Full::new(Bytes::from(body)), &mut headers, MAX).await
     }
 
-    /// Of a generator that gives the same every time.
+    /// Deterministic generator.
     fn numbers() -> impl Iterator<Item = usize> {
         std::iter::successors(Some(1_u64), |seed| {
             Some(seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407))

@@ -1,11 +1,11 @@
-//! A server that the operator has named in the settings. It may be private as far as its name says so: a name of the public
-//! internet that comes to lead into the operator's own network is refused like any other.
+//! A server configured in the settings. It may be private if its name implies that: a public name that resolves to an
+//! address in the operator's own network is refused like any other.
 
 use super::public_address::is_private;
 use std::net::IpAddr;
 use url::{Host, Url};
 
-/// Where a name can only be of the operator's own network: reserved for that, or never to be given out.
+/// Suffixes of names that can only be in the operator's own network: reserved for that, or never to be delegated.
 const PRIVATE_ENDINGS: [&str; 10] =
     ["corp", "home", "home.arpa", "internal", "intranet", "lan", "local", "localdomain", "private", "test"];
 
@@ -20,12 +20,12 @@ impl ConfiguredHost {
         Some(Self { host: url.host()?.to_owned(), port: url.port_or_known_default()? })
     }
 
-    /// Whether this is the server that was named, and not another one that it leads to.
+    /// Whether this is the configured server itself, and not one that it redirects to.
     pub(super) fn matches(&self, host: &Host, port: u16) -> bool {
         self.host == *host && self.port == port
     }
 
-    /// Whether an address that is not public may be meant by the name.
+    /// Whether the name may resolve to this non-public address.
     pub(super) fn may_resolve_to(&self, address: IpAddr) -> bool {
         match &self.host {
             Host::Ipv4(own) => address == IpAddr::V4(*own),
@@ -39,7 +39,7 @@ impl ConfiguredHost {
     }
 }
 
-/// Names of one label are found in the operator's own network only, such as another container's.
+/// Single-label names resolve only in the operator's own network, such as those of containers.
 fn is_private_name(name: &str) -> bool {
     let ends = |ending: &str| name.strip_suffix(ending).is_some_and(|left| left.ends_with('.'));
     !name.contains('.') || PRIVATE_ENDINGS.into_iter().any(ends)

@@ -1,4 +1,4 @@
-//! The dialler: resolves, checks every answer, and connects to exactly the address that was checked.
+//! Dialler: resolves a name, checks every address, and connects to exactly the checked address.
 
 use super::allow_list::AllowList;
 use super::configured_host::ConfiguredHost;
@@ -19,28 +19,27 @@ use tokio::net::TcpStream;
 use tower::Service;
 use url::Host;
 
-/// How many addresses of a name are tried.
+/// Maximum number of addresses of a name that are tried.
 const MAX_ADDRESSES: usize = 6;
-/// For an address while there is another one to try, and for the last.
+/// Connect timeout while there is another address to try, and for the last one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 const LAST_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// For a name to become addresses.
+/// Timeout of name resolution.
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Silence after which the kernel asks whether the other side is still there.
+/// Idle time before TCP keepalive probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 
-/// Connects to hosts, as far as its rule allows: to public addresses and what is on the list, or to the one server that
-/// the operator has named.
+/// Connects to hosts as its rule allows: to public and allow-listed addresses, or to one configured server.
 #[derive(Clone)]
 pub struct Dialler {
     allow: Arc<AllowList>,
-    /// Ports on which the hub itself listens. It takes what comes from this machine's loopback for its own user.
+    /// Ports on which the hub itself listens. It treats connections from loopback as its own user.
     own_ports: Arc<[u16]>,
     configured_host: Option<Arc<ConfiguredHost>>,
     resolver: Arc<dyn Resolver>,
 }
 
-/// Why there is no connection.
+/// Why a connection failed.
 #[derive(Debug)]
 pub enum DialError {
     NotAHost,
@@ -60,12 +59,12 @@ impl Dialler {
         Self { own_ports: own_ports.into(), ..self }
     }
 
-    /// With the same list and the same opinion on names, for one server.
+    /// Uses the same list and resolver, for one server.
     pub(super) fn for_host(&self, named: ConfiguredHost) -> Self {
         Self { configured_host: Some(Arc::new(named)), ..self.clone() }
     }
 
-    /// The addresses of a host that may be connected to; never none.
+    /// Addresses of a host that may be connected to; never empty.
     pub(super) async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, DialError> {
         let host = parse_host(host).ok_or(DialError::NotAHost)?;
         if self.configured_host.as_ref().is_some_and(|named| !named.matches(&host, port)) {
@@ -92,7 +91,7 @@ impl Dialler {
         if checked.is_empty() { Err(DialError::Refused) } else { Ok(checked) }
     }
 
-    /// Whether the operator named this very port for the host.
+    /// Whether the operator listed this port for the host.
     pub(super) fn names_port(&self, host: &str, port: u16) -> bool {
         match parse_host(host) {
             Some(host) if self.configured_host.as_ref().is_some_and(|named| named.matches(&host, port)) => {
@@ -117,7 +116,7 @@ impl Dialler {
         Err(DialError::Unreachable(fail))
     }
 
-    /// Whether this leads to the hub itself, and the operator has not named its port.
+    /// Whether this is the hub itself, unless the operator listed its port.
     fn is_own(&self, host: &Host, address: SocketAddr) -> bool {
         let (ip, port) = (address.ip(), address.port());
         (ip.is_loopback() || ip.is_unspecified())
@@ -145,7 +144,8 @@ fn borrow_host(host: &Host) -> Host<&str> {
     }
 }
 
-/// As the URL parser reads hosts, so that there is one opinion on what `127.1` is. An IPv6 address may lack its brackets.
+/// Uses the URL parser for hosts, so that there is only one interpretation of `127.1`. An IPv6 address may lack its
+/// brackets.
 fn parse_host(text: &str) -> Option<Host> {
     match text.parse() {
         Ok(address) => Some(Host::Ipv6(address)),
@@ -153,7 +153,8 @@ fn parse_host(text: &str) -> Option<Host> {
     }
 }
 
-/// Each address once, the families in turns beginning with the preferred one, so that a broken one costs little.
+/// Deduplicates addresses and alternates families, starting with the preferred one, so that a broken family
+/// costs little.
 fn interleave_families(addresses: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
     let mut addresses = addresses.peekable();
     let preferred = addresses.peek().is_some_and(SocketAddr::is_ipv6);

@@ -1,5 +1,5 @@
-//! Ways out for programs that make their connections by themselves, such as git: they are told of nothing but a port on
-//! loopback, and what they want there is dialled by `Net`.
+//! Egress for programs that open connections by themselves, such as git: they get only a port on loopback, behind
+//! which `Net` dials.
 
 use super::{Net, net_errors};
 use crate::chromium::browser_proxy::Proxy;
@@ -9,22 +9,22 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::{JoinHandle, JoinSet};
 
-/// A proxy for one program that fetches pages; gone when dropped.
+/// HTTP proxy for one program; closed when dropped.
 pub struct EgressProxy(Proxy);
 
-/// A port that leads to one server; gone when dropped, with all connections.
+/// A port that is forwarded to one server; closed when dropped, with all connections.
 pub struct PortRelay {
     port: u16,
     accepting: JoinHandle<()>,
 }
 
 impl Net {
-    /// Every target is checked when it is connected to, that of a redirect as well.
+    /// Every target is checked when connecting, including those of redirects.
     pub async fn egress_proxy(&self) -> Result<EgressProxy, ToolError> {
         Proxy::authenticated(self.clone()).await.map(EgressProxy).map_err(no_port_error)
     }
 
-    /// To a server that need not speak HTTP, such as one of ssh. It is checked now, and again with each connection.
+    /// Relay to a server that need not speak HTTP, such as ssh. It is checked now and on each connection.
     pub async fn relay(&self, host: &str, port: u16) -> Result<PortRelay, ToolError> {
         const SSH: u16 = 22;
         if port != SSH {
@@ -39,7 +39,7 @@ impl Net {
 }
 
 impl EgressProxy {
-    /// As programs want it, with a password that nobody else knows.
+    /// Proxy URL for programs, with a random password.
     pub fn url(&self) -> String {
         let address = self.0.address();
         match self.0.credentials() {
@@ -50,7 +50,7 @@ impl EgressProxy {
 }
 
 impl PortRelay {
-    /// Of 127.0.0.1.
+    /// Port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -78,7 +78,7 @@ async fn accept_relayed(listener: TcpListener, net: Net, host: String, port: u16
     let mut open = JoinSet::new();
     loop {
         let Ok((mut near, _)) = listener.accept().await else {
-            // Too many open files, say; the program may try again.
+            // For example too many open files; the program may try again.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
@@ -90,7 +90,7 @@ async fn accept_relayed(listener: TcpListener, net: Net, host: String, port: u16
                     let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
                 }
                 Err(error) => {
-                    tracing::debug!(detail = ?net_errors::dial_error(&host, &error).detail, "not relayed")
+                    tracing::debug!(detail = ?net_errors::dial_error(&host, &error).detail, "connection not relayed")
                 }
             }
         });
@@ -99,5 +99,5 @@ async fn accept_relayed(listener: TcpListener, net: Net, host: String, port: u16
 }
 
 fn no_port_error(error: std::io::Error) -> ToolError {
-    ToolError::unavailable("The hub has no port left for this.").hint("Try again later.").detail(error)
+    ToolError::unavailable("No free local port.").hint("Try again later.").detail(error)
 }

@@ -1,4 +1,4 @@
-//! Headers of the caller's: which may be sent, and which may go on to another origin.
+//! Request headers: which may be sent, and which may be forwarded to another origin.
 
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use octo_model::ToolError;
@@ -7,7 +7,7 @@ use octo_model::ToolError;
 const MAX_HEADERS: usize = 64;
 const MAX_HEADER_BYTES: usize = 32 << 10;
 
-/// The client's own business: where a message ends and who is asked.
+/// Headers set by the client: message framing and target.
 const RESERVED_HEADERS: [&str; 10] = [
     "connection",
     "content-length",
@@ -21,7 +21,7 @@ const RESERVED_HEADERS: [&str; 10] = [
     "upgrade",
 ];
 
-/// All that follows a redirect to another origin. A list of what is harmless, since any other header may be a credential.
+/// All headers that follow a redirect to another origin. An allow list, because any other header may be a credential.
 const CROSS_ORIGIN_HEADERS: [HeaderName; 10] = [
     header::ACCEPT,
     header::ACCEPT_CHARSET,
@@ -37,21 +37,20 @@ const CROSS_ORIGIN_HEADERS: [HeaderName; 10] = [
 
 const ACCEPTED_ENCODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate, br, zstd");
 
-/// The caller's headers with ours, or why they cannot be sent.
+/// Merges the caller's headers with ours, or returns why they cannot be sent.
 pub(super) fn complete_headers(
     mut headers: HeaderMap,
     user_agent: &HeaderValue,
 ) -> Result<HeaderMap, ToolError> {
     if headers.len() > MAX_HEADERS || header_bytes(&headers) > MAX_HEADER_BYTES {
-        return Err(ToolError::invalid("There are too many headers, or they are too long.")
-            .hint(format!("Send at most {MAX_HEADERS} with {MAX_HEADER_BYTES} bytes in all.")));
+        return Err(ToolError::invalid("Too many headers, or headers too long.")
+            .hint(format!("Send at most {MAX_HEADERS} headers with {MAX_HEADER_BYTES} bytes in total.")));
     }
     if let Some(name) = headers.keys().map(HeaderName::as_str).find(|name| is_reserved(name)) {
-        return Err(ToolError::invalid(format!("The header `{name}` cannot be set.")).hint(
-            "Leave it out: it is set by the client itself, from the address and the body, or belongs to proxies.",
-        ));
+        return Err(ToolError::invalid(format!("The header `{name}` cannot be set."))
+            .hint("Omit it: the client sets it from the URL and the body, or it is reserved for proxies."));
     }
-    // What we cannot decode must not be asked for.
+    // Only encodings that can be decoded may be requested.
     headers.insert(header::ACCEPT_ENCODING, ACCEPTED_ENCODINGS);
     headers.entry(header::USER_AGENT).or_insert_with(|| user_agent.clone());
     headers.entry(header::ACCEPT).or_insert(HeaderValue::from_static("*/*"));

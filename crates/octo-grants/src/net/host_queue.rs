@@ -1,4 +1,4 @@
-//! One polite queue for each server: few requests at once, first come first served, and silence when it asks for it.
+//! Request queue per server: limited concurrency, first come first served, and respect for `Retry-After`.
 
 use http::{HeaderMap, StatusCode, header};
 use jiff::Timestamp;
@@ -11,16 +11,16 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use url::Url;
 
-/// Servers that are remembered at the same time.
+/// Maximum number of servers that are tracked.
 const MAX_HOSTS: usize = 1024;
-/// How long a request waits for a server that asked for silence, instead of failing.
+/// Maximum wait for a rate-limited server before the request fails.
 const MAX_PAUSE_WAIT: Duration = Duration::from_secs(5);
-/// No server is obeyed for longer: its word counts for every caller of the hub.
+/// Upper bound of `Retry-After`, because it affects every caller of the hub.
 const MAX_PAUSE: Duration = Duration::from_secs(600);
 
 pub(super) struct HostQueues {
     max_concurrent: usize,
-    /// Between the starts of two requests to one server.
+    /// Minimum interval between the starts of two requests to one server.
     min_interval: Duration,
     /// By host and port.
     hosts: Mutex<HashMap<(String, u16), Arc<HostQueue>>>,
@@ -29,11 +29,11 @@ pub(super) struct HostQueues {
 struct HostQueue {
     slots: Arc<Semaphore>,
     paused_until: Mutex<Option<Instant>>,
-    /// When the next request may start.
+    /// Earliest start of the next request.
     next_start: Mutex<Option<Instant>>,
 }
 
-/// Leave to send one request to one server; given back when dropped.
+/// Permission to send one request to one server; returned when dropped.
 pub(super) struct HostSlot {
     host: Arc<HostQueue>,
     _permit: OwnedSemaphorePermit,
@@ -44,7 +44,7 @@ impl HostQueues {
         Self { max_concurrent: at_once.clamp(1, 1024), min_interval: Duration::ZERO, hosts: Mutex::default() }
     }
 
-    /// With a pause between the starts of two requests to one server.
+    /// Sets the minimum interval between the starts of two requests to one server.
     pub(super) fn with_min_interval(self, pause: Duration) -> Self {
         Self { min_interval: pause, ..self }
     }
@@ -53,12 +53,12 @@ impl HostQueues {
         self.max_concurrent
     }
 
-    /// Waits for a turn, as long as the caller likes; and for the end of a silence, if that comes soon.
+    /// Waits for a turn until the deadline, and for the end of a `Retry-After` pause if it is short.
     pub(super) async fn acquire(&self, url: &Url, deadline: Instant) -> Result<HostSlot, ToolError> {
         let server = self.host_queue(url)?;
         server.short_pause(url, deadline)?;
         let permit = server.slots.clone().acquire_owned().await.map_err(ToolError::internal)?;
-        // Again, since it may have been said meanwhile; and again after that.
+        // In a loop, because another pause may have been requested in the meantime.
         while let Some(until) = server.short_pause(url, deadline)? {
             tokio::time::sleep_until(until).await;
         }
@@ -76,9 +76,11 @@ impl HostQueues {
             let now = Instant::now();
             servers.retain(|_, server| server.is_needed(now));
             if servers.len() >= MAX_HOSTS {
-                return Err(ToolError::unavailable("Too many servers are being asked at the same time.")
-                    .hint("Wait for other requests to end, then try again.")
-                    .retry_after(MAX_PAUSE_WAIT));
+                return Err(ToolError::unavailable(
+                    "Too many requests to different servers at the same time.",
+                )
+                .hint("Wait for other requests to complete, then try again.")
+                .retry_after(MAX_PAUSE_WAIT));
             }
         }
         Ok(servers.entry(key).or_insert_with(|| Arc::new(HostQueue::new(self.max_concurrent))).clone())
@@ -86,7 +88,7 @@ impl HostQueues {
 }
 
 impl HostSlot {
-    /// Remembers when the server asks to be left alone.
+    /// Stores the `Retry-After` of a response.
     pub(super) fn record_response(&self, status: StatusCode, headers: &HeaderMap) {
         if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             return;
@@ -94,7 +96,7 @@ impl HostSlot {
         if let Some(silence) = retry_after(headers, Timestamp::now()) {
             let until = Instant::now() + silence.min(MAX_PAUSE);
             let mut longest = self.host.paused_until.lock().unwrap_or_else(PoisonError::into_inner);
-            // Answers that were under way together may differ; the longest wish counts.
+            // Concurrent responses may differ; the longest pause counts.
             *longest = longest.max(Some(until));
         }
     }
@@ -109,7 +111,7 @@ impl HostQueue {
         }
     }
 
-    /// Takes the next time at which a request may start, or says that it comes too late.
+    /// Reserves the next start time, or fails if it is too late.
     fn reserve_start(
         &self,
         pause: Duration,
@@ -124,9 +126,9 @@ impl HostQueue {
         let start = next.map_or(now, |next| next.max(now));
         if start > deadline {
             let (host, wait) = (url.host_str().unwrap_or_default(), start - now);
-            let message = format!("Too many requests to `{host}` are waiting for their turn.");
+            let message = format!("Too many requests to `{host}` are queued.");
             return Err(ToolError::unavailable(message)
-                .hint("Ask for fewer pages at once, or raise `net.requests_per_second`.")
+                .hint("Request fewer pages at once, or raise `net.requests_per_second`.")
                 .retry_after(wait));
         }
         *next = Some(start + pause);
@@ -137,7 +139,7 @@ impl HostQueue {
         self.paused_until.lock().unwrap_or_else(PoisonError::into_inner).filter(|until| *until > now)
     }
 
-    /// Until when to wait, or that it is not worth waiting.
+    /// End of the pause to wait for, or an error if it is too long.
     fn short_pause(&self, url: &Url, deadline: Instant) -> Result<Option<Instant>, ToolError> {
         let now = Instant::now();
         let Some(until) = self.paused_until(now) else { return Ok(None) };
@@ -146,12 +148,12 @@ impl HostQueue {
         }
         let wait = until - now;
         let host = url.host_str().unwrap_or_default();
-        Err(ToolError::unavailable(format!("`{host}` has asked to be left alone for now."))
-            .hint(format!("Try again in {} seconds, or ask another server.", wait.as_secs() + 1))
+        Err(ToolError::unavailable(format!("`{host}` is rate limiting requests (Retry-After)."))
+            .hint(format!("Try again in {} seconds, or use another server.", wait.as_secs() + 1))
             .retry_after(wait))
     }
 
-    /// Somebody holds it, or it has something to remember.
+    /// Whether it is in use, or has state to remember.
     fn is_needed(self: &Arc<Self>, now: Instant) -> bool {
         let waits =
             self.next_start.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|next| next > now);
@@ -159,8 +161,7 @@ impl HostQueue {
     }
 }
 
-/// Seconds or a date.
-/// For how long a server asks to be left alone.
+/// Value of `Retry-After`: seconds or a date.
 pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     parse_retry_after(headers.get(header::RETRY_AFTER)?.to_str().ok()?, now)
 }

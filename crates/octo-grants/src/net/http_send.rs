@@ -1,4 +1,4 @@
-//! One request from start to end: its turns, its hops, its body.
+//! One request from start to end: queue, redirects, body.
 
 use super::host_queue::HostSlot;
 use super::redirect::RedirectHop;
@@ -17,15 +17,15 @@ use url::Url;
 
 pub(super) type Client = legacy::Client<Connector, Full<Bytes>>;
 
-/// Connections that nobody uses are kept this long.
+/// Idle timeout of pooled connections.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// However many the caller would follow.
+/// Upper bound for the caller's limit.
 const MAX_REDIRECTS: usize = 20;
-/// However long the caller would wait.
+/// Upper bound for the caller's timeout.
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 impl Net {
-    /// Sends a request, follows its redirects, and reads what comes back, within the limits of the request.
+    /// Sends a request, follows redirects and reads the response, within the limits of the request.
     pub async fn send(&self, ask: NetRequest) -> Result<NetResponse, ToolError> {
         let limit = ask.timeout.min(MAX_TIMEOUT);
         let host = ask.url.host_str().unwrap_or_default().to_owned();
@@ -39,7 +39,7 @@ impl NetState {
         let start = Instant::now();
         url_check::check_url(&ask.url, &self.allow)?;
         if matches!(ask.method, Method::CONNECT | Method::TRACE) {
-            return Err(ToolError::invalid(format!("The method {} is not sent.", ask.method))
+            return Err(ToolError::invalid(format!("The method {} is not supported.", ask.method))
                 .hint("Use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS."));
         }
         let headers = headers::complete_headers(ask.headers, &self.user_agent)?;
@@ -81,7 +81,7 @@ impl NetState {
         Ok(answer)
     }
 
-    /// Made when it is first needed, since reading root certificates takes a while.
+    /// Created on first use, because loading root certificates takes a while.
     async fn client(&self) -> Result<&Client, ToolError> {
         let made = self.client.get_or_try_init(|| async {
             let dialler = self.dialler.clone();
@@ -89,8 +89,8 @@ impl NetState {
                 .await
                 .map_err(ToolError::internal)?;
             let connector = connector.map_err(|error| {
-                ToolError::unavailable("The hub has no root certificates, so it cannot go out.")
-                    .hint("The operator can install the system's ca-certificates.")
+                ToolError::unavailable("No root certificates found; outgoing requests are not possible.")
+                    .hint("Ask the operator to install the system's ca-certificates.")
                     .detail(error)
             })?;
             Ok(legacy::Client::builder(TokioExecutor::new())
@@ -104,12 +104,11 @@ impl NetState {
     }
 }
 
-/// The URL in the client's own type; refused when the two parsers do not agree on who is asked.
+/// Converts the URL to the client's type; refuses it if the two parsers disagree on the authority.
 fn to_uri(url: &Url) -> Result<Uri, ToolError> {
     let text = url.as_str();
     let text = text.split_once('#').map_or(text, |(whole, _)| whole);
-    let odd =
-        || ToolError::invalid("The address has characters that cannot be sent.").hint("Percent-encode them.");
+    let odd = || ToolError::invalid("The address contains invalid characters.").hint("Percent-encode them.");
     let uri: Uri = text.parse().map_err(|error| odd().detail(error))?;
     let agreed = uri.host() == url.host_str()
         && uri.port_u16() == url.port()
@@ -119,8 +118,8 @@ fn to_uri(url: &Url) -> Result<Uri, ToolError> {
 
 fn too_many_redirects(url: &Url) -> ToolError {
     let host = url.host_str().unwrap_or_default();
-    ToolError::unavailable(format!("There are too many redirects; the last came from `{host}`."))
-        .hint("The site may need cookies or a login. Ask for the final address, or allow more redirects.")
+    ToolError::unavailable(format!("Too many redirects; the last came from `{host}`."))
+        .hint("The site may need cookies or a login. Request the final address, or allow more redirects.")
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Failures as the caller hears of them. Nothing in here tells an open port of a refused address from a closed one: a
-//! refused address was never asked.
+//! Network errors for callers. They do not reveal whether a port of a refused address is open: a refused address is
+//! never contacted.
 
 use super::dial::DialError;
 use octo_model::{Kind, ToolError};
@@ -9,21 +9,21 @@ use std::time::Duration;
 pub(super) fn dial_error(host: &str, fail: &DialError) -> ToolError {
     match fail {
         DialError::NotAHost => {
-            ToolError::invalid("That is not a host.").hint("Give a name such as example.com, or an address.")
+            ToolError::invalid("Invalid host.").hint("Give a name such as example.com, or an address.")
         }
-        DialError::Unresolved(_) => ToolError::unavailable(format!("The name `{host}` was not found."))
+        DialError::Unresolved(_) => ToolError::unavailable(format!("Cannot resolve the name `{host}`."))
             .hint("Check its spelling, or try again later.")
             .detail(error_chain(fail)),
         DialError::Refused => {
             let own = if is_loopback(host) { LOCAL_SERVER_HINT } else { "" };
-            ToolError::denied(format!("`{host}` is not on the public internet, and only that is asked."))
+            ToolError::denied(format!("`{host}` is not on the public internet, and only public hosts are allowed."))
                 .hint(format!(
                     "Private addresses are refused; the operator can allow this one with net.allow or OCTOPROX_NET_ALLOW={host}.{own}"
                 ))
         }
         DialError::Own => ToolError::denied("Tools cannot send requests to the hub itself.")
             .hint("Call its tools directly."),
-        DialError::Unreachable(_) => ToolError::unavailable(format!("`{host}` cannot be connected to."))
+        DialError::Unreachable(_) => ToolError::unavailable(format!("Cannot connect to `{host}`."))
             .hint("Check host and port, or try again later.")
             .detail(error_chain(fail)),
     }
@@ -40,34 +40,34 @@ fn is_loopback(host: &str) -> bool {
         || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
-/// Of a request that got no answer.
+/// Error of a request without a response.
 pub(super) fn request_error(host: &str, error: &(dyn Error + 'static)) -> ToolError {
     if let Some(fail) = find_cause::<DialError>(error) {
         return dial_error(host, fail);
     }
     if let Some(tls) = find_cause::<rustls::Error>(error) {
-        return ToolError::unavailable(format!("There is no secure connection to `{host}`: {tls}."))
+        return ToolError::unavailable(format!("The TLS connection to `{host}` failed: {tls}."))
             .hint("Check that the server speaks https there and that its certificate is valid.")
             .detail(error_chain(error));
     }
-    ToolError::unavailable(format!("`{host}` closed the connection without an answer that can be read."))
-        .hint("Try again; if it stays, the server does not speak HTTP there or refuses this request.")
+    ToolError::unavailable(format!("`{host}` closed the connection without a valid response."))
+        .hint("Try again; if it persists, the server does not speak HTTP there or refuses this request.")
         .detail(error_chain(error))
 }
 
-/// Of an answer whose body cannot be had.
+/// Error of a response whose body cannot be read.
 pub(super) fn body_error(host: &str, error: &(dyn Error + 'static)) -> ToolError {
-    ToolError::unavailable(format!("The answer of `{host}` broke off or could not be decoded."))
-        .hint("Try again; if it stays, the server sends something broken.")
+    ToolError::unavailable(format!("The response of `{host}` was interrupted or could not be decoded."))
+        .hint("Try again; if it persists, the server sends a malformed response.")
         .detail(error_chain(error))
 }
 
 pub(super) fn timeout_error(host: &str, limit: Duration) -> ToolError {
     ToolError::new(
         Kind::Timeout,
-        format!("`{host}` did not answer fully within {} seconds.", limit.as_secs_f32()),
+        format!("`{host}` did not respond completely within {} seconds.", limit.as_secs_f32()),
     )
-    .hint("Try again with a longer timeout, or ask for less.")
+    .hint("Try again with a longer timeout, or request less data.")
 }
 
 fn find_cause<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
@@ -79,7 +79,7 @@ fn error_chain(error: &(dyn Error + 'static)) -> String {
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// What an error wraps. An `io::Error` hides it: its source is the source of that.
+/// The error that an error wraps. For an `io::Error`, `source` skips it and returns its source.
 fn inner_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref) {
         Some(inside) => Some(inside),

@@ -1,19 +1,19 @@
-//! Which addresses are the public internet. Everything else is refused, in whatever form it is written.
+//! Public internet addresses. All others are refused, in every notation.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Parts of IPv4 that are not public.
+/// Non-public parts of IPv4.
 const SPECIAL_V4: [(Ipv4Addr, u32); 17] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8),        // this network
     (Ipv4Addr::new(10, 0, 0, 0), 8),       // private
-    (Ipv4Addr::new(100, 64, 0, 0), 10),    // carriers' shared space; a cloud's metadata lives here, too
+    (Ipv4Addr::new(100, 64, 0, 0), 10),    // carrier-grade NAT; also metadata of a cloud
     (Ipv4Addr::new(127, 0, 0, 0), 8),      // loopback
-    (Ipv4Addr::new(168, 63, 129, 16), 32), // a cloud's platform service behind a public-looking address
+    (Ipv4Addr::new(168, 63, 129, 16), 32), // platform service of a cloud at a public-looking address
     (Ipv4Addr::new(169, 254, 0, 0), 16),   // link-local, metadata
     (Ipv4Addr::new(172, 16, 0, 0), 12),    // private
     (Ipv4Addr::new(192, 0, 0, 0), 24),     // protocol assignments, metadata
     (Ipv4Addr::new(192, 0, 2, 0), 24),     // documentation
-    (Ipv4Addr::new(192, 88, 99, 0), 24),   // relays of 6to4
+    (Ipv4Addr::new(192, 88, 99, 0), 24),   // 6to4 relays
     (Ipv4Addr::new(192, 168, 0, 0), 16),   // private
     (Ipv4Addr::new(198, 18, 0, 0), 15),    // benchmarks
     (Ipv4Addr::new(198, 51, 100, 0), 24),  // documentation
@@ -23,11 +23,11 @@ const SPECIAL_V4: [(Ipv4Addr, u32); 17] = [
     (Ipv4Addr::BROADCAST, 32),
 ];
 
-/// The only part of IPv6 that is handed out as global unicast.
+/// The only part of IPv6 that is assigned for global unicast.
 const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
-/// Parts of it that are not public. Tunnels that carry an IPv4 address (6to4, Teredo) are refused whatever they carry:
-/// nobody serves a page there.
+/// Non-public parts of it. Tunnels that carry an IPv4 address (6to4, Teredo) are refused regardless of the address:
+/// no pages are served there.
 const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23), // protocol assignments, Teredo, benchmarks, ORCHID
     (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32), // documentation
@@ -35,7 +35,7 @@ const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20), // documentation
 ];
 
-/// Where networks without IPv4 reach it: the last 32 bits are the address.
+/// NAT64 prefix: the last 32 bits are the IPv4 address.
 const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
 pub(super) fn is_public(address: IpAddr) -> bool {
@@ -50,7 +50,7 @@ pub(super) fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// Where operators put servers of their own; what a cloud puts there is none of theirs.
+/// Private networks, where operators have their servers; excludes addresses of cloud platforms.
 pub(super) fn is_private(address: IpAddr) -> bool {
     const CLOUD_METADATA: [Ipv6Addr; 2] = [
         Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
@@ -72,7 +72,7 @@ fn within_v6(address: Ipv6Addr, (network, prefix): (Ipv6Addr, u32)) -> bool {
     (address.to_bits() ^ network.to_bits()) >> (128 - prefix) == 0
 }
 
-/// An interface of the intra-site tunnel, under any prefix: `…:0:5efe:a.b.c.d` or `…:200:5efe:a.b.c.d`.
+/// ISATAP interface identifier under any prefix: `…:0:5efe:a.b.c.d` or `…:200:5efe:a.b.c.d`.
 fn is_isatap(address: Ipv6Addr) -> bool {
     let [.., flags, marker, _, _] = address.segments();
     marker == 0x5efe && flags & !0x0200 == 0

@@ -1,4 +1,4 @@
-//! Redirects, followed by hand: each hop is checked anew, and credentials stay with their origin.
+//! Redirects: each hop is checked anew, and credentials stay with their origin.
 
 use super::allow_list::AllowList;
 use super::{headers, url_check};
@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, StatusCode, header};
 use octo_model::{Kind, ToolError};
 use url::Url;
 
-/// One request of a chain.
+/// One request of a redirect chain.
 #[derive(Clone)]
 pub(super) struct RedirectHop {
     pub method: Method,
@@ -17,7 +17,7 @@ pub(super) struct RedirectHop {
 }
 
 impl RedirectHop {
-    /// The request that an answer leads to; `None` when it leads nowhere.
+    /// The request that a response redirects to; `None` if it is not a redirect.
     pub(super) fn next(
         &self,
         status: StatusCode,
@@ -31,7 +31,7 @@ impl RedirectHop {
         let mut url = std::str::from_utf8(location.as_bytes())
             .ok()
             .and_then(|location| self.url.join(location).ok())
-            .ok_or_else(|| ToolError::unavailable("A redirect leads to something that is not an address."))?;
+            .ok_or_else(|| ToolError::unavailable("A redirect has an invalid target address."))?;
         url_check::check_url(&url, allow).map_err(redirect_denied)?;
         if url.fragment().is_none() {
             url.set_fragment(self.url.fragment());
@@ -50,7 +50,7 @@ impl RedirectHop {
     }
 }
 
-/// As browsers do.
+/// As in browsers.
 fn becomes_get(status: StatusCode, method: &Method) -> bool {
     match status.as_u16() {
         301 | 302 => *method == Method::POST,
@@ -59,11 +59,10 @@ fn becomes_get(status: StatusCode, method: &Method) -> bool {
     }
 }
 
-/// It was not the caller who wrote this address.
+/// The caller did not write this address.
 fn redirect_denied(error: ToolError) -> ToolError {
-    let message = format!("A redirect leads where it must not: {}", error.message);
-    ToolError::new(Kind::Denied, message)
-        .hint("Ask for another address; this one cannot be followed to its end.")
+    let message = format!("Redirect refused: {}", error.message);
+    ToolError::new(Kind::Denied, message).hint("Use another address; this one redirects to a refused target.")
 }
 
 #[cfg(test)]

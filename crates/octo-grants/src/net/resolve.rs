@@ -1,4 +1,4 @@
-//! Names to addresses.
+//! Name resolution.
 
 use std::future::Future;
 use std::io;
@@ -7,18 +7,19 @@ use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// The addresses of a name, in the order in which they should be tried.
+/// Addresses of a name, in the order in which they should be tried.
 pub type ResolveFuture<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
 
-/// Whoever knows the addresses of names. Its answers are not trusted: each is checked, and only checked ones are used.
+/// Resolves names. Its answers are not trusted: each address is checked before use.
 pub trait Resolver: Send + Sync + 'static {
     fn resolve<'a>(&'a self, name: &'a str) -> ResolveFuture<'a>;
 }
 
-/// Lookups at the same time. They block threads that files need as well, and a slow name server must not take them all.
+/// Maximum concurrent lookups. They block threads that files need as well, and a slow name server must not take them
+/// all.
 const MAX_LOOKUPS: usize = 64;
 
-/// The machine's own resolver.
+/// The system resolver.
 pub(crate) struct SystemResolver(Arc<Semaphore>);
 
 impl Default for SystemResolver {
@@ -33,7 +34,7 @@ impl Resolver for SystemResolver {
             let turn = self.0.clone().acquire_owned().await.map_err(io::Error::other)?;
             let name = name.to_owned();
             let lookup = tokio::task::spawn_blocking(move || {
-                // Held here, since a caller that gave up does not end the lookup.
+                // Held here, because a lookup continues after its caller has given up.
                 let _turn = turn;
                 (name.as_str(), 0).to_socket_addrs().map(|found| found.map(|address| address.ip()).collect())
             });

@@ -1,4 +1,4 @@
-//! What a site's robots.txt allows, where the operator wants it respected (RFC 9309).
+//! robots.txt of sites (RFC 9309), if enabled in the settings.
 
 use super::{Net, NetRequest, NetResponse};
 use http::StatusCode;
@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// The name that sites know this program by.
+/// Product token of this program in robots.txt.
 const PRODUCT_TOKEN: &str = "octoprox";
 const MAX_ROBOTS_BYTES: usize = 500 << 10;
 const MAX_SITES: usize = 256;
 const CACHE_TTL: Duration = Duration::from_secs(3_600);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The rules of the sites that were asked for, by origin.
+/// Rules of visited sites, by origin.
 #[derive(Default)]
 pub(super) struct RobotsCache(Mutex<HashMap<String, (Instant, Arc<RobotsRules>)>>);
 
 impl Net {
-    /// Refuses a page that its site's robots.txt disallows, where the settings respect that; anything else passes.
+    /// Refuses a page that its site's robots.txt disallows, if the settings respect it.
     pub async fn check_robots(&self, url: &Url) -> Result<(), ToolError> {
         let Some(robots) = &self.0.robots else { return Ok(()) };
         let origin = url.origin().ascii_serialization();
@@ -34,7 +34,7 @@ impl Net {
                     max_redirects: 5,
                     ..NetRequest::get(address)
                 };
-                // A site that cannot be reached says so when the page is asked for.
+                // An unreachable site fails when the page itself is requested.
                 let Ok(answer) = self.send(ask).await else { return Ok(()) };
                 if let Some(error) = robots_error(url, answer.status) {
                     return Err(error);
@@ -49,16 +49,16 @@ impl Net {
             "The robots.txt of {} disallows this page.",
             url.host_str().unwrap_or_default()
         ))
-        .hint("Look for another source; the operator decides with `net.respect_robots`."))
+        .hint("Use another source; the operator decides with `net.respect_robots`."))
     }
 }
 
-/// A site in trouble is left alone for now, as RFC 9309 asks; one without the file allows everything.
+/// A server error disallows everything for now, as RFC 9309 requires; a missing file allows everything.
 fn robots_error(url: &Url, status: StatusCode) -> Option<ToolError> {
     (status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS).then(|| {
         let host = url.host_str().unwrap_or_default();
         ToolError::unavailable(format!(
-            "The robots.txt of {host} cannot be read: it answers {}.",
+            "The robots.txt of {host} cannot be read: status {}.",
             status.as_u16()
         ))
         .hint("Try again in a minute; the operator decides with `net.respect_robots`.")
@@ -72,7 +72,7 @@ fn rule_path(url: &Url) -> String {
     }
 }
 
-/// With letters, digits and `-._~` as themselves, so that one path has one spelling.
+/// Decodes letters, digits and `-._~`, so that each path has one spelling.
 fn decode_unreserved(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -108,7 +108,7 @@ impl RobotsCache {
     }
 }
 
-/// The rules for this program: each path with whether it is allowed.
+/// Rules for this program: each path with whether it is allowed.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct RobotsRules(Vec<(String, bool)>);
 
@@ -120,7 +120,7 @@ impl RobotsRules {
         }
     }
 
-    /// The groups that name this program, or else those for everybody.
+    /// Uses the groups that name this program, or else those for `*`.
     fn parse(text: &str) -> Self {
         let (mut own, mut common) = (None::<Vec<(String, bool)>>, Vec::new());
         let (mut for_us, mut for_all, mut in_rules) = (false, false, true);
@@ -158,14 +158,14 @@ impl RobotsRules {
         Self(own.unwrap_or(common))
     }
 
-    /// The longest rule that fits decides; of two equal ones the one that allows.
+    /// The longest matching rule decides; of two equal ones the one that allows.
     fn allows(&self, path: &str) -> bool {
         let fitting = self.0.iter().filter(|(pattern, _)| matches_pattern(pattern, path));
         fitting.max_by_key(|(pattern, allows)| (pattern.len(), *allows)).is_none_or(|(_, allows)| *allows)
     }
 }
 
-/// `*` is any text, `$` at the end is the end.
+/// `*` matches any text, `$` at the end anchors the end.
 fn matches_pattern(pattern: &str, path: &str) -> bool {
     let (pattern, whole) = match pattern.strip_suffix('$') {
         Some(pattern) => (pattern, true),

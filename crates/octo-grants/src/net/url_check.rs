@@ -1,13 +1,13 @@
-//! What the text of a URL must be before anything is asked of it. One parser, so that there is one meaning.
+//! Checks of a URL's text before any request. A single parser, so that there is one interpretation.
 
 use super::allow_list::AllowList;
 use octo_model::ToolError;
 use url::{ParseError, Url};
 
-/// Longer ones are refused by most servers as well.
+/// Most servers refuse longer ones as well.
 const MAX_URL_LEN: usize = 8192;
 
-/// Ports of other protocols, which a request could be smuggled into; the list that browsers refuse.
+/// Ports of other protocols, to which requests could be smuggled; the list that browsers block.
 const BLOCKED_PORTS: [u16; 83] = [
     0, 1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103,
     104, 109, 110, 111, 113, 115, 117, 119, 123, 135, 137, 139, 143, 161, 179, 389, 427, 465, 512, 513, 514,
@@ -24,28 +24,27 @@ pub(super) fn parse_url(text: &str, allow: &AllowList) -> Result<Url, ToolError>
     Ok(url)
 }
 
-/// What is true of the first address and of every redirect.
+/// Checks the first URL and every redirect.
 pub(super) fn check_url(url: &Url, allow: &AllowList) -> Result<(), ToolError> {
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(ToolError::denied(format!(
-            "`{}:` addresses are not fetched.",
-            display_text(url.scheme())
-        ))
-        .hint("Give an address that begins with https:// or http://."));
+        return Err(ToolError::denied(format!("Unsupported scheme `{}:`.", display_text(url.scheme())))
+            .hint("Use an address that starts with https:// or http://."));
     }
     if url.as_str().len() > MAX_URL_LEN {
         return Err(too_long());
     }
     if !url.username().is_empty() || url.password().is_some() {
         return Err(ToolError::invalid("The address contains a user name or password.")
-            .hint("Leave out what stands before the `@`; send credentials in an Authorization header."));
+            .hint("Remove the part before the `@`; send credentials in an Authorization header."));
     }
     let (Some(host), Some(port)) = (url.host(), url.port_or_known_default()) else {
-        return Err(ToolError::invalid("The address has no host.").hint("Write https://HOST/PATH."));
+        return Err(ToolError::invalid("The address has no host.").hint("Use the form https://HOST/PATH."));
     };
     let host = match host {
         url::Host::Domain(name) if name.trim_end_matches('.').is_empty() => {
-            return Err(ToolError::invalid("The address has no host.").hint("Write https://HOST/PATH."));
+            return Err(
+                ToolError::invalid("The address has no host.").hint("Use the form https://HOST/PATH.")
+            );
         }
         host => host,
     };
@@ -60,21 +59,21 @@ pub(super) fn is_blocked_port(port: u16) -> bool {
 }
 
 pub(super) fn blocked_port_error(port: u16) -> ToolError {
-    ToolError::denied(format!("Port {port} belongs to another protocol and is not asked for pages."))
+    ToolError::denied(format!("Port {port} belongs to another protocol and is blocked."))
         .hint("Use the port of a web server; the operator can allow HOST:PORT with net.allow.")
 }
 
 fn invalid_url(text: &str, error: ParseError) -> ToolError {
     let hint = match error {
-        ParseError::RelativeUrlWithoutBase => "Write the whole address, with https:// in front.",
-        ParseError::EmptyHost => "Write https://HOST/PATH.",
+        ParseError::RelativeUrlWithoutBase => "Use the full address, including https://.",
+        ParseError::EmptyHost => "Use the form https://HOST/PATH.",
         _ => "Check its spelling; an address looks like https://example.com/page.",
     };
-    // What may be a password is not repeated.
+    // Not repeated, because it may contain a password.
     let message = if text.contains('@') {
-        "That is not an address.".to_owned()
+        "The address is invalid.".to_owned()
     } else {
-        format!("`{}` is not an address.", display_text(text))
+        format!("`{}` is not a valid address.", display_text(text))
     };
     ToolError::invalid(message).hint(hint).detail(error)
 }
@@ -84,7 +83,7 @@ fn too_long() -> ToolError {
         .hint("Shorten it, or send the data in the body.")
 }
 
-/// Enough of it to be recognised, and nothing that plays with the terminal.
+/// Enough to recognize it, without control characters.
 fn display_text(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(120).collect()
 }

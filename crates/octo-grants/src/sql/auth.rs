@@ -1,4 +1,4 @@
-//! The start of a session: who we are, and the proof of it.
+//! Session startup and authentication.
 
 use super::db_session::Session;
 use super::db_stream::Stream;
@@ -12,7 +12,7 @@ use postgres_protocol::message::backend::{AuthenticationSaslBody, Message};
 use postgres_protocol::message::frontend;
 use std::io;
 
-/// Why there is no session.
+/// Why a login failed.
 enum AuthError {
     Connection(io::Error),
     Refused(ServerError),
@@ -24,13 +24,13 @@ impl From<io::Error> for AuthError {
     }
 }
 
-/// Connects and logs in, within the patience of the login.
+/// Connects and logs in, within the timeout of the login.
 pub(super) async fn open(name: &str, login: &Login, longest: usize) -> Result<Session, ToolError> {
     match tokio::time::timeout(login.connect_timeout, start(login, longest)).await {
         Ok(Ok(session)) => Ok(session),
         Ok(Err(AuthError::Connection(error))) => Err(server_error::connection_error(name, error)),
         Ok(Err(AuthError::Refused(said))) => Err(server_error::login_error(name, &said)),
-        Err(_) => Err(server_error::connection_error(name, "no login in time")),
+        Err(_) => Err(server_error::connection_error(name, "login timed out")),
     }
 }
 
@@ -78,7 +78,7 @@ async fn authenticate(session: &mut Session, login: &Login) -> Result<(), AuthEr
         Message::ErrorResponse(body) => return Err(AuthError::Refused(ServerError::parse(body.fields()))),
         _ => {
             return Err(AuthError::Connection(io::Error::other(
-                "the server asks for a login that is not supported",
+                "the server requires an unsupported authentication method",
             )));
         }
     }
@@ -93,7 +93,7 @@ async fn scram(
 ) -> Result<(), AuthError> {
     let offered: Vec<&str> = offered.mechanisms().collect()?;
     if !offered.contains(&sasl::SCRAM_SHA_256) {
-        return Err(AuthError::Connection(io::Error::other("the server offers no SCRAM-SHA-256")));
+        return Err(AuthError::Connection(io::Error::other("the server does not offer SCRAM-SHA-256")));
     }
     let mut proof = sasl::ScramSha256::new(password(login)?.as_bytes(), sasl::ChannelBinding::unsupported());
     let mut frames = BytesMut::new();
@@ -107,7 +107,7 @@ async fn scram(
     frontend::sasl_response(proof.message(), &mut frames)?;
     session.send(&frames, 0).await?;
     match session.next().await? {
-        // The server proves here that it knows the password, too.
+        // Here the server proves that it knows the password, too.
         Message::AuthenticationSaslFinal(body) => proof.finish(body.data())?,
         other => return Err(unexpected_message(&other)),
     }
@@ -124,11 +124,11 @@ async fn expect_ok(session: &mut Session) -> Result<(), AuthError> {
 fn unexpected_message(message: &Message) -> AuthError {
     match message {
         Message::ErrorResponse(body) => AuthError::Refused(ServerError::parse(body.fields())),
-        _ => AuthError::Connection(io::Error::other("the server answered the login with something else")),
+        _ => AuthError::Connection(io::Error::other("unexpected message during login")),
     }
 }
 
 fn password(login: &Login) -> io::Result<&str> {
-    let missing = || io::Error::other("the server asks for a password and the connection string has none");
+    let missing = || io::Error::other("the server requires a password and the connection string has none");
     login.password.as_ref().map(octo_model::Secret::expose).ok_or_else(missing)
 }

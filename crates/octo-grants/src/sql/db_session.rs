@@ -1,4 +1,4 @@
-//! One session: frames out, messages in, and what is known of its state.
+//! One database session: sends frames, receives messages and tracks its state.
 
 use super::db_stream::Stream;
 use super::dsn::Login;
@@ -10,12 +10,12 @@ use std::io;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// How much is read at once.
+/// Bytes per read.
 const READ_CHUNK_BYTES: usize = 64 << 10;
-/// For a cancel request to be delivered.
+/// Timeout for delivering a cancel request.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Where the transaction stands, as the server says after each exchange.
+/// Transaction state, as the server reports it after each exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionState {
     Idle,
@@ -23,14 +23,14 @@ pub enum TransactionState {
     Failed,
 }
 
-/// A connection that has logged in.
+/// An authenticated connection.
 pub struct Session {
     stream: Stream,
     receive_buffer: BytesMut,
-    /// Answers that are still to come.
+    /// Outstanding replies.
     pending_replies: usize,
     transaction_state: TransactionState,
-    /// The longest message that is accepted.
+    /// Maximum length of a message.
     max_message_bytes: usize,
     pub(super) cancel_key: Option<(i32, i32)>,
     pub(super) opened_at: Instant,
@@ -49,20 +49,20 @@ impl Session {
         }
     }
 
-    /// Sends messages to which the server will answer with so many `ReadyForQuery`.
+    /// Sends messages to which the server will reply with `answers` times `ReadyForQuery`.
     pub async fn send(&mut self, frames: &[u8], answers: usize) -> io::Result<()> {
         self.pending_replies += answers;
         self.stream.write_all(frames).await?;
         self.stream.flush().await
     }
 
-    /// The next message. One that is too long is an error, after which the session is of no use.
+    /// The next message. A message above the limit is an error, after which the session is unusable.
     pub async fn next(&mut self) -> io::Result<Message> {
         loop {
             if let Some(header) = Header::parse(&self.receive_buffer)?
                 && usize::try_from(header.len()).unwrap_or(usize::MAX) > self.max_message_bytes
             {
-                return Err(io::Error::new(io::ErrorKind::FileTooLarge, "one message is too long"));
+                return Err(io::Error::new(io::ErrorKind::FileTooLarge, "message too long"));
             }
             if let Some(message) = Message::parse(&mut self.receive_buffer)? {
                 if let Message::ReadyForQuery(body) = &message {
@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    /// Whether every answer has come.
+    /// Whether all replies have arrived.
     pub fn is_done(&self) -> bool {
         self.pending_replies == 0
     }
@@ -95,7 +95,7 @@ impl Session {
         self.is_done() && self.receive_buffer.is_empty() && self.stream.is_idle()
     }
 
-    /// Runs statements of ours, each by itself, and gives the fields of all rows.
+    /// Runs our own statements, each separately, and returns the fields of all rows.
     pub(super) async fn run(
         &mut self,
         statements: &[&str],
@@ -118,7 +118,7 @@ impl Session {
         Ok(fault.map_or(Ok(rows), Err))
     }
 
-    /// Says good-bye, as far as that is possible without waiting.
+    /// Sends Terminate, if that is possible without waiting.
     pub(super) async fn close(mut self) {
         let mut frames = BytesMut::new();
         frontend::terminate(&mut frames);
@@ -135,7 +135,7 @@ fn row_texts(row: &postgres_protocol::message::backend::DataRowBody) -> io::Resu
     row.ranges().map(text).collect()
 }
 
-/// Asks the server to stop what a session runs. It answers nothing; the session hears of it.
+/// Requests cancellation of what a session runs. The server does not reply; the session gets the error.
 pub(super) async fn cancel(login: &Login, key: (i32, i32)) {
     let mut frames = BytesMut::new();
     frontend::cancel_request(key.0, key.1, &mut frames);
@@ -143,12 +143,12 @@ pub(super) async fn cancel(login: &Login, key: (i32, i32)) {
         let mut stream = Stream::open(login).await?;
         stream.write_all(&frames).await?;
         stream.flush().await?;
-        // The server closes when it has passed the request on.
+        // The server closes the connection after it has passed the request on.
         let _ = stream.read(&mut [0u8; 1]).await?;
         io::Result::Ok(())
     };
     let sent = tokio::time::timeout(CANCEL_TIMEOUT, send).await;
     if !matches!(sent, Ok(Ok(()))) {
-        tracing::debug!("a cancel request could not be delivered to a database");
+        tracing::debug!("could not deliver a cancel request to the database");
     }
 }

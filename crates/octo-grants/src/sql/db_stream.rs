@@ -1,4 +1,4 @@
-//! The socket to a database, plain or with TLS.
+//! Connection to a database, plain or with TLS.
 
 use super::db_tls;
 use super::dsn::{DbHost, Login, Tls};
@@ -21,7 +21,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    /// The first host that answers.
+    /// Connects to the first host that responds.
     pub async fn open(login: &Login) -> io::Result<Self> {
         let mut fail = io::Error::from(io::ErrorKind::AddrNotAvailable);
         for (place, port) in &login.hosts {
@@ -41,7 +41,7 @@ impl Stream {
             DbHost::Tcp(host) => host,
         };
         let bracketed = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-        // The operator has named this host, so it may be private; any other that its name came to lead to may not.
+        // The operator configured this host, so it may be private; any other that its name resolves to may not.
         let named =
             net.for_configured_host(&format!("http://{bracketed}:{port}")).map_err(io::Error::other)?;
         let mut stream = named.connect(host, port).await.map_err(io::Error::other)?;
@@ -51,7 +51,7 @@ impl Stream {
         if !offers_tls(&mut stream).await? {
             return match mode {
                 Tls::Verified(_) => {
-                    Err(io::Error::other("the server does not offer TLS; sslmode asks for it"))
+                    Err(io::Error::other("the server does not offer TLS, which sslmode requires"))
                 }
                 _ => Ok(Self::Tcp(stream)),
             };
@@ -59,8 +59,8 @@ impl Stream {
         db_tls::secure(stream, host, mode).await.map(|stream| Self::Tls(Box::new(stream)))
     }
 
-    /// Whether the other side is still there and silent. A session at rest has nothing to hear: what waits to be read is
-    /// the server's farewell.
+    /// Whether the connection is open and silent. An idle session receives nothing: pending data is the server's
+    /// termination message.
     pub fn is_idle(&self) -> bool {
         let mut byte = [0u8; 1];
         let peeked = rustix::net::recv(self.fd(), &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT);
@@ -80,7 +80,7 @@ async fn offers_tls(stream: &mut TcpStream) -> io::Result<bool> {
     let mut ask = BytesMut::new();
     frontend::ssl_request(&mut ask);
     stream.write_all(&ask).await?;
-    // Exactly one byte: whatever follows must come through TLS.
+    // Exactly one byte: the rest must come through TLS.
     Ok(stream.read_u8().await? == b'S')
 }
 

@@ -1,4 +1,4 @@
-//! TLS to a database, as far as `sslmode` asks for it.
+//! TLS to a database, according to `sslmode`.
 
 use super::dsn::Tls;
 use hyper_rustls::ConfigBuilderExt;
@@ -42,7 +42,7 @@ fn load_roots(file: &Path) -> io::Result<RootCertStore> {
     Ok(store)
 }
 
-/// Takes any certificate: `sslmode=prefer` would take no TLS at all as well.
+/// Accepts any certificate: `sslmode=prefer` would also accept a connection without TLS.
 #[derive(Debug)]
 struct AcceptAnyCertificate(Arc<CryptoProvider>);
 

@@ -1,4 +1,4 @@
-//! Connection strings, in both forms that PostgreSQL knows.
+//! Connection strings, in both PostgreSQL formats.
 
 use crate::Net;
 use octo_model::{Secret, ToolError};
@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio_postgres::config::{Config, Host, TargetSessionAttrs};
 
-/// For host, TLS and login together, unless the connection string says otherwise.
+/// For connecting, TLS and login together, unless the connection string sets one.
 const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Where to, as whom, how safely. Has no `Debug`.
+/// Address, credentials and TLS mode. Has no `Debug`.
 #[derive(Clone)]
 pub(super) struct Login {
     pub hosts: Vec<(DbHost, u16)>,
@@ -32,9 +32,10 @@ pub(super) enum DbHost {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Tls {
     Off,
-    /// Where the server offers it, without a look at its certificate: against listeners, not against impostors.
+    /// Uses TLS if offered, without checking the certificate: protects against eavesdropping, not against
+    /// impersonation.
     IfOffered,
-    /// Only with a certificate that fits the host, signed by a root of the machine or of this file.
+    /// Requires a certificate that matches the host, signed by a root of the machine or of this file.
     Verified(Option<PathBuf>),
 }
 
@@ -43,10 +44,10 @@ impl Login {
     pub fn parse(name: &str, dsn: &Secret, net: &Net) -> Result<Self, ToolError> {
         let refuse = |what: &str| {
             ToolError::invalid(format!("The connection string of the database `{name}` {what}."))
-                .hint("Write postgres://user:password@host:5432/database?sslmode=require.")
+                .hint("Use postgres://user:password@host:5432/database?sslmode=require.")
         };
         let (text, ssl) = take_ssl(dsn.expose());
-        let config: Config = text.parse().map_err(|_| refuse("cannot be read"))?;
+        let config: Config = text.parse().map_err(|_| refuse("is malformed"))?;
         if config.get_target_session_attrs() != TargetSessionAttrs::Any {
             return Err(refuse("has target_session_attrs, which is not supported"));
         }
@@ -56,7 +57,7 @@ impl Login {
             (None | Some("require" | "verify-ca" | "verify-full"), root) => {
                 Tls::Verified(root.map(PathBuf::from))
             }
-            _ => return Err(refuse("has an sslmode that is not known")),
+            _ => return Err(refuse("has an unknown sslmode")),
         };
         let user = config
             .get_user()
@@ -80,7 +81,7 @@ impl Login {
         })
     }
 
-    /// The hosts without anything secret.
+    /// The hosts, without secrets.
     pub fn host_text(&self) -> String {
         let one = |(place, port): &(DbHost, u16)| match place {
             DbHost::Tcp(host) => format!("{host}:{port}"),
@@ -109,7 +110,7 @@ struct Ssl {
     root: Option<String>,
 }
 
-/// Takes out the parameters that the parser does not know.
+/// Removes the parameters that the parser does not know.
 fn take_ssl(dsn: &str) -> (String, Ssl) {
     let mut ssl = Ssl::default();
     let mut keep = |part: &&str| match part.split_once('=') {
@@ -122,7 +123,7 @@ fn take_ssl(dsn: &str) -> (String, Ssl) {
             let file = url::form_urlencoded::parse(format!("f={}", file.replace('+', "%2B")).as_bytes())
                 .next()
                 .map_or_else(String::new, |(_, value)| value.into_owned());
-            // `system` is what everybody gets who names no file.
+            // `system` is the default without a file.
             ssl.root = (file != "system").then_some(file);
             false
         }

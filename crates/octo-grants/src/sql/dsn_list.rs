@@ -1,4 +1,4 @@
-//! `name=dsn` pairs, as an environment variable has them.
+//! List of `name=dsn` pairs, as in an environment variable.
 
 use super::SqlConnection;
 use octo_model::ToolError;
@@ -7,7 +7,7 @@ pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
 }
 
-/// Reads `name=dsn,name=dsn`. A comma may stand inside of a DSN (several hosts), so an entry begins only where a name and a
+/// Parses `name=dsn,name=dsn`. A DSN may contain commas (several hosts), so an entry starts only where a name and a
 /// scheme follow. A single DSN without a name is called `default`.
 pub fn parse_list(text: &str) -> Result<Vec<SqlConnection>, ToolError> {
     let mut entries: Vec<String> = Vec::new();
@@ -45,9 +45,8 @@ fn parse_entry(entry: &str) -> Result<SqlConnection, ToolError> {
     }
     match split_name(entry) {
         Some((name, dsn)) if !dsn.is_empty() => Ok(SqlConnection::new(name, dsn)),
-        _ => Err(ToolError::invalid("A database connection cannot be read.").hint(
-            "Write name=postgres://user:password@host:5432/database, several with commas between them.",
-        )),
+        _ => Err(ToolError::invalid("A database connection is malformed.")
+            .hint("Use name=postgres://user:password@host:5432/database, several separated by commas.")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A session in the hands of one call.
+//! A session leased to one call.
 
 use super::db_session::{Session, TransactionState, cancel};
 use super::pool::PoolState;
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 
-/// How long a session that was told to stop may take to say so.
+/// Timeout for a cancelled statement to finish.
 const CANCEL_WAIT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Ends in one of two ways: given back after a whole exchange, to be reset, or dropped, which stops what it still runs at the
-/// server and closes it.
+/// Ends in one of two ways: released after a complete exchange, to be reset, or dropped, which cancels what still
+/// runs at the server and closes it.
 pub struct Lease {
     session: Option<Session>,
     permit: Option<OwnedSemaphorePermit>,
@@ -41,14 +41,14 @@ impl Lease {
         };
         next.map_err(|error| match error.kind() {
             io::ErrorKind::FileTooLarge => {
-                ToolError::new(octo_model::Kind::TooLarge, "One row is too large to be answered.")
-                    .hint("Choose fewer columns, or parts of large values with substring() or length().")
+                ToolError::new(octo_model::Kind::TooLarge, "One row exceeds the size limit.")
+                    .hint("Select fewer columns, or parts of large values with substring() or length().")
             }
             _ => server_error::connection_error(&self.pool.name, error),
         })
     }
 
-    /// Whether every answer has come.
+    /// Whether all replies have arrived.
     pub fn is_done(&self) -> bool {
         self.session.as_ref().is_none_or(Session::is_done)
     }
@@ -57,7 +57,7 @@ impl Lease {
         self.session.as_ref().map_or(TransactionState::Failed, Session::transaction_state)
     }
 
-    /// Asks the server to stop what this session runs, and waits a little for the rest of its answers.
+    /// Cancels what this session runs, and waits briefly for its remaining replies.
     pub async fn stop(&mut self) {
         let Some(key) = self.session.as_ref().and_then(|session| session.cancel_key) else { return };
         cancel(&self.pool.login, key).await;
@@ -71,7 +71,7 @@ impl Lease {
         let _ = tokio::time::timeout(CANCEL_WAIT_TIMEOUT, rest).await;
     }
 
-    /// Back to the pool, which resets it without anybody waiting. With answers still to come it is closed instead.
+    /// Returns it to the pool, which resets it in the background. With outstanding replies it is closed instead.
     pub fn release(mut self) {
         if !self.is_done() {
             return;

@@ -1,4 +1,4 @@
-//! Sessions that are kept open. None is given to a second call before it was reset.
+//! Session pool. A session is reset before another call uses it.
 
 use super::db_session::Session;
 use super::dsn::Login;
@@ -9,27 +9,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// After so long a session is opened anew, so that rights that were taken away or given are seen.
+/// Maximum age of a session, so that changed privileges take effect.
 const MAX_SESSION_AGE: Duration = Duration::from_secs(600);
 
-/// Roles beside superusers for whom no transaction is a fence.
+/// Roles besides superusers that a transaction does not confine.
 const PRIVILEGED_ROLE_QUERY: &str = "SELECT r.rolname FROM pg_catalog.pg_roles r WHERE pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER') \
      AND (r.rolsuper OR r.rolreplication OR r.rolname IN ('pg_execute_server_program', 'pg_read_server_files', \
      'pg_write_server_files', 'pg_signal_backend')) ORDER BY r.rolsuper DESC, r.rolname LIMIT 1";
 
-/// What comes out as text looks the same whatever the server's settings are.
+/// Makes text output independent of the server's settings.
 const SESSION_SETTINGS: &str = "SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601'; SET bytea_output = 'hex'; \
      SET extra_float_digits = 3; SET client_encoding = 'UTF8'; SET standard_conforming_strings = on; \
      SET idle_in_transaction_session_timeout = '60s'";
 
-/// What sessions of a pool are for.
+/// Purpose of a pool's sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PoolMode {
     Reads,
     Writes,
 }
 
-/// The sessions of one login.
+/// Sessions of one login.
 #[derive(Clone)]
 pub struct Pool(pub(super) Arc<PoolState>);
 
@@ -65,7 +65,7 @@ impl Pool {
         }))
     }
 
-    /// A session that nobody has used since its reset, or a new one. Waits for its turn at most so long.
+    /// Returns a reset session or a new one. Waits for a free one for at most `patience`.
     pub async fn acquire(&self, patience: Duration) -> Result<Lease, ToolError> {
         let shared = &self.0;
         let turn = tokio::time::timeout(patience, Arc::clone(&shared.permits).acquire_owned()).await;
@@ -74,7 +74,7 @@ impl Pool {
                 "All {} sessions of the database `{}` are busy.",
                 shared.size, shared.name
             ))
-            .hint("Try again when other statements have ended.")
+            .hint("Try again when other statements have completed.")
             .retry_after(server_error::RETRY_DELAY));
         };
         let session = match shared.idle_session() {
@@ -84,7 +84,7 @@ impl Pool {
         Ok(Lease::new(session, permit, Arc::clone(shared)))
     }
 
-    /// Sessions that are open now, at rest or not.
+    /// Number of open sessions, idle or not.
     pub fn open_count(&self) -> usize {
         self.0.idle().len() + self.0.size - self.0.permits.available_permits()
     }
@@ -109,16 +109,19 @@ impl PoolState {
         let mut session = auth::open(&self.name, &self.login, self.max_message_bytes).await?;
         let reaching = self.run_statements(&mut session, &[PRIVILEGED_ROLE_QUERY]).await?;
         if let (Some(role), false) = (reaching.first().and_then(|row| row.first()), self.superuser) {
-            let role =
-                if role == &self.login.user { "is a superuser or may replicate" } else { "reaches too far" };
+            let role = if role == &self.login.user {
+                "is a superuser or may replicate"
+            } else {
+                "has too many privileges"
+            };
             session.close().await;
             return Err(ToolError::denied(format!(
-                "The role of the database `{}` {role}: through it a statement could reach files, programs or \
-                 other sessions of the server, and no transaction takes that back.",
+                "The role of the database `{}` {role}: a statement could access files, programs or \
+                 other sessions of the server, which no transaction can roll back.",
                 self.name
             ))
             .hint(
-                "Ask the operator for a role with no more rights than it needs, such as CREATE ROLE reader LOGIN and \
+                "Ask the operator for a role with minimal privileges, such as CREATE ROLE reader LOGIN and \
                  GRANT pg_read_all_data TO reader, or to accept this one in the settings.",
             ));
         }
@@ -136,11 +139,11 @@ impl PoolState {
             Ok(Ok(Ok(rows))) => Ok(rows),
             Ok(Ok(Err(said))) => Err(server_error::login_error(&self.name, &said)),
             Ok(Err(error)) => Err(server_error::connection_error(&self.name, error)),
-            Err(_) => Err(server_error::connection_error(&self.name, "no answer in time")),
+            Err(_) => Err(server_error::connection_error(&self.name, "timed out")),
         }
     }
 
-    /// Sessions that may write keep what their role says of read-only transactions.
+    /// Sessions that may write retain their role's default for read-only transactions.
     fn settings(&self) -> String {
         match self.mode {
             PoolMode::Reads => format!("{SESSION_SETTINGS}; SET default_transaction_read_only = on"),
@@ -148,8 +151,7 @@ impl PoolState {
         }
     }
 
-    /// Takes a session back: everything that a statement can leave in it is thrown away first. One that cannot be cleaned is
-    /// closed.
+    /// Returns a session to the pool after discarding all state that a statement can leave. Closes it if that fails.
     pub async fn restore(&self, mut session: Session) {
         if session.opened_at.elapsed() < MAX_SESSION_AGE
             && self.run_statements(&mut session, &["ROLLBACK", "DISCARD ALL", &self.settings()]).await.is_ok()

@@ -1,14 +1,14 @@
-//! What the server says when it refuses.
+//! Errors reported by the server.
 
 use fallible_iterator::FallibleIterator;
 use octo_model::{Kind, ToolError};
 use postgres_protocol::message::backend::ErrorFields;
 use std::time::Duration;
 
-/// How soon a call that found no server may come again.
+/// Retry delay after a failed connection.
 pub(super) const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// An error or a notice of the server, field by field.
+/// An error or notice of the server, field by field.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServerError {
     pub severity: String,
@@ -17,9 +17,9 @@ pub struct ServerError {
     pub message: String,
     pub detail: Option<String>,
     pub hint: Option<String>,
-    /// The character of the statement, from 1.
+    /// Position in the statement in characters, from 1.
     pub position: Option<usize>,
-    /// Which functions were being run.
+    /// Call stack of functions.
     pub context: Option<String>,
 }
 
@@ -43,19 +43,19 @@ impl ServerError {
         fault
     }
 
-    /// Whether the server, not the statement, is the reason.
+    /// Whether the server, not the statement, is the cause.
     pub fn is_outage(&self) -> bool {
         self.code.starts_with("53") || matches!(self.code.as_str(), "57P01" | "57P02" | "57P03" | "57P05")
     }
 }
 
-/// Of a session that could not be opened. What the server says here names users and databases, so only the log hears it.
+/// Error of a failed login. The server's message names users and databases, so it is only logged.
 pub(super) fn login_error(name: &str, fault: &ServerError) -> ToolError {
     let said = format!("{} {}", fault.code, fault.message);
-    // Class 08 is what poolers in front of a server say.
+    // Class 08 is used by poolers in front of a server.
     if fault.is_outage() || fault.code.starts_with("08") {
         return ToolError::unavailable(format!(
-            "The database `{name}` takes no connections now (SQLSTATE {}).",
+            "The database `{name}` currently accepts no connections (SQLSTATE {}).",
             fault.code
         ))
         .hint("Try again in a moment.")
@@ -70,10 +70,10 @@ pub(super) fn login_error(name: &str, fault: &ServerError) -> ToolError {
     .detail(said)
 }
 
-/// Of a server that cannot be reached, or of a connection that broke.
+/// Error of an unreachable server or a broken connection.
 pub(super) fn connection_error(name: &str, error: impl std::fmt::Display) -> ToolError {
-    ToolError::unavailable(format!("The connection to the database `{name}` failed or broke."))
-        .hint("Try again in a moment; if it stays, ask the operator whether the database runs.")
+    ToolError::unavailable(format!("The connection to the database `{name}` failed."))
+        .hint("Try again in a moment; if it persists, ask the operator whether the database is running.")
         .retry_after(RETRY_DELAY)
         .detail(error)
 }

@@ -1,4 +1,4 @@
-//! A workspace with programs in it, and a way to see what is left of them.
+//! A workspace with programs in it, and a way to find their remains.
 
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, Job, Program, SandboxChoice};
 use octo_grants::fs::{Fs, Read, RootSpec, Workspace, WorkspaceSpec};
@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 pub struct ExecFixture {
     pub exec: Exec,
     pub fs: Fs<Read>,
-    /// Every process of this bench carries it in its environment or its arguments.
+    /// Every process of this bench has it in its environment or arguments.
     pub mark: String,
     pub folder: tempfile::TempDir,
 }
 
-/// All that work here. Without bubblewrap its cases are left out, loudly.
+/// All sandboxes that work here. Without bubblewrap its cases are skipped with a message.
 pub fn sandboxes() -> Vec<SandboxChoice> {
     let mut all = vec![SandboxChoice::None, SandboxChoice::Landlock];
     if Path::new("/usr/bin/bwrap").exists() {
@@ -26,7 +26,7 @@ pub fn sandboxes() -> Vec<SandboxChoice> {
     all
 }
 
-/// Those that enclose.
+/// Those that confine.
 pub fn confining_sandboxes() -> Vec<SandboxChoice> {
     sandboxes().into_iter().filter(|choice| *choice != SandboxChoice::None).collect()
 }
@@ -93,7 +93,7 @@ impl ExecFixture {
         }
     }
 
-    /// What a command writes, once it has ended well.
+    /// Output of a command that must succeed.
     pub async fn output_of(&self, line: &str) -> String {
         let done = self.exec.run(self.job(line)).await.unwrap();
         let errors = String::from_utf8_lossy(&done.stderr.head).into_owned();
@@ -101,7 +101,7 @@ impl ExecFixture {
         String::from_utf8_lossy(&done.stdout.head).trim_end().to_owned()
     }
 
-    /// Processes that carry the mark.
+    /// Processes with the marker.
     pub fn leftover_processes(&self) -> Vec<String> {
         processes_with_mark(&self.mark)
     }

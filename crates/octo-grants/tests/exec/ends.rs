@@ -1,11 +1,11 @@
-//! Every way to end: nothing is left, and nobody waits longer than promised.
+//! Every way to end a program: no process is left, and no call takes longer than promised.
 
 use crate::bench::{ExecFixture, processes_with_mark, sandboxes, wait_until};
 use octo_grants::exec::{ExceededLimit, ExecResult, Exit, SandboxChoice};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a call may take beyond its time limit.
+/// What a call may take beyond its timeout.
 const TIMEOUT_SLACK: Duration = Duration::from_millis(1_500);
 
 const HOLDS_PIPE: &str = "sleep 60 & echo started";
@@ -43,7 +43,7 @@ async fn whatever_a_program_leaves_behind_is_gone() {
             tasks.spawn(async move {
                 let bench = ExecFixture::new(choice);
                 let done = run(&bench, line, timeout).await;
-                // Within bubblewrap a signal is told the way a shell tells it.
+                // Inside bubblewrap a signal is reported in the way of a shell.
                 let told = if done.exit == Exit::Code(137) { Exit::Signal(9) } else { done.exit };
                 assert_eq!(told, exit, "{choice:?}: {line}");
                 assert_eq!(bench.leftover_processes(), Vec::<String>::new(), "{choice:?}: {line}");
@@ -68,7 +68,7 @@ async fn a_program_is_asked_before_it_is_ended() {
     }
 }
 
-/// So many at once that a lock or a blocked thread would show.
+/// Enough at once that a lock or a blocked thread would show.
 async fn many(count: usize, at_once: usize) {
     let lines = [HOLDS_PIPE, IGNORES_TERM, DAEMON, DAEMON_THAT_IGNORES, OUTLIVES];
     let benches: Vec<_> =

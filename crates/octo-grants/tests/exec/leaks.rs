@@ -6,7 +6,7 @@ use octo_model::Kind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::AsFd;
 
-/// A hub of its own, since variables can only be set before a process starts.
+/// A separate hub process, because variables can only be set before a process starts.
 #[test]
 #[ignore = "a process that another test starts with canaries"]
 fn hub_with_canaries() {

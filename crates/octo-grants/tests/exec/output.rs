@@ -1,4 +1,4 @@
-//! Input and output: nothing lost, nothing hung, constant memory.
+//! Input and output: nothing lost, no hang, constant memory.
 
 use crate::bench::{ExecFixture, sandboxes};
 use octo_grants::exec::{Exit, SandboxChoice, Stream};

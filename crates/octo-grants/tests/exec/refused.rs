@@ -1,9 +1,9 @@
-//! System calls that lead beyond a program, and the kernel's own files.
+//! System calls that affect more than the program, and the kernel's own files.
 
 use crate::bench::{ExecFixture, confining_sandboxes};
 use octo_grants::exec::{Exit, SandboxChoice};
 
-/// Python with `call(number, ...)`, which gives the result or minus the error.
+/// Python with `call(number, ...)`, which returns the result or the negated errno.
 const CALLS: &str = r"
 import ctypes, os, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -78,7 +78,7 @@ print(*[attempt(work) for work in [
     }
 }
 
-/// A program that shares the machine's processes changes none but itself.
+/// A program that shares the machine's processes can change none but itself.
 #[tokio::test]
 async fn other_processes_are_not_changed() {
     let bench = ExecFixture::new(SandboxChoice::Landlock);
@@ -122,7 +122,7 @@ async fn system_v_ipc_is_not_shared_with_the_machine() {
     assert_eq!(python(&bench, script).await, "-1 -1 -1 -1");
 }
 
-/// Each file is opened for writing and left as it is.
+/// Each file is opened for writing and not changed.
 #[tokio::test]
 async fn the_kernel_s_settings_cannot_be_written() {
     for choice in confining_sandboxes() {

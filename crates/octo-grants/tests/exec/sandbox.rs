@@ -1,4 +1,4 @@
-//! What programs cannot reach, and what they can.
+//! What programs cannot access, and what they can.
 
 use crate::bench::{ExecFixture, confining_sandboxes, sandboxes};
 use octo_grants::exec::{ExecSpec, Exit, Sandbox, SandboxChoice};
@@ -7,7 +7,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Whether a command ends well.
+/// Whether a command succeeds.
 async fn works(bench: &ExecFixture, line: &str, change: impl FnOnce(&mut octo_grants::exec::Job)) -> bool {
     let mut job = bench.job(line);
     change(&mut job);
@@ -63,7 +63,7 @@ async fn files_outside_the_roots_are_out_of_reach() {
         assert_eq!(std::fs::read_to_string(bench.path("library/secret")).unwrap(), "secret");
         assert_eq!(std::fs::read_to_string(bench.path("outside/secret")).unwrap(), "secret");
         assert!(!Path::new("/octo-test").exists() && !Path::new("/etc/octo-test").exists());
-        // What the job itself asks for.
+        // Paths that the job itself requests.
         let write = format!("echo x > {work}/new");
         assert!(!works(&bench, &write, |job| job.writes = false).await, "{choice:?}");
         let read = format!("cat {outside}/secret");
@@ -125,7 +125,7 @@ async fn the_network_is_there_only_when_it_is_granted() {
         if open {
             continue;
         }
-        // A socket of the machine, as a container engine has one.
+        // A socket of the machine, such as a container engine's.
         let path = bench.path("outside/socket");
         let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let line = format!("/usr/bin/python3 -c \"{}\"", UNIX.replace("PATH", &path.display().to_string()));

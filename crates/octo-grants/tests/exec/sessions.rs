@@ -1,4 +1,4 @@
-//! Programs that go on.
+//! Long-running programs.
 
 use crate::bench::{ExecFixture, sandboxes};
 use octo_grants::exec::{Exit, SandboxChoice, SessionOutput, SessionState, Sessions, TerminalSize};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 const SIZE: TerminalSize = TerminalSize { rows: 24, columns: 80 };
 
-/// Reads until the output holds a text.
+/// Reads until the output contains a text.
 async fn read_until(sessions: &Sessions, owner: &Caller, id: &str, text: &str) -> String {
     let begun = Instant::now();
     let mut all = String::new();

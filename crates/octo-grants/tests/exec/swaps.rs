@@ -1,4 +1,4 @@
-//! Programs that exchange what the next program is shown: links for folders, planted programs, renamed roots.
+//! Programs that replace what the next program sees: links for directories, planted programs, renamed roots.
 
 use crate::bench::{ExecFixture, confining_sandboxes};
 use octo_grants::exec::{Exec, ExecLimits, ExecSpec, Exit, Job, Program, SandboxChoice};
@@ -75,7 +75,7 @@ impl SwapFixture {
         }
     }
 
-    /// What a command writes, or why it was not run.
+    /// Output of a command, or why it was not run.
     async fn output_of(&self, line: &str) -> String {
         match self.exec.run(self.job(".", line)).await {
             Ok(done) => {
@@ -87,7 +87,7 @@ impl SwapFixture {
     }
 }
 
-/// Exchanges two names without a pause, as another program of the same root could.
+/// Swaps two names continuously, as another program of the same root could.
 struct Swapper(Arc<AtomicBool>, Option<std::thread::JoinHandle<u64>>);
 
 impl Swapper {
@@ -112,7 +112,7 @@ impl Swapper {
     }
 }
 
-/// A link takes the place of `.git` while commands are started: whatever they are shown, it is not what the link leads to.
+/// A link replaces `.git` while commands are started: they must never see its target.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_in_the_place_of_a_repository_s_data_shows_nothing() {
     for choice in confining_sandboxes() {
@@ -164,7 +164,7 @@ async fn a_planted_program_never_runs_outside_the_sandbox() {
         plant(&ground.at("home/ws/proj/.venv/bin"));
         assert_eq!(ground.output_of("echo after").await, "after", "{choice:?}");
         assert!(!loot.exists(), "{choice:?}");
-        // Nor does the hub run it within the sandbox for its own purposes.
+        // Nor does the hub run it inside the sandbox for itself.
         let mut job = ground.job(".", "");
         job.program = Program::Argv(vec!["git".into(), "--version".into()]);
         let done = ground.exec.run(job).await.unwrap();
@@ -214,7 +214,7 @@ async fn a_root_within_a_root_is_no_way_out() {
         let said = ground.output_of(&line).await;
         assert!(!said.contains("SECRET"), "{choice:?}: {said}");
         assert!(!ground.at("home/planted").exists(), "{choice:?}");
-        // The root itself is not there any more.
+        // The root itself no longer exists.
         let job = ground.job(&ground.at("home/ws/a/repos").to_string_lossy(), "true");
         assert!(ground.exec.run(job).await.is_err(), "{choice:?}");
     }
@@ -253,7 +253,7 @@ fn a_root_that_is_only_read_lies_in_none_that_is_written() {
     }
 }
 
-/// The hub's data deep within a root: no folder on the way to them can be renamed.
+/// The state directory deep within a root: no parent directory can be renamed.
 #[tokio::test]
 async fn the_way_to_the_hub_s_data_cannot_be_renamed() {
     let folder = tempfile::tempdir().unwrap();
@@ -269,12 +269,12 @@ async fn the_way_to_the_hub_s_data_cannot_be_renamed() {
         bench.output_of("cat a/file && echo x > a/new && echo x > a/b/new && find . -name secret").await,
         "file"
     );
-    // Somebody else may.
+    // Others may.
     std::fs::rename(bench.path("work/a"), bench.path("work/c")).unwrap();
     assert!(bench.exec.run(bench.job("cat c/b/hub/secret")).await.is_err());
 }
 
-/// Programs of somebody's own, with credentials beside them.
+/// Programs in a home directory, with credentials beside them.
 #[tokio::test]
 async fn only_the_toolchain_is_seen_of_the_folder_above_it() {
     for choice in confining_sandboxes() {
@@ -319,7 +319,7 @@ async fn only_the_toolchain_is_seen_of_the_folder_above_it() {
     }
 }
 
-/// Whoever the hub is, a program is not root to the kernel, and what it makes belongs to the hub's user.
+/// Whatever user the hub runs as, a program is not root for the kernel, and its files belong to the hub's user.
 #[tokio::test]
 async fn no_program_is_root() {
     for choice in confining_sandboxes() {
@@ -341,7 +341,7 @@ async fn no_program_is_root() {
     }
 }
 
-/// All of this once more for a hub that is not root. Only root can become somebody else.
+/// Repeats all of this for a hub that is not root. Only root can change the user.
 #[test]
 fn a_regular_user_s_programs_are_kept_in_as_well() {
     if !rustix::process::geteuid().is_root() {

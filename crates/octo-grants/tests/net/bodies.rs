@@ -1,4 +1,4 @@
-//! Bodies of every encoding, whole and cut.
+//! Bodies of every encoding, complete and truncated.
 
 use crate::ground::{ask, error_kind, net, serve};
 use async_compression::tokio::bufread::{BrotliEncoder, DeflateEncoder, GzipEncoder, ZstdEncoder};
@@ -10,7 +10,7 @@ use octo_model::{Kind, ToolError};
 use std::net::SocketAddr;
 use tokio::io::AsyncReadExt;
 
-/// As a server would, from the first encoding to the last.
+/// Encodes like a server, from the first encoding to the last.
 pub async fn encoded(body: &[u8], encodings: &str) -> Vec<u8> {
     let mut body = body.to_vec();
     for encoding in encodings.split(", ") {
@@ -30,7 +30,7 @@ pub async fn encoded(body: &[u8], encodings: &str) -> Vec<u8> {
     body
 }
 
-/// Serves these bytes under that encoding.
+/// Serves these bytes with this encoding.
 pub async fn serving(body: Vec<u8>, encoding: &'static str) -> SocketAddr {
     let page = move || async move { ([(header::CONTENT_ENCODING, encoding)], body) };
     serve(Router::new().route("/", get(page))).await

@@ -1,4 +1,4 @@
-//! Bodies that mean harm: small ones that become huge, endless ones, slow ones.
+//! Hostile bodies: small ones that decode to huge ones, endless ones, slow ones.
 
 use crate::bodies::{encoded, serving};
 use crate::ground::{ask, error_kind, net};
@@ -45,7 +45,7 @@ async fn a_body_cannot_ask_for_a_huge_window() {
     );
 }
 
-/// Answers with these headers and then with the same piece, again and again, at most so often, with a pause; counts the bytes.
+/// Responds with these headers and then repeats a chunk up to a count, with a pause; counts the bytes.
 async fn pouring(
     headers: &'static str,
     piece: Vec<u8>,
@@ -84,7 +84,7 @@ async fn a_gigabyte_in_chunks_is_cut_and_not_read_to_its_end() {
         .await
         .unwrap();
     assert_eq!((answer.body.len(), answer.truncated), (MAX_BODY_BYTES, true));
-    // What was not read lies in the buffers of the kernel, which are a few megabytes.
+    // Unread data is in the kernel's buffers, which are a few megabytes.
     assert!(sent.load(Ordering::SeqCst) < 32 << 20, "{sent:?}");
 }
 

@@ -1,4 +1,4 @@
-//! Ways out for programs that connect by themselves.
+//! Egress for programs that connect by themselves.
 
 use crate::ground::{CanaryServer, ScriptedResolver, error_kind, net, serve, spec};
 use axum::Router;
@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// What a proxy answers, from the text of its address on.
+/// Response of a proxy to a request line that starts with this text.
 async fn through(proxy: &str, request: &str) -> String {
     let (credentials, address) = proxy.strip_prefix("http://").unwrap().split_once('@').unwrap();
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -69,7 +69,7 @@ async fn a_relay_leads_to_the_address_that_was_checked() {
         let (mut stream, _) = listener.accept().await.unwrap();
         stream.write_all(b"SSH-2.0-x").await.unwrap();
     });
-    // Known to this resolver only, and to be trusted only for the first two questions.
+    // Known to this resolver only, and public only for the first two lookups.
     let names = ScriptedResolver::new(&[("git.test", &[&["127.0.0.1"], &["127.0.0.1"], &["127.0.0.9"]])]);
     let net = Net::with_resolver(spec(&["127.0.0.1"]), names.clone()).unwrap();
     let relay = net.relay("git.test", port).await.unwrap();

@@ -1,4 +1,4 @@
-//! Servers and names for the tests.
+//! Test servers and names.
 
 use axum::Router;
 use octo_grants::Net;
@@ -20,7 +20,7 @@ pub fn spec(allow: &[&str]) -> NetSpec {
     NetSpec { allow: allow.iter().map(ToString::to_string).collect(), ..NetSpec::default() }
 }
 
-/// A request with little patience.
+/// A request with a short timeout.
 pub fn ask(url: &str) -> NetRequest {
     NetRequest { timeout: Duration::from_secs(10), ..NetRequest::get(url.parse().unwrap()) }
 }
@@ -41,7 +41,7 @@ pub async fn serve_at(address: SocketAddr, router: Router) -> SocketAddr {
     address
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 pub async fn wait_until(what: &str, so: impl Fn() -> bool) {
     let start = Instant::now();
     while !so() {
@@ -50,7 +50,7 @@ pub async fn wait_until(what: &str, so: impl Fn() -> bool) {
     }
 }
 
-/// Listens on every address of this machine and counts who comes.
+/// Listens on every address of this machine and counts connections.
 pub struct CanaryServer {
     pub port: u16,
     seen: Arc<AtomicUsize>,
@@ -58,7 +58,7 @@ pub struct CanaryServer {
 
 impl CanaryServer {
     pub async fn new() -> Self {
-        // Takes IPv4 as well; a machine without IPv6 has the other.
+        // Accepts IPv4 as well; a machine without IPv6 uses the other.
         let listener = match TcpListener::bind("[::]:0").await {
             Ok(listener) => listener,
             Err(_) => TcpListener::bind("0.0.0.0:0").await.unwrap(),
@@ -75,17 +75,17 @@ impl CanaryServer {
         Self { port, seen }
     }
 
-    /// How many have come. Connections arrive in order, so when ours is there, all that came before it are.
+    /// Number of connections. They arrive in order, so when ours is there, all earlier ones are.
     pub async fn count(&self) -> usize {
         let before = self.seen.load(Ordering::SeqCst);
         let _ours = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
         wait_until("the canary is awake", || self.seen.load(Ordering::SeqCst) > before).await;
-        // Ours is the last of them; it does not count, now or later.
+        // Ours is the last of them and does not count.
         self.seen.fetch_sub(1, Ordering::SeqCst) - 1
     }
 }
 
-/// Names whose answers change from one question to the next; the last answer stays.
+/// Names whose answers change from one lookup to the next; the last answer stays.
 #[derive(Default)]
 pub struct ScriptedResolver {
     answers: Mutex<HashMap<String, Vec<Vec<IpAddr>>>>,

@@ -1,4 +1,4 @@
-//! How a server is treated: few requests at once, connections kept, its wish for silence heard, and its words passed on.
+//! Politeness towards servers: few concurrent requests, reused connections, `Retry-After` respected and passed on.
 
 use crate::ground::{ask, error_kind, net, serve, spec, wait_until};
 use axum::Router;
@@ -143,5 +143,5 @@ async fn a_server_without_tls_is_said_to_have_none() {
     let server = serve(Router::new()).await;
     let error = net(&["127.0.0.1"]).send(ask(&format!("https://{server}/"))).await.err().unwrap();
     assert_eq!(error.kind, Kind::Unavailable);
-    assert!(error.message.contains("secure connection"), "{error}");
+    assert!(error.message.contains("TLS connection"), "{error}");
 }

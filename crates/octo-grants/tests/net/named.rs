@@ -1,4 +1,4 @@
-//! Servers that the operator has named: reached where they are meant to be, and nowhere else.
+//! Configured servers: reached where they are meant to be, and nowhere else.
 
 use crate::ground::{CanaryServer, ScriptedResolver, ask, error_kind, net, serve, serve_at, spec};
 use axum::Router;
@@ -16,7 +16,7 @@ fn page() -> Router {
     Router::new().route("/", get(|| async { ([(header::CONNECTION, "close")], "page") }))
 }
 
-/// As upstreams do it: a client of its own on the connector.
+/// As upstreams do: a separate client on the connector.
 fn client(net: &Net) -> legacy::Client<Connector, Empty<Bytes>> {
     legacy::Client::builder(TokioExecutor::new()).build(net.connector().unwrap())
 }

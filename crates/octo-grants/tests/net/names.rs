@@ -1,4 +1,4 @@
-//! Names whose answers change, and lists that allow just what they say.
+//! Names whose answers change, and allow lists that allow exactly what they list.
 
 use crate::ground::{CanaryServer, ScriptedResolver, ask, error_kind, serve_at, spec};
 use axum::Router;
@@ -9,7 +9,7 @@ use octo_model::Kind;
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 
-/// Serves at another loopback address than the canary's, on the same port as far as a client can see.
+/// Serves at another loopback address than the canary's, on the same port from the client's view.
 async fn page(address: &str, port: u16) -> Option<SocketAddr> {
     let closing = || async { ([(header::CONNECTION, "close")], "page") };
     let address: SocketAddr = format!("{address}:{port}").parse().unwrap();

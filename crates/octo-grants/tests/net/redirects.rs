@@ -1,4 +1,4 @@
-//! Redirects against real servers: every hop is checked, and credentials stay at home.
+//! Redirects against real servers: every hop is checked, and credentials stay with their origin.
 
 use crate::ground::{CanaryServer, ScriptedResolver, ask, error_kind, net, serve, spec};
 use axum::Router;
@@ -11,7 +11,7 @@ use octo_grants::net::NetRequest;
 use octo_model::Kind;
 use std::collections::HashMap;
 
-/// `/to/STATUS?at=URL` leads there, `/hops/N?at=URL` after N more hops, `/echo` says what came.
+/// `/to/STATUS?at=URL` redirects there, `/hops/N?at=URL` after N more hops, `/echo` returns the request.
 fn site() -> Router {
     let to = |Path(status): Path<u16>, Query(query): Query<HashMap<String, String>>| async move {
         (StatusCode::from_u16(status).unwrap(), [(header::LOCATION, query["at"].clone())])
@@ -108,7 +108,7 @@ async fn credentials_are_not_sent_to_another_origin() {
         let other = with_credentials(ask(&format!("http://{home}/to/{status}?at=http://{away}/echo")));
         let other = text(&net, other).await;
         assert!(!other.contains("secret") && other.contains("accept-language: de"), "{status} {other}");
-        // Not even when it comes back.
+        // Not even when it returns to the origin.
         let back = format!("http://{home}/to/{status}?at=http://{away}/to/302?at=http://{home}/echo");
         assert!(!text(&net, with_credentials(ask(&back))).await.contains("secret"), "{status}");
     }

@@ -1,4 +1,4 @@
-//! Pages over TLS: certificates are checked, and HTTP/2 is spoken where the server can.
+//! Pages over TLS: certificates are checked, and HTTP/2 is used if the server supports it.
 
 use crate::ground::{ScriptedResolver, ask, spec};
 use axum::Router;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// A certificate for `secure.test` that nobody has signed but itself.
+/// A self-signed certificate for `secure.test`.
 fn certify(folder: &Path) {
     let made = Command::new("openssl")
         .args(
@@ -32,7 +32,7 @@ fn certify(folder: &Path) {
     assert!(made.status.success(), "{made:?}");
 }
 
-/// Says which protocol it was asked in.
+/// Returns the protocol of the request.
 async fn serve(folder: &Path, protocols: &[&str]) -> u16 {
     let cert = CertificateDer::from_pem_file(folder.join("cert.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_file(folder.join("key.pem")).unwrap();
@@ -63,7 +63,7 @@ async fn serve(folder: &Path, protocols: &[&str]) -> u16 {
     port
 }
 
-/// Asks in a process of its own, since root certificates are named by the environment.
+/// Sends the request in a separate process, because root certificates are set by the environment.
 async fn asked(url: String, roots: Option<&Path>) -> String {
     let mut client = tokio::process::Command::new(std::env::current_exe().unwrap());
     client.args(["secure::client", "--exact", "--ignored", "--nocapture"]).env("NET_TEST_URL", url);
@@ -94,13 +94,8 @@ async fn certificates_are_checked_and_the_best_protocol_is_spoken() {
         (&["h2", "http/1.1"][..], "secure.test", true, "said: HTTP/2.0"),
         (&["http/1.1"][..], "secure.test", true, "said: HTTP/1.1"),
         (&[][..], "secure.test", true, "said: HTTP/1.1"),
-        (
-            &["h2"][..],
-            "other.test",
-            true,
-            "failed: unavailable: There is no secure connection to `other.test`",
-        ),
-        (&["h2"][..], "127.0.0.1", true, "failed: unavailable: There is no secure connection to `127.0.0.1`"),
+        (&["h2"][..], "other.test", true, "failed: unavailable: The TLS connection to `other.test` failed"),
+        (&["h2"][..], "127.0.0.1", true, "failed: unavailable: The TLS connection to `127.0.0.1` failed"),
         (&["h2"][..], "secure.test", false, "failed: unavailable"),
     ] {
         let port = serve(folder.path(), protocols).await;

@@ -1,4 +1,4 @@
-//! Every way to write an address that must not be reached.
+//! Every notation of an address that must not be reached.
 
 use crate::ground::{CanaryServer, ScriptedResolver, ask, error_kind, net, spec};
 use octo_grants::Net;
@@ -27,7 +27,7 @@ const PRIVATE: [[u8; 4]; 18] = [
     [255, 255, 255, 255],
 ];
 
-/// Hosts as they stand in a URL.
+/// Hosts as written in a URL.
 fn spellings([a, b, c, d]: [u8; 4]) -> Vec<String> {
     let whole = u32::from_be_bytes([a, b, c, d]);
     let (high, low) = ((whole >> 16) as u16, whole as u16);
@@ -205,7 +205,7 @@ async fn no_name_of_a_private_address_is_connected_to() {
             );
         }
     }
-    // The machine's own resolver, too.
+    // Also with the system resolver.
     assert_eq!(
         error_kind(net(&[]).send(ask(&format!("http://localhost:{}/", canary.port))).await),
         Some(Kind::Denied)

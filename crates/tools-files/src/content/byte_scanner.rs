@@ -1,14 +1,14 @@
-//! Walks over the bytes of a file in blocks, however long it is: counts lines, finds the wanted ones.
+//! Scans a file of any length in blocks: counts lines and finds the requested ones.
 
 use crate::content::content_hash;
 use crate::content::encoding::TextEncoding;
 use octo_toolkit::ToolError;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 
-/// Even, so that a block never parts a UTF-16 unit.
+/// Even, so that a block never splits a UTF-16 code unit.
 const BLOCK_BYTES: usize = 64 * 1024;
 
-/// How a newline looks in the file's bytes.
+/// Byte sequence of a newline in the file's encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Newline {
     Byte,
@@ -29,7 +29,7 @@ impl Newline {
         if self == Self::Byte { 1 } else { 2 }
     }
 
-    /// Just past the first newline.
+    /// Position after the first newline.
     fn past_first(self, bytes: &[u8]) -> Option<usize> {
         let at = match self {
             Self::Byte => memchr::memchr(b'\n', bytes),
@@ -38,7 +38,7 @@ impl Newline {
         at.map(|at| at + self.width())
     }
 
-    /// Just past the last newline.
+    /// Position after the last newline.
     fn past_last(self, bytes: &[u8]) -> Option<usize> {
         let at = match self {
             Self::Byte => memchr::memrchr(b'\n', bytes),
@@ -63,16 +63,16 @@ impl Newline {
         self.past_last(bytes) == Some(bytes.len())
     }
 
-    /// Lines in a part of a file that begins where a line begins.
+    /// Number of lines in a part of a file that starts at a line.
     pub fn lines(self, bytes: &[u8]) -> u64 {
         self.count(bytes) + u64::from(!bytes.is_empty() && !self.ends(bytes))
     }
 }
 
-/// Called between blocks; an error ends the walk.
+/// Called between blocks; an error ends the scan.
 pub type CancelCheck<'a> = &'a dyn Fn() -> Result<(), ToolError>;
 
-/// Fills the buffer as far as the source goes.
+/// Fills the buffer, or reads to the end of the source.
 pub fn read_full(source: &mut impl Read, buffer: &mut [u8]) -> Result<usize, ToolError> {
     let mut full = 0;
     while let Some(rest) = buffer.get_mut(full..).filter(|rest| !rest.is_empty()) {
@@ -87,10 +87,10 @@ pub fn read_full(source: &mut impl Read, buffer: &mut [u8]) -> Result<usize, Too
 }
 
 fn read_error(error: std::io::Error) -> ToolError {
-    ToolError::unavailable("The file could not be read to its end.").hint("Try again.").detail(error)
+    ToolError::unavailable("The file could not be read completely.").hint("Try again.").detail(error)
 }
 
-/// Calls `look` with every block until it says to stop.
+/// Calls `look` with every block until it stops the scan.
 fn blocks(
     source: &mut impl Read,
     check: CancelCheck<'_>,
@@ -107,7 +107,7 @@ fn blocks(
     }
 }
 
-/// A whole file in two numbers.
+/// Hash and line count of a whole file.
 pub struct FileSummary {
     pub hash: String,
     pub lines: u64,
@@ -128,19 +128,19 @@ pub fn summarize(
     Ok(FileSummary { hash: hash.finish(), lines: lines + u64::from(open) })
 }
 
-/// The wanted part of a file.
+/// The requested part of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FilePart {
     pub bytes: Vec<u8>,
-    /// Wanted lines are missing because the part would be too large.
+    /// Requested lines are missing because the part would be too large.
     pub truncated: bool,
-    /// A line is not whole.
+    /// One line is incomplete.
     pub has_partial_line: bool,
-    /// Lines that were passed, from the beginning of the file.
+    /// Lines scanned from the start of the file.
     pub lines_seen: u64,
 }
 
-/// Which lines: the first and the last (from 1), and how many bytes of the first are left out.
+/// Line range: first and last line (from 1), and the number of bytes of the first line to skip.
 #[derive(Debug, Clone, Copy)]
 pub struct LineSpan {
     pub first: u64,
@@ -148,7 +148,7 @@ pub struct LineSpan {
     pub skip_bytes: u64,
 }
 
-/// The lines of a span, at most `cap` bytes of them.
+/// Returns the lines of a span, at most `cap` bytes.
 pub fn lines(
     source: &mut impl Read,
     newline: Newline,
@@ -187,7 +187,7 @@ pub fn lines(
     part.lines_seen = line - 1 + u64::from(inside);
     if is_past || (skip > 0 && line >= first && part.bytes.is_empty()) {
         return Err(ToolError::invalid(format!("Line {first} ends before start_byte."))
-            .hint("Give start_byte as next_byte of the reply before, or leave it out."));
+            .hint("Use next_byte of the previous reply as start_byte, or omit it."));
     }
     if part.truncated {
         part.truncate_end(cap, newline);
@@ -197,7 +197,7 @@ pub fn lines(
 }
 
 impl FilePart {
-    /// Drops what is behind the last whole line within `cap` bytes. Of a line that is longer, the beginning stays.
+    /// Drops everything after the last complete line within `cap` bytes. Of a longer line, the start remains.
     pub fn truncate_end(&mut self, cap: usize, newline: Newline) {
         self.truncated = true;
         self.bytes.truncate(cap);
@@ -206,7 +206,7 @@ impl FilePart {
         self.bytes.truncate(whole.unwrap_or(self.bytes.len() - self.bytes.len() % newline.width()));
     }
 
-    /// Drops what is before the first whole line within the last `cap` bytes. Of a line that is longer, the end stays.
+    /// Drops everything before the first complete line within the last `cap` bytes. Of a longer line, the end remains.
     pub fn truncate_start(&mut self, cap: usize, newline: Newline) {
         self.truncated = true;
         let over = self.bytes.len().saturating_sub(cap);
@@ -217,7 +217,7 @@ impl FilePart {
         self.drop_front(line.unwrap_or_else(|| self.start_of_character(over, newline)));
     }
 
-    /// False when the piece does not fit.
+    /// Returns false if the piece does not fit.
     fn take(&mut self, piece: &[u8], cap: usize) -> bool {
         let room = cap.saturating_sub(self.bytes.len());
         self.bytes.extend_from_slice(piece.get(..room).unwrap_or(piece));
@@ -226,7 +226,7 @@ impl FilePart {
     }
 }
 
-/// The last `count` lines, found from the end, at most `cap` bytes of them.
+/// Returns the last `count` lines, scanned from the end, at most `cap` bytes.
 pub fn tail(
     source: &mut (impl Read + Seek),
     newline: Newline,
@@ -237,7 +237,7 @@ pub fn tail(
     let cap = cap - cap % newline.width();
     let mut blocks: Vec<Vec<u8>> = Vec::new();
     let (mut start, mut length, mut lines) = (size, 0, 0);
-    // One line more than wanted proves that the first wanted one is whole.
+    // One more line than requested proves that the first requested one is complete.
     while start > 0 && lines <= count && length <= cap + newline.width() {
         check()?;
         let step =
@@ -265,7 +265,7 @@ impl FilePart {
         self.bytes.drain(..bytes.min(self.bytes.len()));
     }
 
-    /// Where the last `count` lines begin.
+    /// Position of the last `count` lines.
     fn start_of_last(&self, newline: Newline, count: u64) -> usize {
         let mut surplus = newline.lines(&self.bytes).saturating_sub(count);
         let mut at = 0;

@@ -1,17 +1,17 @@
-//! SHA-256 of content: what `if_hash` is compared with.
+//! SHA-256 of content, compared with `if_hash`.
 
 use aws_lc_rs::digest::{Context, SHA256, digest};
 use octo_toolkit::{Kind, ToolError};
 use std::fmt::Write as _;
 
-/// Fewer digits than this are no proof of having read the file.
+/// Fewer digits do not prove that the caller has read the file.
 const MIN_HASH_DIGITS: usize = 16;
 
 pub fn sha256_hex(bytes: &[u8]) -> String {
     hex(digest(&SHA256, bytes).as_ref())
 }
 
-/// A hash that is fed piece by piece.
+/// Incremental hash.
 pub struct Sha256Stream(Context);
 
 impl Sha256Stream {
@@ -35,13 +35,13 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Refuses when the file is not what the caller has read.
+/// Returns a conflict if the file is not what the caller has read.
 pub fn check_if_hash(wanted: Option<&str>, found: &str, path: &str) -> Result<(), ToolError> {
     let Some(wanted) = wanted else { return Ok(()) };
     let wanted = wanted.trim().to_ascii_lowercase();
     if wanted.len() < MIN_HASH_DIGITS || !wanted.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(ToolError::invalid("if_hash is not a SHA-256 in hexadecimal.").hint(format!(
-            "Give the `hash` of an earlier answer, or its first {MIN_HASH_DIGITS} digits or more."
+            "Use the `hash` of an earlier reply, or at least its first {MIN_HASH_DIGITS} digits."
         )));
     }
     if found.starts_with(&wanted) {
@@ -51,7 +51,9 @@ pub fn check_if_hash(wanted: Option<&str>, found: &str, path: &str) -> Result<()
         Kind::Conflict,
         format!("`{path}` has changed since it was read; nothing was written."),
     )
-    .hint(format!("Its hash is now {found}. Call fs_read_text {{\"path\": \"{path}\"}} and decide again.")))
+    .hint(format!(
+        "Its hash is now {found}. Call fs_read_text {{\"path\": \"{path}\"}} and redo the change."
+    )))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Text and the bytes that it is kept as.
+//! Text encodings.
 
 use crate::content::file_magic;
 use crate::fs_read_media;
@@ -6,19 +6,19 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{EncoderResult, Encoding, UTF_8, UTF_16BE, UTF_16LE};
 use octo_toolkit::ToolError;
 
-/// The guess of an encoding looks at no more than this, around the first byte that is not UTF-8.
+/// Maximum bytes for detecting an encoding, around the first byte that is not UTF-8.
 const MAX_SAMPLE_BYTES: usize = 1 << 20;
 const EXAMPLE_LABELS: &str = "utf-8, utf-16le, windows-1252, iso-8859-2, shift_jis, gbk, euc-kr, koi8-r";
 
-/// The default of every `encoding` argument.
+/// Default of every `encoding` argument.
 pub fn utf8() -> String {
     "utf-8".to_owned()
 }
 
-/// What the caller said about the encoding.
+/// Encoding requested by the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EncodingChoice {
-    /// UTF-8, or whatever the file is found to be.
+    /// UTF-8, or the detected encoding.
     Detect,
     Exactly(&'static Encoding),
 }
@@ -28,21 +28,21 @@ impl EncodingChoice {
         match Encoding::for_label_no_replacement(label.trim().as_bytes()) {
             Some(encoding) if encoding == UTF_8 => Ok(Self::Detect),
             Some(encoding) => Ok(Self::Exactly(encoding)),
-            None => Err(ToolError::invalid(format!("There is no encoding {label:?}."))
+            None => Err(ToolError::invalid(format!("Unknown encoding {label:?}."))
                 .hint(format!("Use one of the WHATWG labels, such as {EXAMPLE_LABELS}."))),
         }
     }
 }
 
-/// How a file keeps its text.
+/// Encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TextEncoding {
     pub encoding: &'static Encoding,
-    /// It begins with a byte order mark.
+    /// Starts with a byte order mark.
     pub bom: bool,
 }
 
-/// Not text; says what it seems to be.
+/// Content that is not text, with its detected type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BinaryContent(Option<file_magic::FileKind>);
 
@@ -58,12 +58,12 @@ impl BinaryContent {
     }
 }
 
-/// The mark that the bytes begin with, and its length.
+/// Byte order mark at the start, and its length.
 pub fn read_bom(bytes: &[u8]) -> Option<(TextEncoding, usize)> {
     Encoding::for_bom(bytes).map(|(encoding, length)| (TextEncoding { encoding, bom: true }, length))
 }
 
-/// How the text is kept: `head` is the file's beginning, `part` what is wanted of it.
+/// Detects the encoding: `head` is the start of the file, `part` the requested part.
 pub fn detect(asked: EncodingChoice, head: &[u8], part: &[u8]) -> Result<TextEncoding, BinaryContent> {
     let marked = read_bom(head).map(|(form, _)| form);
     if let EncodingChoice::Exactly(encoding) = asked {
@@ -88,7 +88,7 @@ pub fn detect(asked: EncodingChoice, head: &[u8], part: &[u8]) -> Result<TextEnc
     detect_non_utf16(part).map(|encoding| TextEncoding { encoding, bom: false })
 }
 
-/// UTF-16 without a mark: zeros fill nearly every second byte of western text, and no other.
+/// UTF-16 without a byte order mark: every second byte of western text is almost always zero, and no other is.
 fn unmarked_wide(head: &[u8]) -> Option<&'static Encoding> {
     let pairs = head.len() / 2;
     let zeros = |skip: usize| head.iter().skip(skip).step_by(2).filter(|byte| **byte == 0).count();
@@ -108,7 +108,7 @@ fn detect_non_utf16(part: &[u8]) -> Result<&'static Encoding, BinaryContent> {
     for chunk in part.utf8_chunks() {
         seen += chunk.valid().len();
         right += chunk.valid().chars().filter(|char| !char.is_ascii()).count();
-        // A character that the end of the part cuts is not wrong.
+        // A character truncated at the end of the part is not an error.
         let cut = seen + chunk.invalid().len() == part.len()
             && std::str::from_utf8(chunk.invalid()).is_err_and(|error| error.error_len().is_none());
         if !chunk.invalid().is_empty() && !cut {
@@ -151,8 +151,8 @@ impl TextEncoding {
         }
     }
 
-    /// The text of these bytes, without the mark; true when some of them could not be read.
-    /// `whole` says that the bytes do not end in the middle of a character.
+    /// Decodes these bytes, without the byte order mark; returns true if some are invalid.
+    /// `whole` means that the bytes do not end within a character.
     pub fn decode(self, bytes: &[u8], whole: bool) -> (String, bool) {
         let bytes = bytes.strip_prefix(self.bom_bytes()).unwrap_or(bytes);
         let mut decoder = self.encoding.new_decoder_without_bom_handling();
@@ -162,7 +162,7 @@ impl TextEncoding {
         (text, wrong)
     }
 
-    /// How many of the bytes make up whole characters.
+    /// Number of leading bytes that form complete characters.
     pub fn whole_char_len(self, bytes: &[u8]) -> usize {
         let length = |end: usize| self.decode(bytes.get(..end).unwrap_or(bytes), false).0.len();
         let all = length(bytes.len());
@@ -173,10 +173,10 @@ impl TextEncoding {
         end
     }
 
-    /// The bytes of a text, with the mark; a character that the encoding does not have is refused.
+    /// Encodes a text, with the byte order mark; refuses a character that the encoding lacks.
     pub fn encode(self, text: &str) -> Result<Vec<u8>, ToolError> {
         let mut bytes = self.bom_bytes().to_vec();
-        // A mark that the text brings along is not written twice.
+        // A byte order mark in the text is not written twice.
         let text = if self.bom { text.strip_prefix('\u{feff}').unwrap_or(text) } else { text };
         match self.encoding {
             utf8 if utf8 == UTF_8 => bytes.extend_from_slice(text.as_bytes()),
@@ -196,11 +196,11 @@ fn encode_narrow(encoding: &'static Encoding, text: &str, bytes: &mut Vec<u8>) -
     match encoder.encode_from_utf8_to_vec_without_replacement(text, bytes, true) {
         (EncoderResult::InputEmpty, _) => Ok(()),
         (EncoderResult::Unmappable(char), _) => Err(ToolError::invalid(format!(
-            "The text has {char:?} (U+{:04X}), which {name} cannot hold; nothing was written.",
+            "The text contains {char:?} (U+{:04X}), which {name} cannot encode; nothing was written.",
             u32::from(char)
         ))
         .hint("Replace that character, or write the whole file with encoding utf-8.")),
-        (EncoderResult::OutputFull, _) => Err(ToolError::internal("an encoder misjudged its output")),
+        (EncoderResult::OutputFull, _) => Err(ToolError::internal("encoder output buffer too small")),
     }
 }
 
@@ -209,11 +209,11 @@ fn encode_narrow(encoding: &'static Encoding, text: &str, bytes: &mut Vec<u8>) -
 pub struct DecodedText {
     pub text: String,
     encoding: TextEncoding,
-    /// Bytes that are not valid UTF-8 stand in the text as characters of their own.
+    /// Bytes that are not valid UTF-8 are represented by private characters.
     has_stray_bytes: bool,
 }
 
-/// A stray byte is this character plus its value: a private one, at the very end of Unicode.
+/// A stray byte is this character plus its value: private use, at the very end of Unicode.
 const STRAY_BYTE_BASE: u32 = 0x10_FF00;
 
 impl DecodedText {
@@ -221,7 +221,7 @@ impl DecodedText {
         Self { text: String::new(), encoding: TextEncoding::UTF8, has_stray_bytes: false }
     }
 
-    /// Text that becomes the very same bytes again; anything else is refused, since changing it would harm it.
+    /// Decodes text that encodes to the same bytes again; refuses anything else, because changing it would damage it.
     pub fn lossless(bytes: &[u8], path: &str) -> Result<Self, ToolError> {
         let form = detect(EncodingChoice::Detect, bytes, bytes).map_err(|binary| binary.to_error(path))?;
         let (text, wrong) = form.decode(bytes, true);
@@ -231,10 +231,10 @@ impl DecodedText {
             return Ok(candidate);
         }
         Err(ToolError::invalid(format!(
-            "`{path}` has bytes that are not valid {}, so it cannot be changed as text without harm.",
+            "`{path}` has bytes that are not valid {}; changing it as text would damage it.",
             form.name()
         ))
-        .hint("Rewrite it whole with fs_write_text, or repair the bytes with another program."))
+        .hint("Rewrite the whole file with fs_write_text, or fix the bytes with another program."))
     }
 
     fn with_strays(self, bytes: &[u8]) -> Self {
@@ -248,7 +248,7 @@ impl DecodedText {
         Self { text, has_stray_bytes: true, ..self }
     }
 
-    /// The bytes of a changed text, kept as this one is.
+    /// Encodes a changed text in the encoding of this one.
     pub fn encode(&self, text: &str) -> Result<Vec<u8>, ToolError> {
         if !self.has_stray_bytes {
             return self.encoding.encode(text);

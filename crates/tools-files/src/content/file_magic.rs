@@ -1,6 +1,6 @@
-//! What kind of file it is, by its first bytes.
+//! File type detection by the first bytes.
 
-/// A kind that is not text: its name for people and its media type.
+/// A type that is not text: display name and media type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileKind {
     pub name: &'static str,
@@ -50,7 +50,7 @@ pub fn kind(head: &[u8]) -> Option<FileKind> {
         .map(|(_, _, name, mime)| FileKind { name, mime })
 }
 
-/// Some magics are words that a text might begin with; those count only beside bytes that no text has.
+/// Some magic values are words that a text might start with; those count only together with bytes that no text has.
 fn fits(head: &[u8], at: usize, magic: &[u8]) -> bool {
     let found = head.get(at..).is_some_and(|rest| rest.starts_with(magic));
     let telling = magic.iter().any(|byte| !(0x20..0x7f).contains(byte)) || magic == b"%PDF-";

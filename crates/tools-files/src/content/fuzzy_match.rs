@@ -1,18 +1,19 @@
-//! Where a text that was not found nearly is, and the first line that differs. The work is linear in the file.
+//! Finds the region most similar to a text that was not found, and the first line that differs. Linear in the
+//! file size.
 
 use crate::content::text_lines;
 use similar::TextDiff;
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// A line that occurs more often than this says nothing about the place.
+/// Lines that occur more often do not help to locate the text.
 const MAX_LINE_OCCURRENCES: usize = 50;
-/// Regions that are compared in full.
+/// Maximum number of regions that are compared in full.
 const MAX_CANDIDATES: usize = 4;
 /// Longer texts are compared by lines, not by characters.
 const MAX_CHAR_DIFF_LEN: usize = 4_000;
 const DIFF_TIMEOUT: Duration = Duration::from_millis(25);
-/// Below this it is another text.
+/// Below this it is a different text.
 const MIN_SIMILARITY: f32 = 0.35;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -20,23 +21,23 @@ pub struct FuzzyMatch {
     /// Line numbers in the file, from 1, both included.
     pub first: usize,
     pub last: usize,
-    /// 0 to 100.
+    /// Percentage, 0 to 100.
     pub similarity: u32,
     pub divergence: Option<Divergence>,
 }
 
-/// The first line that is not the same.
+/// The first line that differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Divergence {
     pub line: usize,
-    /// Absent when the file ends before it.
+    /// Absent if the file ends before it.
     pub found: Option<String>,
     pub expected: String,
 }
 
-/// The region of the file that is most like the wanted lines.
+/// Region of the file that is most similar to the wanted lines.
 pub fn find_nearest(file: &[&str], wanted: &[&str]) -> Option<FuzzyMatch> {
-    // Empty lines around the text say nothing and shift the comparison.
+    // Empty lines around the text carry no information and shift the comparison.
     let blank = |line: &&&str| line.trim().is_empty();
     let skip = wanted.iter().take_while(blank).count();
     let tail = wanted.iter().rev().take_while(blank).count();
@@ -51,13 +52,13 @@ pub fn find_nearest(file: &[&str], wanted: &[&str]) -> Option<FuzzyMatch> {
     (ratio >= MIN_SIMILARITY && length > 0).then(|| FuzzyMatch {
         first: start + 1,
         last: start + length,
-        // All but the same is not the same.
+        // A near match must not be reported as identical.
         similarity: ((ratio * 100.0) as u32).min(99),
         divergence: divergence(file, wanted, start),
     })
 }
 
-/// Lines that are the same but for blanks vote for where the text begins.
+/// Lines that are equal except for whitespace vote for the start of the text.
 fn by_lines(file: &[&str], wanted: &[&str]) -> Option<Vec<usize>> {
     let mut places: HashMap<&str, Vec<usize>> = HashMap::new();
     for line in wanted.iter().map(|line| line.trim()).filter(|line| line.len() > 1) {
@@ -77,7 +78,7 @@ fn by_lines(file: &[&str], wanted: &[&str]) -> Option<Vec<usize>> {
     best(votes.into_iter())
 }
 
-/// Without a line in common, pairs of characters tell the likeliest line for the longest wanted one.
+/// Without a common line, character bigrams determine the likeliest line for the longest wanted one.
 fn by_pairs(file: &[&str], wanted: &[&str]) -> Option<Vec<usize>> {
     let (offset, anchor) = wanted.iter().enumerate().max_by_key(|(_, line)| line.trim().len())?;
     let mut known = vec![false; 1 << 16];
@@ -119,7 +120,7 @@ fn ratio(region: &[&str], wanted: &[&str]) -> f32 {
     config.diff_slices(region, wanted).ratio()
 }
 
-/// The wanted text may begin and end within a line.
+/// The wanted text may start and end within a line.
 fn divergence(file: &[&str], wanted: &[&str], start: usize) -> Option<Divergence> {
     let last = wanted.len() - 1;
     wanted.iter().enumerate().find_map(|(offset, line)| {
@@ -140,7 +141,7 @@ fn divergence(file: &[&str], wanted: &[&str], start: usize) -> Option<Divergence
 }
 
 impl Divergence {
-    /// What the two lines have in common, if they differ in blanks only.
+    /// Describes the difference if the two lines differ only in whitespace.
     fn blanks(&self) -> Option<&'static str> {
         let found = self.found.as_deref()?;
         let same = |left: &str, right: &str| left.split_whitespace().eq(right.split_whitespace());
@@ -160,7 +161,7 @@ impl Divergence {
         })
     }
 
-    /// One sentence: where, what is there, what was expected. `whose` names the expecting text.
+    /// One sentence: location, actual text, expected text. `whose` names the expecting text.
     pub fn describe(&self, whose: &str) -> String {
         let wanted = text_lines::quote_line(&self.expected);
         let Some(found) = &self.found else {

@@ -1,18 +1,18 @@
-//! Lines of a text: counting, splitting, endings. A newline at the end does not begin another line.
+//! Lines of a text: counting, splitting, endings. A trailing newline does not start another line.
 
-/// How many lines a text has.
+/// Number of lines of a text.
 pub fn count(text: &str) -> u64 {
     let ends = text.bytes().filter(|byte| *byte == b'\n').count() as u64;
     ends + u64::from(!text.is_empty() && !text.ends_with('\n'))
 }
 
-/// The number of the line that a byte offset is in, from 1.
+/// Line number of a byte offset, from 1.
 pub fn number_at(text: &str, offset: usize) -> u64 {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
     before.iter().filter(|byte| **byte == b'\n').count() as u64 + 1
 }
 
-/// The lines with their endings.
+/// Lines with their endings.
 pub fn split(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
@@ -38,7 +38,7 @@ impl LineEnding {
         }
     }
 
-    /// The one that the text has only; none when it has both or no line end.
+    /// The only line ending of the text; `None` if it has both or none.
     pub fn uniform(text: &str) -> Option<Self> {
         match count_endings(text) {
             (0, 0) => None,
@@ -48,13 +48,13 @@ impl LineEnding {
         }
     }
 
-    /// The one that the text has most.
+    /// The most frequent line ending.
     pub fn dominant(text: &str) -> Self {
         let (lf, crlf) = count_endings(text);
         if crlf > lf { Self::Crlf } else { Self::Lf }
     }
 
-    /// A text with this ending on all of its lines.
+    /// Converts all lines to this ending.
     pub fn apply_to(self, text: &str) -> String {
         let folded = text.replace("\r\n", "\n");
         if self == Self::Crlf { folded.replace('\n', "\r\n") } else { folded }
@@ -67,7 +67,7 @@ fn count_endings(text: &str) -> (usize, usize) {
     (all - crlf, crlf)
 }
 
-/// A line for a message: not too long, on one line, with what cannot be seen made visible.
+/// Quotes a line for a message: shortened, on one line, with invisible characters escaped.
 pub fn quote_line(line: &str) -> String {
     const MAX_SHOWN_CHARS: usize = 120;
     let line = without_ending(line);

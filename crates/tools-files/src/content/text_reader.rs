@@ -1,5 +1,5 @@
-//! Reading text from a file: which lines, how much of them, in which encoding. What `fs_read_text` and
-//! `fs_read_many` share.
+//! Reads text from a file: which lines, how much of them, in which encoding. Shared by `fs_read_text`
+//! and `fs_read_many`.
 
 use crate::content::byte_scanner::{self, CancelCheck, FilePart, FileSummary, LineSpan, Newline};
 use crate::content::encoding::{self, EncodingChoice, TextEncoding};
@@ -7,21 +7,21 @@ use octo_toolkit::fs::{OpenFile, Read};
 use octo_toolkit::{CallContext, Fs, RootedPath, ToolError, json_len};
 use std::io::{Cursor, Seek};
 
-/// Up to this size a file is read whole for its hash and its exact number of lines.
+/// Up to this size a file is read completely for its hash and exact line count.
 pub const MAX_HASHED_BYTES: u64 = 64 << 20;
-/// More than this is never returned, whatever is asked for.
+/// Upper limit for the caller's `max_bytes`.
 pub const MAX_READ_BYTES: u64 = 16 << 20;
-/// What the kind and the encoding of a file are judged by, besides the wanted part.
+/// Bytes for detecting the type and encoding of a file, besides the requested part.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Which lines, from 1.
+/// Line selection, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineSelection {
     Span(u64, u64),
     Last(u64),
 }
 
-/// No part is made smaller than this, so that reading on always gets somewhere.
+/// Minimum size of a part, so that continued reading always makes progress.
 const MIN_PART_BYTES: usize = 4;
 
 #[derive(Debug, Clone, Copy)]
@@ -29,11 +29,11 @@ pub struct ReadRequest {
     pub lines: LineSelection,
     pub encoding: EncodingChoice,
     pub max_bytes: u64,
-    /// Bytes of the first line that are left out.
+    /// Bytes of the first line to skip.
     pub start_byte: u64,
-    /// Bytes that the text may take in the reply.
+    /// Bytes available for the text in the reply.
     pub reply_budget: usize,
-    /// Whether every line gets its number, which takes room, too.
+    /// Whether lines are numbered, which needs space, too.
     pub numbered: bool,
 }
 
@@ -44,11 +44,11 @@ pub struct ReadResult {
     pub line_count: u64,
     pub line_count_exact: bool,
     pub hash: Option<String>,
-    /// Absent when nothing was returned, or when nobody knows where in a huge file its tail begins.
+    /// Absent if nothing was returned, or if the line number of a huge file's tail is unknown.
     pub first: Option<u64>,
     pub last: Option<u64>,
     pub next: Option<u64>,
-    /// Where in line `next` the rest of it begins.
+    /// Offset in line `next` of its remainder.
     pub next_byte: Option<u64>,
     pub truncated: bool,
     pub notice: Option<String>,
@@ -62,15 +62,15 @@ pub fn read(
 ) -> Result<ReadResult, ToolError> {
     let mut opened = fs.open_file(place)?;
     let check = || cx.check();
-    // One byte more than the file has, so that its end is seen.
+    // One byte more than the file has, to detect its end.
     let mut head =
         vec![0; usize::try_from(opened.stat.size).map_or(HEAD_BYTES, |size| HEAD_BYTES.min(size + 1))];
     let head_room = head.len();
     let full = byte_scanner::read_full(&mut opened.file, &mut head)?;
     head.truncate(full);
-    // The newline's width must be known before the lines are; a file that is no text fails below.
+    // The newline's width must be known before the lines are; a file that is not text fails below.
     let newline = encoding::detect(want.encoding, &head, &head).map_or(Newline::Byte, Newline::from_encoding);
-    // A small file is read once, so that hash, count and text belong together.
+    // A small file is read once, so that hash, count and text are consistent.
     let (census, part) = match full < head_room {
         true => scan_file(&mut Cursor::new(&head), full as u64, newline, want, &check)?,
         false => scan_file(&mut opened.file, opened.stat.size, newline, want, &check)?,
@@ -106,7 +106,7 @@ fn scan_file(
     Ok((census, part))
 }
 
-/// The text of the part, which loses lines until the text has room in the reply.
+/// Decodes the part, dropping lines until the text fits the reply.
 fn fit(part: &mut FilePart, want: ReadRequest, form: TextEncoding, newline: Newline) -> (String, bool) {
     loop {
         let (content, wrong) = form.decode(&part.bytes, !part.has_partial_line);
@@ -125,7 +125,7 @@ fn fit(part: &mut FilePart, want: ReadRequest, form: TextEncoding, newline: Newl
     }
 }
 
-/// What the numbers of the lines take in the reply, at most.
+/// Upper bound of the space for line numbers in the reply.
 fn numbering(content: &str, lines: LineSelection) -> usize {
     let count = crate::content::text_lines::count(content);
     let digits = match lines {
@@ -160,7 +160,7 @@ fn answer(
     {
         let count = total.unwrap_or(part.lines_seen);
         return Err(ToolError::invalid(format!("The file has {count} lines; line {first} is past its end."))
-            .hint("Ask for lines within that range, or for the last ones with tail."));
+            .hint("Request lines within that range, or the last ones with tail."));
     }
     let first = first.filter(|_| here > 0);
     let last = first.map(|first| first + here - 1);
@@ -188,7 +188,7 @@ fn answer(
     })
 }
 
-/// What the numbers alone do not say.
+/// Notices about the returned part.
 fn notice(part: &FilePart, wrong: bool, last: Option<u64>, next_byte: Option<u64>) -> Option<String> {
     let mut said = Vec::new();
     match (next_byte, last) {
@@ -199,7 +199,7 @@ fn notice(part: &FilePart, wrong: bool, last: Option<u64>, next_byte: Option<u64
             said.push("A line does not fit into one reply; only its end is here.".to_owned())
         }
         _ if part.truncated && last.is_none() => {
-            said.push("Not even a line fits; raise max_bytes.".to_owned());
+            said.push("Not even one line fits; raise max_bytes.".to_owned());
         }
         _ => {}
     }

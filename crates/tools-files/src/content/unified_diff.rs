@@ -1,10 +1,10 @@
-//! What a change looks like: a unified diff.
+//! Unified diffs of changes.
 
 use crate::content::text_lines;
 use similar::{ChangeTag, TextDiff};
 use std::time::Duration;
 
-/// A diff that takes longer is made coarser, not later.
+/// A diff that takes longer becomes coarser.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A unified diff; line endings are shown as newlines.
@@ -14,7 +14,7 @@ pub struct UnifiedDiff {
     pub removed: u64,
 }
 
-/// `None` as a name stands for a file that is not there.
+/// `None` as a name denotes a file that does not exist.
 pub fn unified_diff(from: (Option<&str>, &str), to: (Option<&str>, &str)) -> UnifiedDiff {
     let (old, new) = (from.1.replace("\r\n", "\n"), to.1.replace("\r\n", "\n"));
     let diff = TextDiff::configure()

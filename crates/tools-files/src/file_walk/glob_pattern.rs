@@ -1,4 +1,4 @@
-//! Patterns for names: `*.rs` at any depth, `src/**/*.rs` from where the search begins.
+//! Glob patterns: `*.rs` at any depth, `src/**/*.rs` relative to the start of the search.
 
 use globset::{GlobBuilder, GlobMatcher};
 use octo_toolkit::ToolError;
@@ -6,9 +6,9 @@ use std::path::{Component, Path};
 
 pub struct GlobPattern {
     matcher: GlobMatcher,
-    /// Begins with `!`: everything else is meant.
+    /// Starts with `!`: inverts the match.
     negated: bool,
-    /// The folders that the pattern names before its first special character.
+    /// Directories that the pattern names before its first special character.
     folders: Vec<String>,
 }
 
@@ -40,14 +40,14 @@ impl GlobPattern {
         self.matcher.is_match(path) != self.negated
     }
 
-    /// Whether something beneath a folder could match.
+    /// Whether something beneath a directory could match.
     pub fn may_match_below(&self, folder: &Path) -> bool {
         let parts = folder.components().map(Component::as_os_str);
         parts.zip(&self.folders).all(|(part, wanted)| part == wanted.as_str())
     }
 }
 
-/// Whether a pattern asks for hidden names by itself.
+/// Whether a pattern explicitly includes hidden names.
 pub fn matches_hidden(text: &str) -> bool {
     let text = text.trim_start_matches('!').trim_start_matches("./");
     text.split(['/', '{', ',']).any(|part| part.starts_with('.') && part.len() > 1)
@@ -59,14 +59,14 @@ fn check(text: &str) -> Result<(), ToolError> {
     }
     if text.starts_with('/') || text.split('/').any(|part| part == "..") {
         return Err(ToolError::invalid("The pattern must stay beneath path: no leading slash and no `..`.")
-            .hint("Give the folder as path and the pattern relative to it, such as `src/**/*.rs`."));
+            .hint("Use the directory as path and the pattern relative to it, such as `src/**/*.rs`."));
     }
     Ok(())
 }
 
 fn wrong(why: &str) -> ToolError {
-    ToolError::invalid(format!("The pattern for names is not valid: {why}."))
-        .hint("Use *, **, ?, [ab] and {a,b}; put a backslash before such a character to mean itself.")
+    ToolError::invalid(format!("The glob pattern is not valid: {why}."))
+        .hint("Use *, **, ?, [ab] and {a,b}; escape such a character with a backslash.")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The finding tools on real trees.
 
-#![expect(clippy::disallowed_methods, reason = "tests make the files that the tools find")]
+#![expect(clippy::disallowed_methods, reason = "tests create the files that the tools find")]
 
 mod listing_tools;
 mod outside_links;

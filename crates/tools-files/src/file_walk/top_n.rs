@@ -1,8 +1,8 @@
-//! The first few of many, in order, however they come in.
+//! The first few of many entries, in order, whatever order they arrive in.
 
 use std::collections::BTreeMap;
 
-/// Keeps the entries with the smallest keys and counts all, so that a cut is exact and always the same.
+/// Retains the entries with the smallest keys and counts all, so that truncation is exact and deterministic.
 pub struct TopN<K, T> {
     limit: usize,
     entries: BTreeMap<K, T>,
@@ -14,7 +14,7 @@ impl<K: Ord, T> TopN<K, T> {
         Self { limit: most, entries: BTreeMap::new(), total: 0 }
     }
 
-    /// Counts one more; the rest about it is only asked for when it is kept.
+    /// Counts one entry; its value is computed only if it is retained.
     pub fn add(&mut self, key: K, value: impl FnOnce() -> T) {
         self.total += 1;
         let full = self.entries.len() >= self.limit;

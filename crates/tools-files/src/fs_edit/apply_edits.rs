@@ -1,11 +1,11 @@
-//! Replaces text by text: exactly, as often as was said, or not at all.
+//! Text replacement: exactly the expected number of occurrences, or none.
 
 use super::mismatch;
 use super::newline_map::NewlineMap;
 use crate::content::text_lines::{self, LineEnding};
 use octo_toolkit::{Kind, ToolError};
 
-/// Places that are named when there are too many.
+/// Maximum number of lines listed for ambiguous matches.
 const MAX_NAMED_LINES: usize = 5;
 
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ pub struct Edit<'a> {
     pub expected: Option<u64>,
 }
 
-/// The text after all edits, each on the result of the one before, and how many places were replaced.
+/// Applies all edits, each to the result of the one before; returns the text and the number of replacements.
 pub fn apply(text: &str, edits: &[Edit<'_>]) -> Result<(String, u64), ToolError> {
     let mut text = text.to_owned();
     let mut replaced = 0;
@@ -28,7 +28,7 @@ pub fn apply(text: &str, edits: &[Edit<'_>]) -> Result<(String, u64), ToolError>
     Ok((text, replaced))
 }
 
-/// Says which of several edits did not fit, and that none was made.
+/// Adds which of several edits failed, and that none was made.
 fn with_edit_number(mut error: ToolError, index: usize, count: usize) -> ToolError {
     if count > 1 {
         error.message = format!("Edit {} of {count}: {} No edit was made.", index + 1, error.message).into();
@@ -43,7 +43,7 @@ fn one(text: &str, edit: &Edit<'_>) -> Result<(String, u64), ToolError> {
     }
     if old == new {
         return Err(ToolError::invalid("old_text and new_text are the same, so there is nothing to change.")
-            .hint("Leave this edit out; line endings are kept and cannot be changed here."));
+            .hint("Omit this edit; line endings are retained and cannot be changed here."));
     }
     let folded = NewlineMap::new(text);
     let places: Vec<usize> = match edit.all || edit.expected.is_some() {
@@ -73,12 +73,12 @@ fn fill_empty(text: &str, new: &str) -> Result<(String, u64), ToolError> {
         return Ok((new.to_owned(), 1));
     }
     Err(ToolError::invalid("old_text is empty.").hint(
-        "Give the text to replace, copied from the file; to replace the whole file call fs_write_text, to add \
+        "Pass the text to replace, copied from the file; to replace the whole file call fs_write_text, to add \
          at its end fs_append.",
     ))
 }
 
-/// Two places, or one; those that overlap count, since either could be meant.
+/// Two positions, or one; overlapping ones count, because either could be meant.
 fn overlapping(text: &str, old: &str) -> Vec<usize> {
     let step = old.chars().next().map_or(1, char::len_utf8);
     let mut places = Vec::new();
@@ -100,12 +100,12 @@ fn check_count(text: &str, places: &[usize], edit: &Edit<'_>) -> Result<(), Tool
             times(found),
             at_lines(text, places)
         ))
-        .hint(format!("If all are meant, give expected_replacements {found}."))),
+        .hint(format!("To replace all of them, set expected_replacements to {found}."))),
         None if !edit.all && found > 1 => {
             let more =
                 if places.len() > MAX_NAMED_LINES { "more than 5 times".to_owned() } else { times(found) };
             Err(conflict(format!("old_text occurs {more} ({}).", at_lines(text, places))).hint(
-                "Add lines around it to old_text and new_text until it is the only one, or give replace_all true.",
+                "Add surrounding lines to old_text and new_text until it is unique, or set replace_all to true.",
             ))
         }
         _ => Ok(()),

@@ -1,13 +1,13 @@
-//! Why a text was not found: already replaced, nearly there, or not there at all.
+//! Why a text was not found: already replaced, similar, or missing.
 
 use crate::content::fuzzy_match;
 use crate::content::text_lines;
 use octo_toolkit::ToolError;
 
-/// A shorter text may well be in the file for another reason.
+/// A shorter text may be in the file for another reason.
 const MIN_CONCLUSIVE_LEN: usize = 24;
 
-/// `text`, `old` and `new` have LF only.
+/// `text`, `old` and `new` use LF only.
 pub fn mismatch_error(text: &str, old: &str, new: &str) -> ToolError {
     let there = if new.trim().is_empty() { None } else { text.find(new) };
     let Some(at) = there else {
@@ -16,9 +16,8 @@ pub fn mismatch_error(text: &str, old: &str, new: &str) -> ToolError {
     let line = text_lines::number_at(text, at);
     let miss = ToolError::not_found(format!("old_text is not in the file, but new_text is, at line {line}."));
     match new.len() {
-        MIN_CONCLUSIVE_LEN.. => miss.hint("The edit seems to be already applied; leave it out."),
-        _ => miss
-            .hint(format!("Perhaps the edit is already applied; then leave it out. {}", repair(text, old))),
+        MIN_CONCLUSIVE_LEN.. => miss.hint("The edit seems to be already applied; omit it."),
+        _ => miss.hint(format!("If the edit is already applied, omit it. {}", repair(text, old))),
     }
 }
 
@@ -28,29 +27,29 @@ fn repair(text: &str, old: &str) -> String {
     }
     let (file, wanted): (Vec<&str>, Vec<&str>) = (text.lines().collect(), old.lines().collect());
     let Some(near) = fuzzy_match::find_nearest(&file, &wanted) else {
-        return "Nothing in the file is like it. Read the file with fs_read_text and copy the text from there."
+        return "The file contains nothing similar. Read it with fs_read_text and copy the text from there."
             .to_owned();
     };
     let differs = near.divergence.as_ref().map(|differs| differs.describe("old_text"));
-    let differs = differs.unwrap_or_else(|| "They differ in where the lines begin or end.".to_owned());
+    let differs = differs.unwrap_or_else(|| "They differ in where the lines start or end.".to_owned());
     format!(
-        "Lines {} to {} are {} % alike. {differs} Copy the text exactly from fs_read_text with start_line {} and \
+        "Lines {} to {} are {} % similar. {differs} Copy the text exactly from fs_read_text with start_line {} and \
          end_line {}.",
         near.first, near.last, near.similarity, near.first, near.last
     )
 }
 
-/// Two slips that are known by sight.
+/// Two common mistakes.
 fn known_mistake(text: &str, old: &str) -> Option<&'static str> {
     let numbered = |line: &str| {
         let rest = line.trim_start().trim_start_matches(|char: char| char.is_ascii_digit());
         rest.len() < line.trim_start().len() && rest.starts_with('\t')
     };
     if old.lines().all(numbered) {
-        return Some("Its lines begin with line numbers; leave these and the tabs after them out.");
+        return Some("Its lines start with line numbers; remove these and the tabs after them.");
     }
     if old.contains("\\n") && text.contains(&old.replace("\\n", "\n")) {
-        return Some("It has a backslash and an n where the file has line ends; write real line ends.");
+        return Some("It has a literal \\n where the file has line breaks; use real line breaks.");
     }
     None
 }
@@ -80,7 +79,7 @@ mod tests {
     fn slips_are_known_by_sight() {
         let hint = |text, old| mismatch_error(text, old, "new").hint.unwrap().into_owned();
         assert!(hint("one\ntwo\n", "  1\tone\n  2\ttwo").contains("line numbers"));
-        assert!(hint("one\ntwo\n", "one\\ntwo").contains("real line ends"));
+        assert!(hint("one\ntwo\n", "one\\ntwo").contains("real line breaks"));
     }
 
     #[test]
@@ -90,7 +89,7 @@ mod tests {
         let began = Instant::now();
         mismatch_error(&text, &old, "something new");
         mismatch_error(&text, "    let valeu_100 = 700;", "something new");
-        // Without optimisation it is ten times slower than what users get.
+        // Unoptimized builds are ten times slower.
         assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     }
 }

@@ -1,11 +1,11 @@
-//! A text with its CRLF read as LF, and the way back to where things really are.
+//! Text with CRLF normalized to LF, and the mapping back to the original offsets.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 pub struct NewlineMap<'a> {
     pub text: Cow<'a, str>,
-    /// Where, in the folded text, the newlines stand that were two characters.
+    /// Offsets in the normalized text of newlines that were CRLF.
     crlf_positions: Vec<usize>,
 }
 
@@ -31,7 +31,7 @@ impl<'a> NewlineMap<'a> {
         at + self.crlf_positions.partition_point(|fold| *fold < at)
     }
 
-    /// A range of the folded text, in the raw one.
+    /// Maps a range of the normalized text to the original.
     pub fn to_raw_range(&self, range: Range<usize>) -> Range<usize> {
         self.raw(range.start)..self.raw(range.end)
     }

@@ -1,4 +1,4 @@
-//! Applies the hunks of one file to its text: all of them or none.
+//! Applies all hunks of one file to its text, or none.
 
 use super::hunk_error;
 use super::hunk_locator::{LocateError, locate};
@@ -11,9 +11,9 @@ pub struct AppliedPatch {
     pub text: String,
     pub added: u64,
     pub removed: u64,
-    /// How far the last displaced hunk was from where it said to be, in lines.
+    /// Distance of the last displaced hunk from its stated position, in lines.
     pub offset: i64,
-    /// Some hunk fitted only after blanks at line ends were left out of account.
+    /// Some hunk matched only with trailing whitespace ignored.
     pub ignored_whitespace: bool,
 }
 
@@ -45,10 +45,10 @@ pub struct FileLines<'a> {
 #[derive(Default)]
 struct HunkApplier {
     output: Vec<String>,
-    /// Lines of the file that are done.
+    /// Processed lines of the file.
     done: usize,
     shift: i64,
-    /// Set when patch and file disagree about it; the file is right.
+    /// Set if patch and file disagree about the final newline; the file wins.
     final_newline: Option<bool>,
     applied: AppliedPatch,
 }
@@ -94,7 +94,7 @@ impl HunkApplier {
             likely.insert(0, file.raw.len().saturating_sub(old.len()));
         }
         match locate(&file.without_endings, old, &likely, floor) {
-            // Below its anchor, the first place is the one that is meant.
+            // With an anchor, the first match below it is meant.
             Err(LocateError::Ambiguous(first, _)) if !hunk.anchors.is_empty() => Ok(first),
             found => {
                 let found = found?;
@@ -104,7 +104,7 @@ impl HunkApplier {
         }
     }
 
-    /// Just after the lines that the anchors name.
+    /// Position after the lines that the anchors name.
     fn below(&self, file: &FileLines<'_>, anchors: &[String]) -> Result<usize, LocateError> {
         anchors.iter().try_fold(self.done, |floor, anchor| {
             let rest = file.without_endings.get(floor..).unwrap_or_default();
@@ -114,7 +114,7 @@ impl HunkApplier {
         })
     }
 
-    /// Nothing to compare with: only a number or an anchor says where, and an empty file has one place only.
+    /// Without old lines, only a line number or an anchor determines the position; an empty file has only one.
     fn insertion(
         &self,
         file: &FileLines<'_>,
@@ -155,7 +155,7 @@ impl HunkApplier {
     }
 }
 
-/// Where the hunk says that it begins, as an index. One without old lines names the line before it.
+/// Stated start of the hunk, as an index. A hunk without old lines names the line before it.
 fn stated_index(hunk: &Hunk, old: usize) -> Option<usize> {
     hunk.old_start.map(|start| if old == 0 { start } else { start.saturating_sub(1) })
 }
@@ -164,7 +164,7 @@ fn distance(from: usize, to: usize) -> i64 {
     i64::try_from(to).unwrap_or(i64::MAX) - i64::try_from(from).unwrap_or(i64::MAX)
 }
 
-/// Whether the patch knows the file's line ends; if it does not, the file's are kept.
+/// Whether the patch uses the file's line endings; if not, those of the file are retained.
 fn keeps_patch_endings(file: &FileLines<'_>, hunk: &Hunk, at: usize) -> bool {
     let mut old = hunk.lines_except(LineKind::Add).peekable();
     if old.peek().is_none() {
@@ -184,7 +184,7 @@ fn added(line: &PatchLine, verbatim: bool, ending: LineEnding) -> String {
     }
 }
 
-/// Only the last line may be without an end.
+/// Only the last line may lack a line ending.
 fn join_lines(mut out: Vec<String>, file: &FileLines<'_>, final_newline: Option<bool>) -> String {
     if let Some((last, others)) = out.split_last_mut() {
         for line in others.iter_mut().filter(|line| !line.ends_with('\n')) {

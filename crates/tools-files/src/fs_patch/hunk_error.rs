@@ -1,4 +1,4 @@
-//! Why a hunk does not fit, and what to do about it.
+//! Errors of hunks that do not apply.
 
 use super::apply_hunks::FileLines;
 use super::hunk_locator::{LocateError, locate};
@@ -18,11 +18,11 @@ pub fn explain_hunk(
     let conflict = |message: String| ToolError::new(Kind::Conflict, message);
     if let LocateError::Ambiguous(first, second) = lost {
         return conflict(format!(
-            "{which} fits in several places, at lines {} and {} for example; nothing was changed.",
+            "{which} matches in several places, for example at lines {} and {}; nothing was changed.",
             first + 1,
             second + 1
         ))
-        .hint("Give it more lines of context, or the right line number after @@.");
+        .hint("Add more lines of context, or the right line number after @@.");
     }
     let side =
         |not| hunk.lines_except(not).map(|line| text_lines::without_ending(&line.text)).collect::<Vec<_>>();
@@ -36,26 +36,26 @@ pub fn explain_hunk(
         .hint("Use a line of the file as anchor, or none.");
     }
     if old.is_empty() {
-        return conflict(format!("{which} only adds lines and does not say where; nothing was changed."))
+        return conflict(format!("{which} only adds lines and does not specify where; nothing was changed."))
             .hint("Add a line of context, or a line number within the file after @@.");
     }
     let likely: Vec<usize> =
         [hunk.new_start, hunk.old_start].into_iter().flatten().map(|start| start.saturating_sub(1)).collect();
     if !new.is_empty() && new != old && locate(&file.without_endings, &new, &likely, 0).is_ok() {
         return conflict(format!("{which} seems to be already applied; nothing was changed."))
-            .hint("Leave it out of the patch; with reverse true it would be taken back.");
+            .hint("Omit it from the patch, or set reverse to true to revert it.");
     }
     let near = fuzzy_match::find_nearest(&file.without_endings, &old);
     let differs =
         near.and_then(|near| near.divergence).or_else(|| divergence_at_stated_line(file, hunk, &old));
     let hint = match differs {
         Some(differs) => format!(
-            "{} Read the file around there with fs_read_text and make the patch anew.",
+            "{} Read the file around there with fs_read_text and create a new patch.",
             differs.describe("the patch")
         ),
-        None => "Read the file with fs_read_text and make the patch anew.".to_owned(),
+        None => "Read the file with fs_read_text and create a new patch.".to_owned(),
     };
-    conflict(format!("{which} does not fit; nothing was changed.")).hint(hint)
+    conflict(format!("{which} does not apply; nothing was changed.")).hint(hint)
 }
 
 fn divergence_at_stated_line(file: &FileLines<'_>, hunk: &Hunk, old: &[&str]) -> Option<Divergence> {

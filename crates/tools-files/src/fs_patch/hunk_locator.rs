@@ -1,22 +1,22 @@
-//! Finds the lines that a hunk is about.
+//! Locates the lines of a hunk.
 
-/// A place for a hunk: the index of its first line.
+/// Position of a hunk: index of its first line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HunkPosition {
     pub at: usize,
-    /// Only after blanks at line ends were left out of account.
+    /// Matched only with trailing whitespace ignored.
     pub ignored_whitespace: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LocateError {
     NotFound,
-    /// At least two places fit; these are the first.
+    /// At least two positions match; these are the first.
     Ambiguous(usize, usize),
 }
 
-/// Exactly where it is said to be; else exactly, at one other place; else the same but for blanks at line ends.
-/// `floor` is where the hunk before has ended. Lines come without their ends.
+/// Tries the stated position, then a unique exact match elsewhere, then a match with trailing whitespace ignored.
+/// `floor` is the end of the previous hunk. Lines come without their endings.
 pub fn locate(
     file: &[&str],
     old: &[&str],
@@ -55,10 +55,10 @@ fn search(
     }
 }
 
-/// The first two places where the lines are, in one pass (Knuth, Morris and Pratt): a hunk may be long, and lines alike.
+/// The first two matches, in one pass (Knuth, Morris and Pratt): a hunk may be long, and lines may repeat.
 fn places(file: &[&str], old: &[&str], floor: usize, same: &dyn Fn(&str, &str) -> bool) -> Vec<usize> {
     let is = |at: usize, line: &str| old.get(at).is_some_and(|wanted| same(line, wanted));
-    // How much of the hunk's beginning is also the end of its first lines.
+    // KMP failure table: longest proper prefix of the hunk that is also a suffix of its first lines.
     let mut again: Vec<usize> = Vec::with_capacity(old.len());
     let next = |again: &[usize], mut matched: usize, line: &str| {
         while matched > 0 && !is(matched, line) {

@@ -1,4 +1,4 @@
-//! Reads the other form of patches: `*** Begin Patch`, one section for each file, hunks with anchors instead of numbers.
+//! Parser of the `*** Begin Patch` format: one section for each file, hunks with anchors instead of line numbers.
 
 use super::unified_parser::{FilePatch, Hunk, LineKind, PatchLine};
 use octo_toolkit::ToolError;
@@ -34,7 +34,7 @@ pub fn parse(patch: &str) -> Result<Vec<FilePatch>, ToolError> {
     match files.iter().all(|file| file.creates || file.deletes || file.renames || !file.hunks.is_empty()) {
         true if !files.is_empty() => Ok(files),
         _ => Err(ToolError::invalid("The patch changes nothing.").hint(
-            "Write sections such as *** Update File: path, then @@ and lines that begin with a space, + or -.",
+            "Use sections such as *** Update File: path, then @@ and lines that start with a space, + or -.",
         )),
     }
 }
@@ -55,7 +55,7 @@ fn section(line: &str) -> Option<FilePatch> {
     })
 }
 
-/// This form says nothing of what it replaces or deletes, nor of a missing newline at the end.
+/// This format contains neither replaced or deleted content nor information about a missing final newline.
 fn new_file_patch() -> FilePatch {
     FilePatch { ignores_old_content: true, ..FilePatch::default() }
 }
@@ -94,7 +94,7 @@ fn parse_line(file: &mut FilePatch, line: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Empty lines at the end of a hunk belong to the writing, not to the file. What only adds, adds at the end.
+/// Drops trailing empty lines of a hunk, which belong to the format. A hunk that only adds lines appends them.
 fn normalize_hunk(hunk: &mut Hunk) {
     while hunk.lines.last().is_some_and(|line| line.kind == LineKind::Keep && line.text.is_empty()) {
         hunk.lines.pop();
@@ -103,7 +103,7 @@ fn normalize_hunk(hunk: &mut Hunk) {
 }
 
 fn unreadable(line: &str) -> ToolError {
-    ToolError::invalid(format!("The patch has a line that means nothing: {}.", crate::content::text_lines::quote_line(line))).hint(
+    ToolError::invalid(format!("Unexpected line in the patch: {}.", crate::content::text_lines::quote_line(line))).hint(
         "After *** Begin Patch come sections *** Add File: path, *** Update File: path or *** Delete File: path.",
     )
 }

@@ -1,11 +1,11 @@
-//! Names of files as they stand in patches.
+//! File names in patches.
 
 use octo_toolkit::ToolError;
 
 /// The name after `--- ` or `+++ `; `None` for `/dev/null`.
 pub fn from_header(line: &str) -> Result<Option<String>, ToolError> {
     let name = line.get(4..).unwrap_or_default();
-    // A time may follow after a tab.
+    // A timestamp may follow after a tab.
     let name = match name.strip_prefix('"').and_then(|rest| rest.rfind('"')) {
         Some(end) => name.get(..end + 2).unwrap_or(name),
         None => name.split('\t').next().unwrap_or(name),
@@ -13,12 +13,12 @@ pub fn from_header(line: &str) -> Result<Option<String>, ToolError> {
     let name = unquote(name.trim_end());
     if name.is_empty() {
         return Err(ToolError::invalid("A file of the patch has no name.")
-            .hint("Write --- a/path and +++ b/path before its hunks."));
+            .hint("Add --- a/path and +++ b/path before its hunks."));
     }
     Ok((name != "/dev/null").then_some(name))
 }
 
-/// The two names of `diff --git a/x b/x`, where they can be told apart.
+/// The two names of `diff --git a/x b/x`, if they can be told apart.
 pub fn from_git_header(both: &str) -> (Option<String>, Option<String>) {
     let both = both.trim_end();
     let half = both.len() / 2;
@@ -41,14 +41,14 @@ fn after_slash(name: &str) -> &str {
     name.split_once('/').map_or(name, |(_, rest)| rest)
 }
 
-/// Takes `a/` and `b/` away where both sides have them.
+/// Removes `a/` and `b/` if both sides have them.
 pub fn strip_prefixes(
     old: Option<String>,
     new: Option<String>,
     git: bool,
 ) -> (Option<String>, Option<String>) {
     let has = |name: &Option<String>, prefix| name.as_deref().is_none_or(|name| name.starts_with(prefix));
-    // git's own options may say i/ and w/, c/ and o/ instead.
+    // Options of git may produce i/ and w/, c/ and o/ instead.
     let pairs = [("a/", "b/"), ("i/", "w/"), ("c/", "i/"), ("c/", "w/"), ("b/", "a/")];
     let mut known = pairs.iter().take(if git { pairs.len() } else { 1 });
     let fitting = known.find(|(left, right)| has(&old, left) && has(&new, right));
@@ -59,7 +59,7 @@ pub fn strip_prefixes(
     (strip(old, left), strip(new, right))
 }
 
-/// A name that git has put into quotes, with its escapes read.
+/// Unquotes a name that git has quoted, with its escapes.
 pub fn unquote(name: &str) -> String {
     let Some(inner) = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')) else {
         return name.to_owned();
@@ -74,7 +74,7 @@ pub fn unquote(name: &str) -> String {
         match rest.next() {
             Some(digit @ b'0'..=b'3') => {
                 let mut value = digit - b'0';
-                // Never more than three digits; what comes after is the name's own.
+                // At most three digits; the rest belongs to the name.
                 for _ in 0..2 {
                     let Some(digit) = rest.next_if(|byte| (b'0'..=b'7').contains(byte)) else { break };
                     value = value * 8 + (digit - b'0');
@@ -95,13 +95,15 @@ pub fn unquote(name: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A name that stays beneath the folder that the patch is for.
+/// Checks that a name stays beneath the directory of the patch.
 pub fn check_relative(name: &str) -> Result<&str, ToolError> {
     let name = name.strip_prefix("./").unwrap_or(name);
     let odd = name.is_empty() || name.starts_with('/') || name.split('/').any(|part| part == "..");
     if odd {
-        return Err(ToolError::denied(format!("The patch names {name:?}, which is not beneath its folder."))
-            .hint("Use names relative to `path`, without .. in them."));
+        return Err(ToolError::denied(format!(
+            "The patch names {name:?}, which is not beneath its directory."
+        ))
+        .hint("Use names relative to `path`, without .. in them."));
     }
     Ok(name)
 }

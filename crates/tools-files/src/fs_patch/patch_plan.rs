@@ -1,4 +1,4 @@
-//! What a patch of several files comes to: every file before and after, worked out before anything is written.
+//! Plan of a patch for several files: every file before and after, computed before anything is written.
 
 use super::apply_hunks::{self, AppliedPatch};
 use super::patch_paths;
@@ -10,7 +10,7 @@ use crate::fs_edit;
 use octo_toolkit::fs::{Change, Write, WriteOptions};
 use octo_toolkit::{Fs, Kind, RootedPath, ToolError};
 
-/// A file that the patch touches. One that it touches twice is one file.
+/// A file that the patch changes. If it occurs twice, it is one file.
 pub struct PlannedFile {
     place: RootedPath,
     before: Option<FileContent>,
@@ -23,7 +23,7 @@ struct FileContent {
     mode: Option<u32>,
 }
 
-/// What the patch does to one file, for the answer.
+/// Result for one file, for the reply.
 pub struct FileResult {
     pub path: String,
     pub from: Option<String>,
@@ -32,11 +32,11 @@ pub struct FileResult {
     pub applied: AppliedPatch,
 }
 
-/// Where names of the patch lead.
+/// How names in the patch are resolved.
 pub enum PatchScope {
-    /// To this file, whatever they are.
+    /// All names denote this file.
     File(RootedPath),
-    /// Into this folder.
+    /// Names are relative to this directory.
     Folder(RootedPath),
 }
 
@@ -44,9 +44,9 @@ pub enum PatchScope {
 pub struct PatchPlan {
     planned: Vec<PlannedFile>,
     pub results: Vec<FileResult>,
-    /// Old and new places of renamed files among `planned`.
+    /// Old and new indices of renamed files in `planned`.
     renames: Vec<(usize, usize)>,
-    /// Files that others took the place of.
+    /// Files that were replaced by others.
     pub replaced: Vec<String>,
 }
 
@@ -55,10 +55,10 @@ pub fn plan(fs: &Fs<Write>, scope: &PatchScope, patches: &[FilePatch]) -> Result
         (scope, patches.len() != 1 || patches.iter().any(|patch| patch.renames))
     {
         return Err(ToolError::invalid(format!(
-            "The patch concerns several files or renames one, but `{}` is a single file.",
+            "The patch changes several files or renames one, but `{}` is a single file.",
             place.display()
         ))
-        .hint("Give as path the folder that the names in the patch are relative to, such as \".\"."));
+        .hint("Use as path the directory that the names in the patch are relative to, such as \".\"."));
     }
     let mut plan = PatchPlan::default();
     for patch in patches {
@@ -90,9 +90,9 @@ impl PatchPlan {
             let taken = self.planned.get(to).is_some_and(|slot| slot.after.is_some()) && to != from;
             if taken && !patch.ignores_old_content {
                 return Err(conflict(format!(
-                    "The patch renames `{source}` to `{path}`, which exists already."
+                    "The patch renames `{source}` to `{path}`, which already exists."
                 ))
-                .hint("Move or delete that file first, or leave the renaming out."));
+                .hint("Move or delete that file first, or omit the rename."));
             }
             self.set_after(from, None);
             self.renames.push((from, to));
@@ -105,7 +105,7 @@ impl PatchPlan {
         Ok(())
     }
 
-    /// The file that is changed. Of two names it is the one that exists, has fewer folders and is shorter, as for
+    /// The file to change. Of two names it is the one that exists, has fewer directories and is shorter, as in
     /// `patch`: after `diff -u f.orig f` that is `f`.
     fn target_name<'p>(&self, fs: &Fs<Write>, scope: &PatchScope, patch: &'p FilePatch) -> Option<&'p str> {
         let (old, new) = (patch.old.as_deref(), patch.new.as_deref());
@@ -149,13 +149,13 @@ impl PatchPlan {
         Ok(self.planned.len() - 1)
     }
 
-    /// The hash that a file has after the patch; nothing when it is gone.
+    /// Hash of a file after the patch; `None` if it was deleted.
     pub fn hash_after(&self, path: &str) -> Option<String> {
         let slot = self.planned.iter().find(|slot| slot.place.display() == path)?;
         slot.after.as_ref().map(|content| content_hash::sha256_hex(&content.bytes))
     }
 
-    /// The hash of a patch's only file as it is.
+    /// Current hash of the patch's only file.
     pub fn hash_before(&self) -> Option<String> {
         self.planned
             .first()
@@ -163,12 +163,12 @@ impl PatchPlan {
             .map(|content| content_hash::sha256_hex(&content.bytes))
     }
 
-    /// What has to be written, each part bound to what was read.
+    /// Changes to write, each bound to the content that was read.
     pub fn changes(&self) -> Vec<Change> {
         self.planned.iter().filter_map(PlannedFile::change).collect()
     }
 
-    /// Changes that one fs_undo takes back together, by their places in `changes`.
+    /// Changes that one fs_undo reverts together, by their indices in `changes`.
     pub fn linked_changes(&self) -> Vec<Vec<usize>> {
         let changed = |at: usize| self.planned.get(at).is_some_and(|slot| slot.change().is_some());
         let mut groups: Vec<Vec<usize>> = Vec::new();
@@ -185,7 +185,7 @@ impl PatchPlan {
         groups.into_iter().map(|group| group.into_iter().map(place).collect()).collect()
     }
 
-    /// How many files the patch changes; a renamed one is one file.
+    /// Number of changed files; a renamed one counts once.
     pub fn files(&self) -> usize {
         let paths: std::collections::BTreeSet<&str> =
             self.results.iter().map(|deed| deed.path.as_str()).collect();
@@ -233,10 +233,10 @@ fn find(scope: &PatchScope, name: Option<&str>) -> Result<RootedPath, ToolError>
         (PatchScope::File(place), _) => Ok(place.clone()),
         (PatchScope::Folder(folder), Some(name)) => Ok(folder.join(patch_paths::check_relative(name)?)),
         (PatchScope::Folder(folder), None) => Err(ToolError::invalid(format!(
-            "`{}` is a folder, and the patch does not name its files.",
+            "`{}` is a directory, and the patch does not name its files.",
             folder.display()
         ))
-        .hint("Give the file as path, or write --- a/file and +++ b/file before the hunks.")),
+        .hint("Use the file as path, or add --- a/file and +++ b/file before the hunks.")),
     }
 }
 
@@ -244,7 +244,7 @@ fn conflict(message: String) -> ToolError {
     ToolError::new(Kind::Conflict, message)
 }
 
-/// The file after the patch; `None` when it is gone.
+/// The file after the patch; `None` if it was deleted.
 fn apply_to_file(
     had: Option<&FileContent>,
     patch: &FilePatch,
@@ -256,7 +256,7 @@ fn apply_to_file(
             return Err(ToolError::not_found(format!(
                 "`{path}` does not exist, so the patch cannot change it."
             ))
-            .hint("Look for the right name with fs_glob or fs_list."));
+            .hint("Find the right name with fs_glob or fs_list."));
         }
         let applied = apply_hunks::apply("", patch, path)?;
         let bytes = applied.text.clone().into_bytes();
@@ -283,25 +283,25 @@ fn apply_to_file(
     }
     if !applied.text.is_empty() {
         return Err(conflict(format!(
-            "The patch deletes `{path}`, but the file has lines that it does not know."
+            "The patch deletes `{path}`, but the file has lines that are not in the patch."
         ))
-        .hint("Read the file again; to delete it whatever it holds, call fs_delete."));
+        .hint("Read the file again; to delete it regardless of its content, call fs_delete."));
     }
     Ok((None, applied))
 }
 
 fn exists(text: &DecodedText, patch: &FilePatch, path: &str) -> ToolError {
     let same = apply_hunks::apply("", patch, path).is_ok_and(|made| made.text == text.text);
-    let error = conflict(format!("The patch creates `{path}`, which exists already; nothing was changed."));
+    let error = conflict(format!("The patch creates `{path}`, which already exists; nothing was changed."));
     match same {
         true => error.hint("Its content is the same, so the patch seems to be already applied."),
         false => {
-            error.hint("Make the patch against the present content, or delete the file first with fs_delete.")
+            error.hint("Create the patch against the current content, or delete the file with fs_delete.")
         }
     }
 }
 
-/// Patches know one thing about modes: whether the file may be run.
+/// Patches contain only the executable bit of a mode.
 fn executable(mode: u32, wanted: u32) -> u32 {
     if wanted & 0o111 == 0 { mode & !0o111 } else { mode | ((mode & 0o444) >> 2) }
 }

@@ -1,4 +1,4 @@
-//! Patches on texts: what fits, what is refused, and that diff and patch are each other's reverse.
+//! Patches on texts: what applies, what is refused, and that diff and patch are inverse.
 
 use super::apply_hunks::{AppliedPatch, apply};
 use super::unified_parser::{FilePatch, parse};
@@ -94,8 +94,8 @@ fn patches_that_do_not_fit_say_why() {
         ("a\nB\nc\n", hunk, "Hunk 1 of 1 for `f` seems to be already applied"),
         ("a\nq\nc\n", hunk, "Line 2 is \"q\", the patch has \"b\"."),
         ("zz\na\nb\nc\na\nb\nc\n", hunk, "several places, at lines 2 and 5"),
-        ("a\n", "@@\n+x\n", "does not say where"),
-        ("a\n", "@@ -9,0 +10 @@\n+x\n", "does not say where"),
+        ("a\n", "@@\n+x\n", "does not specify where"),
+        ("a\n", "@@ -9,0 +10 @@\n+x\n", "does not specify where"),
         ("a\nb\nc\n", "@@ -1,1 +1,1 @@\n-a\n+A\n@@ -1,1 +1,1 @@\n-a\n+A\n", "Hunk 2 of 2"),
     ];
     for (text, patch, wanted) in rows {
@@ -185,7 +185,7 @@ fn there_and_back(old: &str, new: &str, patch: &str) -> Result<(), TestCaseError
     Ok(())
 }
 
-/// Lines of few words, so that most of them occur often, with both line ends; the last may be without one.
+/// Lines of few words, so that most of them repeat, with both line endings; the last may lack one.
 fn text() -> impl Strategy<Value = String> {
     let line = prop_oneof!["[abc]{0,2}", "- [ab]", "\\+\\+ [ab]"];
     let end = prop_oneof![4 => Just("\n"), 1 => Just("\r\n")];

@@ -1,18 +1,18 @@
-//! Reads unified diffs, as strict tools and careless models write them.
+//! Lenient parser of unified diffs.
 
 use super::patch_paths;
 use octo_toolkit::ToolError;
 
-/// What a patch does to one file.
+/// Changes of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FilePatch {
-    /// `None` when the file is new, or when the patch does not say.
+    /// `None` if the file is new, or the patch does not name it.
     pub old: Option<String>,
-    /// `None` when the file is deleted, or when the patch does not say.
+    /// `None` if the file is deleted, or the patch does not name it.
     pub new: Option<String>,
     pub creates: bool,
     pub deletes: bool,
-    /// What a deleted or replaced file holds does not matter, and every line that is added has its end.
+    /// The content of a deleted or replaced file is not compared, and every added line has an ending.
     pub ignores_old_content: bool,
     pub renames: bool,
     pub old_mode: Option<u32>,
@@ -22,12 +22,12 @@ pub struct FilePatch {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hunk {
-    /// The line of the old file where it begins, when the patch says.
+    /// Start line in the old file, if stated.
     pub old_start: Option<usize>,
     pub new_start: Option<usize>,
-    /// Lines of the file that it comes after, one after the other, in place of numbers.
+    /// Lines of the file that the hunk follows, in order, in place of line numbers.
     pub anchors: Vec<String>,
-    /// Its last line is the file's.
+    /// Its last line is the last of the file.
     pub at_end: bool,
     pub lines: Vec<PatchLine>,
 }
@@ -42,9 +42,9 @@ pub enum LineKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchLine {
     pub kind: LineKind,
-    /// Without its line end, but with a carriage return before it.
+    /// Without its line ending, but with a carriage return before it.
     pub text: String,
-    /// "No newline at end of file" stands after it.
+    /// Followed by "No newline at end of file".
     pub no_newline: bool,
 }
 
@@ -72,7 +72,7 @@ impl Hunk {
 }
 
 impl FilePatch {
-    /// The patch that takes this one back.
+    /// The reverse patch.
     #[must_use]
     pub fn reversed(self) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl FilePatch {
 
 pub fn parse(patch: &str) -> Result<Vec<FilePatch>, ToolError> {
     let lines: Vec<&str> = patch.strip_suffix('\n').unwrap_or(patch).split('\n').collect();
-    // A patch that was sent through a carriage-return world has one on every line, headers included.
+    // A patch that was converted to CRLF has a carriage return on every line, including headers.
     let sent = lines.iter().all(|line| line.ends_with('\r'));
     let lines: Vec<&str> = match sent {
         true => lines.into_iter().map(|line| line.strip_suffix('\r').unwrap_or(line)).collect(),
@@ -124,8 +124,8 @@ pub fn parse(patch: &str) -> Result<Vec<FilePatch>, ToolError> {
     files.retain(FilePatch::says_something);
     if files.is_empty() {
         return Err(ToolError::invalid("The patch has no hunks.").hint(
-            "Give a unified diff: lines --- a/file and +++ b/file, then hunks that begin with @@ -1,3 +1,4 @@ and \
-             whose lines begin with a space, + or -.",
+            "Use a unified diff: lines --- a/file and +++ b/file, then hunks that start with @@ -1,3 +1,4 @@ and \
+             whose lines start with a space, + or -.",
         ));
     }
     Ok(files)
@@ -135,7 +135,7 @@ fn refuse_binary(line: &str) -> Result<(), ToolError> {
     if line.starts_with("GIT binary patch") || (line.starts_with("Binary files ") && line.contains(" differ"))
     {
         return Err(ToolError::invalid("The patch changes a binary file, which this tool cannot do.")
-            .hint("Leave that file out of the patch; in a repository use git_apply_patch."));
+            .hint("Omit that file from the patch; in a repository use git_apply_patch."));
     }
     Ok(())
 }
@@ -213,12 +213,12 @@ impl<'a> PatchReader<'a> {
         }
         if hunk.lines.is_empty() {
             return Err(ToolError::invalid("A hunk of the patch is empty.")
-                .hint("Give its lines after @@, each with a space, + or - before it."));
+                .hint("Add its lines after @@, each prefixed with a space, + or -."));
         }
         Ok(hunk)
     }
 
-    /// The counts of the header decide while they can; where they are wrong, what the next line is.
+    /// The counts of the header decide if they are right; otherwise the next line does.
     fn ends_hunk(&self, line: &str, left: Option<(i64, i64)>, hunk: &Hunk) -> bool {
         if line.starts_with("@@") || line.starts_with("diff --git ") {
             return true;
@@ -231,14 +231,14 @@ impl<'a> PatchReader<'a> {
             Some(' ' | '+') => false,
             // The signature of a mailed patch.
             Some('-') => !within && (line == "-- " || line == "--" || self.at_names()),
-            // An empty line is an empty line of context whose space was lost, or the end of the patch.
+            // An empty line is an empty context line whose space was lost, or the end of the patch.
             None if within => self.is_surplus(left),
             None => left.is_some() || self.only_blank_ahead(),
             Some(_) => line != "\r" || !within,
         }
     }
 
-    /// Empty lines up to the end of the patch, of which the counts do not know.
+    /// Whether only empty lines follow that the counts do not include.
     fn is_surplus(&self, left: Option<(i64, i64)>) -> bool {
         let rest = self.lines.get(self.at..).unwrap_or_default();
         let known =
@@ -264,7 +264,7 @@ fn extended(file: &mut FilePatch, line: &str) -> Result<(), ToolError> {
         let Some(digits) = line.strip_prefix(prefix) else { continue };
         if link(digits) {
             return Err(ToolError::invalid("The patch changes a symbolic link or a submodule.")
-                .hint("Leave that file out of the patch."));
+                .hint("Omit that file from the patch."));
         }
         if wants_old {
             file.old_mode = mode(digits);
@@ -288,7 +288,7 @@ fn extended(file: &mut FilePatch, line: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// `@@ -1,3 +1,4 @@`; without numbers only the lines say where the hunk belongs.
+/// `@@ -1,3 +1,4 @@`; without numbers only the lines determine the position.
 fn hunk_header(line: &str) -> (Hunk, Option<(i64, i64)>) {
     let mut words = line.trim_start_matches('@').split_whitespace();
     let range = |word: Option<&str>, sign: char| {
@@ -317,7 +317,7 @@ fn body_line(line: &str) -> Result<PatchLine, ToolError> {
         Some('\r') => {
             return Ok(PatchLine { kind: LineKind::Keep, text: line.to_owned(), no_newline: false });
         }
-        Some(_) => return Err(ToolError::invalid("A line of a hunk begins with neither space, + nor -.")),
+        Some(_) => return Err(ToolError::invalid("A line of a hunk starts with neither space, + nor -.")),
     };
     Ok(PatchLine { kind: mark, text: chars.as_str().to_owned(), no_newline: false })
 }

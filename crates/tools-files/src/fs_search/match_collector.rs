@@ -1,19 +1,19 @@
-//! Matches of many files, of which the first by path are kept.
+//! Collects the matches of many files and retains the first ones by path.
 
 use super::search_match::SearchMatch;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What the kept matches may take up together.
+/// Maximum total size of the retained matches.
 pub const MAX_COLLECTED_BYTES: usize = 16 << 20;
 
-/// Files come in any order; what is kept depends only on their paths.
+/// Files arrive in any order; what is retained depends only on their paths.
 pub struct MatchCollector {
     max_matches: usize,
     files: BTreeMap<PathBuf, Vec<SearchMatch>>,
     match_count: usize,
     bytes: usize,
-    /// Matching lines or files, kept or not.
+    /// Matching lines or files, retained or not.
     pub total: u64,
 }
 
@@ -22,7 +22,7 @@ impl MatchCollector {
         Self { max_matches: most, files: BTreeMap::new(), match_count: 0, bytes: 0, total: 0 }
     }
 
-    /// Whether matches of this file could be kept.
+    /// Whether matches of this file could be retained.
     pub fn accepts(&self, path: &Path) -> bool {
         let full = self.match_count >= self.max_matches || self.bytes >= MAX_COLLECTED_BYTES;
         !full || self.files.last_key_value().is_some_and(|(last, _)| path < last.as_path())

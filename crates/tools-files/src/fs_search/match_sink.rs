@@ -1,4 +1,4 @@
-//! What the searcher tells about one file, line by line, made into matches.
+//! Search sink for one file: converts the searcher's lines to matches.
 
 use super::Show;
 use super::search_match::{SearchMatch, context_line};
@@ -8,19 +8,19 @@ use grep_searcher::{Searcher, Sink, SinkContext, SinkFinish, SinkMatch};
 use std::collections::VecDeque;
 use std::io;
 
-/// Collects from one file. Beyond its room it only counts.
+/// Collects the matches of one file. Beyond its limits it only counts.
 pub struct MatchSink<'a> {
     matcher: &'a RegexMatcher,
     show: Show,
     context: usize,
-    /// How many matches and bytes are still wanted.
+    /// Remaining matches and bytes.
     max_matches: usize,
     remaining_bytes: usize,
     pub matches: Vec<SearchMatch>,
-    /// Lines that match.
+    /// Matching lines.
     pub count: u64,
     pub binary: bool,
-    /// The lines just before, with their numbers.
+    /// The preceding lines, with their numbers.
     recent: VecDeque<(u64, String)>,
 }
 
@@ -44,7 +44,7 @@ impl<'a> MatchSink<'a> {
         self.show == Show::Lines && self.matches.len() < self.max_matches && self.remaining_bytes > 0
     }
 
-    /// A line that may stand before or after a match.
+    /// A line that may precede or follow a match.
     fn pass(&mut self, number: u64, line: &[u8]) {
         if self.context == 0 {
             return;

@@ -1,4 +1,4 @@
-//! The search itself: ripgrep's engine over our walk.
+//! Search: ripgrep's engine over the directory walk.
 
 use super::match_collector::{MAX_COLLECTED_BYTES, MatchCollector};
 use super::match_sink::MatchSink;
@@ -17,23 +17,23 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// After so many matches the search is given up: whoever asks for that much has asked the wrong question.
+/// The search stops after this many matches: the query is too broad.
 const MAX_COUNTED_MATCHES: u64 = 1_000_000;
-/// The longest line that is searched.
+/// Maximum length of a searched line.
 const MAX_LINE_BYTES: usize = 32 << 20;
 
-/// A search under way.
+/// A search in progress.
 struct SearchRun<'a> {
     query: &'a SearchQuery,
     place: &'a RootedPath,
     progress: WalkProgress<'a>,
     collector: Mutex<MatchCollector>,
-    /// Engines that no thread uses at the moment; each has buffers of its own.
+    /// Idle searchers; each has its own buffers.
     idle_searchers: Mutex<Vec<(Searcher, RegexMatcher)>>,
     gave_up: AtomicBool,
     /// Files that could not be searched.
     failed: AtomicUsize,
-    /// The search began at a file, and that is binary.
+    /// The search started at a file that is binary.
     binary: AtomicBool,
 }
 
@@ -87,7 +87,7 @@ impl SearchRun<'_> {
         if self.gave_up.load(Ordering::Relaxed) { Step::Stop } else { self.progress.step(entry) }
     }
 
-    /// What the pattern for names is compared with.
+    /// Path that the glob is matched against.
     fn name<'e>(&'e self, entry: &'e WalkEntry<'_>) -> &'e Path {
         match entry.depth {
             0 => self.place.relative().file_name().map_or(entry.path, Path::new),
@@ -149,14 +149,14 @@ impl SearchRun<'_> {
             notes.push("The file is binary and was not searched.".to_owned());
         } else if self.collector().total == 0 && !(self.query.hidden && self.query.ignored) {
             notes.push(
-                "Ignored and hidden files were not searched; set ignored and hidden to do so.".to_owned(),
+                "Ignored and hidden files were skipped; set ignored and hidden to include them.".to_owned(),
             );
         }
         notes
     }
 }
 
-/// A file that ends early when nobody waits for the answer any more.
+/// A file that ends early if the call is cancelled.
 struct CancellableFile<'a> {
     file: File,
     progress: &'a WalkProgress<'a>,

@@ -1,30 +1,30 @@
-//! One match, as it is returned.
+//! A match as returned to the caller.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Longer lines are cut around the match.
+/// Longer lines are truncated around the match.
 const MAX_LINE_BYTES: usize = 500;
-/// How much of a cut line stands before the match.
+/// Bytes of a truncated line before the match.
 const LEAD_BYTES: usize = 100;
 
 #[derive(Serialize, JsonSchema, Debug, Default, PartialEq, Eq)]
 pub struct SearchMatch {
-    /// The file; give it to other tools as it is.
+    /// The file; pass it to other tools unchanged.
     pub path: String,
-    /// Number of the line, counted from 1.
+    /// Line number, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
-    /// Where in the line the match begins, in characters from 1.
+    /// Start of the match in the line, in characters from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
     /// The line, or the part of it around the match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
-    /// True when the line is longer than text.
+    /// True if the line is longer than text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut: bool,
-    /// How many lines of the file match; only with counts.
+    /// Number of matching lines of the file; only with counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// The lines before.
@@ -36,7 +36,7 @@ pub struct SearchMatch {
 }
 
 impl SearchMatch {
-    /// A line and where the match begins in it.
+    /// A line and the start of the match in it.
     pub fn new(number: u64, line: &[u8], start: usize) -> Self {
         let line = body(line);
         let start = start.min(line.len());
@@ -46,25 +46,25 @@ impl SearchMatch {
         Self { line: Some(number), column: Some(column), text: Some(text), cut, ..Self::default() }
     }
 
-    /// What it takes up, roughly.
+    /// Approximate size in memory.
     pub fn size(&self) -> usize {
         let around: usize = self.before.iter().chain(&self.after).map(String::len).sum();
         self.text.as_ref().map_or(0, String::len) + around + 128
     }
 }
 
-/// A line beside a match.
+/// A context line of a match.
 pub fn context_line(line: &[u8]) -> String {
     part(body(line), 0).0
 }
 
-/// A line without its end.
+/// A line without its ending.
 fn body(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// As much of a line as is returned, whole characters only.
+/// The returned part of a line, whole characters only.
 fn part(line: &[u8], start: usize) -> (String, bool) {
     if line.len() <= MAX_LINE_BYTES {
         return (String::from_utf8_lossy(line).into_owned(), false);
@@ -80,7 +80,7 @@ fn part(line: &[u8], start: usize) -> (String, bool) {
     (String::from_utf8_lossy(line.get(from..to).unwrap_or_default()).into_owned(), true)
 }
 
-/// Whether a position is in the middle of a character.
+/// Whether a position is within a character.
 fn is_inside(line: &[u8], at: usize) -> bool {
     line.get(at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000)
 }

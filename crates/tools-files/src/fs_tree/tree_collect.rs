@@ -1,4 +1,4 @@
-//! What a tree is drawn from: a walk, gathered by folder.
+//! Data of a tree: a walk, grouped by directory.
 
 use crate::file_walk::unread_notes;
 use crate::file_walk::walk_progress::WalkProgress;
@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// After so many entries the walk ends; nobody reads a larger tree.
+/// The walk stops after this many entries; a larger tree is useless.
 const MAX_ENTRIES: usize = 200_000;
 
 pub struct TreeOptions {
@@ -18,14 +18,14 @@ pub struct TreeOptions {
     pub files: bool,
 }
 
-/// One folder's part of the tree.
+/// One directory of the tree.
 #[derive(Default)]
 pub struct FolderNode {
-    /// Folders first, each kind by name.
+    /// Directories first, each type by name.
     pub children: BTreeMap<(bool, OsString), EntryNode>,
     pub files: usize,
     pub folders: usize,
-    /// What the ignore rules leave out, by name; folders with a slash.
+    /// Ignored entries by name; directories with a slash.
     pub ignored: Vec<String>,
 }
 
@@ -42,12 +42,12 @@ pub struct CollectedTree {
     pub files: usize,
     pub folders: usize,
     entries: usize,
-    /// The walk was ended early.
+    /// The walk was stopped early.
     pub truncated: bool,
     pub notes: Vec<String>,
 }
 
-/// Walks one level deeper than is drawn, to tell how much is in the deepest folders.
+/// Walks one level deeper than is drawn, to count the contents of the deepest directories.
 pub fn collect(
     fs: &Fs<Read>,
     place: &RootedPath,
@@ -76,7 +76,7 @@ pub fn collect(
     let mut grown = grown.into_inner().unwrap_or_else(PoisonError::into_inner);
     grown.notes = unread_notes(place, &walked);
     if grown.truncated {
-        grown.notes.push(format!("Only {MAX_ENTRIES} entries were looked at; draw a folder further down."));
+        grown.notes.push(format!("The walk stopped after {MAX_ENTRIES} entries; use a subdirectory."));
     }
     Ok(grown)
 }

@@ -1,4 +1,4 @@
-//! The drawing: indented lines, with what a read of each file would cost.
+//! Rendering of the tree: indented lines, with the cost of reading each file.
 
 use super::tree_collect::{CollectedTree, EntryNode, FolderNode};
 use octo_toolkit::fs::{EntryKind, Read};
@@ -6,19 +6,19 @@ use octo_toolkit::{CallContext, Fs, RootedPath, ToolError};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// A folder with more entries is folded after so many.
+/// Maximum entries per directory; the rest are folded.
 const MAX_PER_FOLDER: usize = 100;
-/// Lines of the whole drawing.
+/// Maximum lines of the whole tree.
 const MAX_LINES: usize = 2_000;
-/// Ignored names that are told for one folder.
+/// Maximum ignored names listed per directory.
 const MAX_IGNORED_NAMES: usize = 6;
-/// Lines are counted in files up to this size, and as long as all of them together stay below the second figure.
+/// Lines are counted in files up to this size, and until their total reaches the second figure.
 const MAX_COUNTED_FILE_BYTES: u64 = 1 << 20;
 const MAX_COUNTED_TOTAL_BYTES: u64 = 32 << 20;
 
 pub struct RenderedTree {
     pub text: String,
-    /// Entries were left out.
+    /// Entries were omitted.
     pub truncated: bool,
 }
 
@@ -58,7 +58,7 @@ pub fn render(
 
 impl TreeRenderer<'_> {
     fn line(&mut self, depth: usize, what: &str) {
-        // A name may hold a line break; the drawing may not.
+        // A name may contain a line break; a line of the tree must not.
         let what = what.replace(char::is_control, "\u{fffd}");
         let _ = writeln!(self.text, "{:indent$}{what}", "", indent = 2 * depth);
         self.lines += 1;
@@ -117,7 +117,7 @@ impl TreeRenderer<'_> {
         }
     }
 
-    /// Lines of a text file that is not too large.
+    /// Number of lines of a text file that is not too large.
     fn count_lines(&mut self, path: &Path, size: u64) -> Option<usize> {
         if size > MAX_COUNTED_FILE_BYTES || size > self.count_budget {
             return None;

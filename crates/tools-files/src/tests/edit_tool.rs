@@ -39,7 +39,7 @@ async fn nothing_is_written_unless_every_edit_fits() {
         (json!([edit("one", "1"), edit("missing words", "2")]), Kind::NotFound, "Edit 2 of 2"),
         (json!([edit("", "1")]), Kind::Invalid, "fs_write_text"),
         (json!([edit("one", "one")]), Kind::Invalid, "the same"),
-        (json!([]), Kind::Invalid, "no edits"),
+        (json!([]), Kind::Invalid, "No edits"),
         (json!([edit("gone", "one")]), Kind::NotFound, "already applied"),
     ];
     for (edits, kind, wanted) in rows {

@@ -20,7 +20,7 @@ async fn deleting_says_what_is_gone() {
     std::os::unix::fs::symlink("full", desk.path("link")).unwrap();
     let answer = desk.call("fs_delete", json!({"path": "f"})).await;
     assert_eq!((&answer["removed"], &answer["count"]), (&json!(true), &json!(1)));
-    assert!(answer["warning"].as_str().unwrap().contains("Deleted `f`; fs_undo brings it back."));
+    assert!(answer["warning"].as_str().unwrap().contains("Deleted `f`; fs_undo can restore it."));
     assert_eq!(answer["undo"], true);
     desk.call("fs_delete", json!({"path": "empty"})).await;
     desk.call("fs_delete", json!({"path": "link", "recursive": true})).await;
@@ -41,7 +41,7 @@ async fn moving_and_copying_lose_nothing_unasked() {
         let desk = FilesFixture::new(&[("a", b"a"), ("b", b"b"), ("dir/c", b"c")]);
         let error = desk.fails(tool, json!({"source": "a", "destination": "b"})).await;
         assert_eq!(error.kind, Kind::Conflict, "{tool}");
-        assert!(error.hint.unwrap().contains("overwrite true"));
+        assert!(error.hint.unwrap().contains("set overwrite to true"));
         let error = desk.fails(tool, json!({"source": "a", "destination": "dir", "overwrite": true})).await;
         assert!(error.hint.as_deref().unwrap().contains("\"dir/a\""), "{error}");
         let answer = desk.call(tool, json!({"source": "a", "destination": "b", "overwrite": true})).await;
@@ -61,7 +61,7 @@ async fn moving_and_copying_lose_nothing_unasked() {
         );
         desk.fails(tool, json!({"source": "other", "destination": "other/inner"})).await;
         let error = desk.fails(tool, json!({"source": "b", "destination": "no/where/b"})).await;
-        assert_eq!(error.message, "The folder `no/where` does not exist.", "{tool}");
+        assert_eq!(error.message, "The directory `no/where` does not exist.", "{tool}");
         assert!(error.hint.unwrap().contains("fs_mkdir {\"path\": \"no/where\"}"));
         let error = desk.fails(tool, json!({"source": "other", "destination": "b", "overwrite": true})).await;
         assert_eq!(error.kind, Kind::Conflict, "{error}");
@@ -75,7 +75,7 @@ async fn a_move_can_be_undone_by_either_name() {
         let answer =
             desk.call("fs_move", json!({"source": "old", "destination": "new", "overwrite": true})).await;
         assert_eq!(answer["undo"], true, "{answer}");
-        assert!(answer["warning"].as_str().unwrap().ends_with("fs_undo brings it back."), "{answer}");
+        assert!(answer["warning"].as_str().unwrap().ends_with("fs_undo can restore it."), "{answer}");
         assert_eq!(desk.call("fs_undo", json!({"path": by})).await["undone"], true, "{by}");
         assert_eq!((desk.text("old").as_str(), desk.text("new").as_str()), ("moved", "replaced"), "{by}");
         desk.call("fs_move", json!({"source": "folder", "destination": "other"})).await;

@@ -162,7 +162,7 @@ async fn the_form_with_anchors_replaces_and_ends_lines() {
         (desk.text("a").as_str(), desk.text("to").as_str(), desk.text("open").as_str()),
         ("new\n", "FROM\n", "end\n")
     );
-    assert_eq!(answer["warning"], "Replaced what was in `a`, `to`.");
+    assert_eq!(answer["warning"], "Overwrote `a`, `to`.");
     assert!(!desk.exists("from"));
 }
 

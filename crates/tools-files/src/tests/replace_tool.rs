@@ -115,7 +115,7 @@ async fn a_call_that_cannot_be_meant_is_refused_and_changes_nothing() {
         desk.write_file(&format!("many/{n}.txt"), b"word");
     }
     let error = desk.fails("fs_replace", json!({"pattern": "word", "replacement": "term"})).await;
-    assert_eq!((error.kind, &*error.message), (Kind::TooLarge, "151 files have the pattern."));
+    assert_eq!((error.kind, &*error.message), (Kind::TooLarge, "151 files contain the pattern."));
     desk.call("fs_replace", json!({"pattern": "word", "replacement": "term", "glob": "*[0-4].txt"})).await;
     assert_eq!((desk.text("many/4.txt"), desk.text("many/5.txt")), ("term".into(), "word".into()));
 }

@@ -10,7 +10,7 @@ async fn a_file_is_created_replaced_and_brought_back() {
     assert_eq!((&answer["created"], &answer["line_count"]), (&json!(true), &json!(2)));
     assert_eq!(answer.get("warning"), None);
     let answer = desk.call("fs_write_text", json!({"path": "a/b.txt", "text": "three\n"})).await;
-    assert_eq!(answer["warning"], "Overwrote 2 lines; fs_undo brings it back.");
+    assert_eq!(answer["warning"], "Overwrote 2 lines; fs_undo can restore it.");
     assert_eq!((&answer["created"], &answer["undo"]), (&json!(false), &json!(true)));
     let answer = desk.call("fs_undo", json!({"path": "a/b.txt"})).await;
     assert_eq!((&answer["undone"], &answer["removed"]), (&json!(true), &json!(false)));
@@ -18,7 +18,7 @@ async fn a_file_is_created_replaced_and_brought_back() {
     assert_eq!(answer["hash"], crate::content::content_hash::sha256_hex(b"one\ntwo"));
     let error = desk.fails("fs_write_text", json!({"path": "x/y.txt", "text": "one"})).await;
     assert_eq!(error.kind, Kind::NotFound, "{error}");
-    assert_eq!(error.text(), "The folder `x` does not exist. Give mkdirs true to make missing folders.");
+    assert_eq!(error.text(), "The directory `x` does not exist. Set mkdirs to create missing directories.");
     let error = desk.fails("fs_write_text", json!({"path": "a/b.txt", "text": "", "create_new": true})).await;
     assert_eq!(error.kind, Kind::Conflict, "{error}");
     assert_eq!(desk.text("a/b.txt"), "one\ntwo");

@@ -1,4 +1,4 @@
-//! What GitHub's API gives, as far as it is used. Anything may be absent: deleted users, deleted forks, older servers.
+//! Types of GitHub's API, as far as used. Anything may be absent: deleted users, deleted forks, older servers.
 
 use serde::Deserialize;
 
@@ -86,7 +86,7 @@ pub struct File {
     pub patch: Option<String>,
 }
 
-/// A comment on the whole, or on a line of the diff.
+/// A comment on the pull request, or on a line of the diff.
 #[derive(Deserialize)]
 pub struct Comment {
     #[serde(default)]

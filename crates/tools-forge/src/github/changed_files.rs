@@ -1,22 +1,22 @@
-//! The changed files: the list, and their patches put together to one diff where GitHub gives none.
+//! Changed files: the list, and a diff composed of their patches if GitHub returns none.
 
 use super::api_types::File;
 use octo_toolkit::hidden_text::strip_hidden_owned;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A file that the pull request changes.
+/// A changed file of the pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ChangedFile {
     /// Path in the repository.
     pub path: String,
     /// added, removed, modified, renamed, copied or changed.
     pub status: String,
-    /// Lines that were added.
+    /// Added lines.
     pub additions: u64,
-    /// Lines that were taken out.
+    /// Removed lines.
     pub deletions: u64,
-    /// Path before it was renamed.
+    /// Path before the rename.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous_path: Option<String>,
 }
@@ -33,13 +33,13 @@ impl ChangedFile {
     }
 }
 
-/// Whether GitHub gives no patch for a file that has changed: it is binary, or too large.
+/// Whether GitHub returns no patch for a changed file, because it is binary or too large.
 pub fn lacks_patch(file: &File) -> bool {
     let only_moved = file.changes == 0 && matches!(file.status.as_str(), "renamed" | "copied" | "unchanged");
     file.patch.is_none() && !only_moved
 }
 
-/// The patches of files as git writes a diff.
+/// Composes a git diff from the patches of files.
 pub fn build_diff(files: &[File]) -> String {
     let mut diff = String::new();
     for file in files {

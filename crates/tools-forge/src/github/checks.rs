@@ -1,4 +1,4 @@
-//! The checks of the newest commit: runs of GitHub's own, and statuses that other services set.
+//! Checks of the newest commit: GitHub's check runs, and statuses of other services.
 
 use super::api_types::{CheckRun, CheckRuns, CommitStatus, CommitStatuses};
 use super::github_api::PullRequestFetch;
@@ -12,13 +12,13 @@ use serde::Serialize;
 pub struct Checks {
     /// failing, pending, passing, or none.
     pub state: &'static str,
-    /// How many have failed.
+    /// Number of failed checks.
     failed: usize,
-    /// How many are not done.
+    /// Number of pending checks.
     pending: usize,
-    /// How many have passed or were skipped.
+    /// Number of passed or skipped checks.
     passed: usize,
-    /// The checks, those that failed first.
+    /// The checks, failed ones first.
     pub runs: Vec<Check>,
 }
 
@@ -26,12 +26,12 @@ pub struct Checks {
 pub struct Check {
     /// Name of the check.
     name: String,
-    /// How it ended (success, failure, skipped, …), or how far it is (queued, in_progress, pending).
+    /// Conclusion (success, failure, skipped, …) or progress (queued, in_progress, pending).
     state: String,
-    /// What it says of itself; a stranger's text.
+    /// Summary of the check; untrusted text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     about: Option<String>,
-    /// Where its log is.
+    /// URL of its log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     url: Option<String>,
 }
@@ -43,7 +43,7 @@ enum CheckOutcome {
     Passed,
 }
 
-/// The checks of a commit, and whether there are more than are read.
+/// Checks of a commit, and whether there are more than were read.
 pub async fn read(
     errand: &PullRequestFetch<'_>,
     commit: &str,

@@ -1,4 +1,4 @@
-//! What people said: comments on the whole, threads on lines of the diff, reviews.
+//! Comments, threads on lines of the diff, and reviews.
 
 use super::api_types::{self, User};
 use super::github_api::PullRequestFetch;
@@ -8,72 +8,72 @@ use octo_toolkit::hidden_text::strip_hidden_owned;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Comments of each kind that are read: ten pages.
+/// Maximum comments of each kind: ten pages.
 const MAX_COMMENTS: u64 = 1_000;
-/// Answers of one thread that are given.
+/// Maximum returned replies per thread.
 const MAX_REPLIES: usize = 30;
-/// Bytes of an answer that are given in any case.
+/// Minimum returned bytes of a reply.
 const MIN_REPLY_BYTES: usize = 200;
 
-/// A comment on the whole, or the beginning of a thread on a line.
+/// A comment, or the start of a thread on a line.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Comment {
-    /// Who wrote it.
+    /// Author.
     author: String,
-    /// When, in UTC.
+    /// Time in UTC.
     created_at: String,
-    /// What was written, in Markdown; a stranger's text.
+    /// Text in Markdown; untrusted.
     body: String,
-    /// Whether the text is longer than what is given; ask with a larger max_bytes.
+    /// Whether the text is truncated; use a larger max_bytes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     cut: bool,
     /// File of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     path: Option<String>,
-    /// Line of the thread, in the file as it is now; as it was then, when outdated.
+    /// Line of the thread in the current file; if outdated, in the file at that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
     /// Whether the line has changed since.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     outdated: bool,
-    /// Answers of the thread, oldest first.
+    /// Replies of the thread, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     replies: Vec<Reply>,
-    /// How many further answers are left out.
+    /// Number of omitted replies.
     #[serde(default, skip_serializing_if = "is_zero")]
     more_replies: usize,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Reply {
-    /// Who wrote it.
+    /// Author.
     author: String,
-    /// When, in UTC.
+    /// Time in UTC.
     created_at: String,
-    /// What was written, in Markdown; a stranger's text.
+    /// Text in Markdown; untrusted.
     body: String,
-    /// Whether the text is longer than what is given.
+    /// Whether the text is truncated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     cut: bool,
 }
 
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Review {
-    /// Who reviewed.
+    /// Reviewer.
     author: String,
     /// APPROVED, CHANGES_REQUESTED, COMMENTED, DISMISSED or PENDING.
     state: String,
-    /// What was written, in Markdown; a stranger's text.
+    /// Text in Markdown; untrusted.
     body: String,
-    /// Whether the text is longer than what is given.
+    /// Whether the text is truncated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     cut: bool,
-    /// When, in UTC.
+    /// Time in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     submitted_at: Option<String>,
 }
 
-/// The comments, oldest first; of one file, only the threads on it. `longest` bounds each text.
+/// Comments, oldest first; for one file, only its threads. `longest` limits each text.
 pub async fn comments(
     errand: &PullRequestFetch<'_>,
     pull: &api_types::PullRequestBody,
@@ -101,7 +101,7 @@ pub async fn reviews(
 ) -> Result<(Vec<Review>, bool), ToolError> {
     let (pages, is_more) =
         errand.pages::<Vec<api_types::Review>>(&["pulls", &pull.number.to_string(), "reviews"]).await?;
-    // A comment on a line is a review without words as well; the thread tells of it.
+    // A comment on a line also creates a review without text; the thread covers it.
     let told = pages.into_iter().flatten().filter(|review| {
         review.state != "COMMENTED" || review.body.as_deref().is_some_and(|body| !body.trim().is_empty())
     });
@@ -115,7 +115,7 @@ pub async fn reviews(
     Ok((told.collect(), is_more))
 }
 
-/// Comments with their answers, oldest thread first. An answer whose beginning was deleted stands for itself.
+/// Comments with their replies, oldest thread first. A reply whose parent was deleted starts a thread.
 fn threads(mut all: Vec<api_types::Comment>, longest: usize, removed: &mut usize) -> Vec<Comment> {
     all.sort_by(|a, b| a.created_at.cmp(&b.created_at));
     let (mut threads, mut roots): (Vec<Comment>, Vec<u64>) = (Vec::new(), Vec::new());
@@ -146,7 +146,7 @@ fn threads(mut all: Vec<api_types::Comment>, longest: usize, removed: &mut usize
 }
 
 impl Comment {
-    /// Adds an answer; all answers together are not much longer than one text may be.
+    /// Adds a reply; all replies together are limited to little more than one text.
     fn answer(&mut self, author: String, created_at: String, body: String, longest: usize) {
         if self.replies.len() >= MAX_REPLIES {
             self.more_replies += 1;
@@ -163,7 +163,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// GitHub shows the deeds of deleted users as those of a ghost.
+/// GitHub attributes actions of deleted users to `ghost`.
 pub fn login(user: Option<User>, removed: &mut usize) -> String {
     user.map_or_else(|| "ghost".to_owned(), |user| strip_hidden_owned(user.login, removed))
 }

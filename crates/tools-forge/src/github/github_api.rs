@@ -1,4 +1,4 @@
-//! Requests to GitHub's API: few, counted, kept for a while, and their refusals in words.
+//! Requests to GitHub's API: counted, cached, with its errors converted.
 
 use super::pull_url::PullRef;
 use crate::forge_http;
@@ -22,26 +22,26 @@ pub const ACCEPT_JSON: &str = "application/vnd.github+json";
 pub const ACCEPT_DIFF: &str = "application/vnd.github.diff";
 const API_VERSION_HEADER: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-github-api-version"), HeaderValue::from_static("2022-11-28"));
-/// Entries of one page, the most that GitHub gives.
+/// Page size, GitHub's maximum.
 pub const PER_PAGE: u64 = 100;
-/// Pages of a list whose length is not known before.
+/// Maximum pages of a list of unknown length.
 const MAX_PAGES: u64 = 10;
-/// Answers stay this long, so that going on with a long diff costs no further request.
+/// Cache lifetime, so that continuing a long diff costs no further request.
 const CACHE_TTL: Duration = Duration::from_secs(300);
 const MAX_CACHE_BYTES: u64 = 64 << 20;
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
-/// What GitHub asks for after a refusal without a time.
+/// Wait that GitHub documents for a refusal without a time.
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// What outlives a call.
+/// State that outlives a call.
 pub struct GithubApi {
     token: Option<Secret>,
     cache: Cache<String, CachedResponse>,
-    /// Until when nothing is left, by origin.
+    /// End of the rate limit, by origin.
     blocked_until: Mutex<HashMap<String, Instant>>,
 }
 
-/// An answer that may be wanted again.
+/// A cached response.
 #[derive(Clone)]
 pub struct CachedResponse {
     pub body: Bytes,
@@ -59,17 +59,17 @@ impl GithubApi {
     }
 }
 
-/// The requests of one call about one pull request.
+/// Requests of one call for one pull request.
 pub struct PullRequestFetch<'a> {
     pub api: &'a GithubApi,
     pub net: &'a Net,
     pub cx: &'a CallContext,
     pub pull: &'a PullRef,
     pub now: Timestamp,
-    /// Whether to ask although an answer is kept.
+    /// Whether to ignore cached responses.
     pub bypass_cache: bool,
     pub request_count: AtomicU64,
-    /// Requests that are left of this hour; the greatest number stands for not known.
+    /// Remaining requests of this hour; the maximum value means unknown.
     pub requests_left: AtomicU64,
 }
 
@@ -78,7 +78,7 @@ impl PullRequestFetch<'_> {
         self.pull.gets_token && self.api.token.is_some()
     }
 
-    /// One answer, from memory when this call goes on with what an earlier one began.
+    /// Returns one response, cached if this call continues an earlier one.
     pub async fn get(
         &self,
         parts: &[&str],
@@ -98,8 +98,8 @@ impl PullRequestFetch<'_> {
         }
         let answer = self.ask(url, accept).await?;
         if answer.truncated {
-            return Err(ToolError::new(Kind::TooLarge, "GitHub's answer is larger than 16 MB.")
-                .hint("Ask for one file with `file`."));
+            return Err(ToolError::new(Kind::TooLarge, "GitHub's response is larger than 16 MB.")
+                .hint("Request one file with `file`."));
         }
         let kept =
             CachedResponse { has_next: forge_http::next_link(&answer.headers).is_some(), body: answer.body };
@@ -114,14 +114,14 @@ impl PullRequestFetch<'_> {
     ) -> Result<(T, bool), ToolError> {
         let kept = self.get(parts, page, ACCEPT_JSON).await?;
         let value = serde_json::from_slice(&kept.body).map_err(|error| {
-            ToolError::unavailable("GitHub's answer is not what its API promises.")
+            ToolError::unavailable("GitHub's response does not match its API.")
                 .hint("Try again; the operator can check OCTOPROX_GITHUB_URL.")
                 .detail(error)
         })?;
         Ok((value, kept.has_next))
     }
 
-    /// All of a list whose length is known, its pages as many at the same time as the grant sends to one host.
+    /// Reads a list of known length; concurrent page requests are limited by the grant's limit per host.
     pub async fn fetch_counted<T: DeserializeOwned>(
         &self,
         parts: &[&str],
@@ -132,7 +132,7 @@ impl PullRequestFetch<'_> {
         Ok(pages.into_iter().flat_map(|(items, _)| items).collect())
     }
 
-    /// The pages of a list, one after the other; and whether there are more than are read.
+    /// Reads the pages of a list one after the other; returns whether there are more than were read.
     pub async fn pages<T: DeserializeOwned>(&self, parts: &[&str]) -> Result<(Vec<T>, bool), ToolError> {
         let mut pages = Vec::new();
         for page in 1..=MAX_PAGES {
@@ -190,7 +190,7 @@ impl PullRequestFetch<'_> {
             StatusCode::NOT_FOUND | StatusCode::FORBIDDEN => self.hidden(answer, &words),
             StatusCode::UNAUTHORIZED if self.has_token() => ToolError::new(
                 Kind::Unauthorized,
-                format!("GitHub does not accept the token that is set{words}"),
+                format!("GitHub rejected the token that is configured{words}"),
             )
             .hint("Ask the operator to check OCTOPROX_GITHUB_TOKEN: it may be expired or revoked."),
             StatusCode::UNAUTHORIZED => {
@@ -198,11 +198,11 @@ impl PullRequestFetch<'_> {
                     .hint("Ask the operator to set OCTOPROX_GITHUB_TOKEN (or GITHUB_TOKEN).")
             }
             StatusCode::NOT_ACCEPTABLE | StatusCode::UNPROCESSABLE_ENTITY => {
-                ToolError::new(Kind::TooLarge, format!("GitHub does not give this as a whole{words}"))
-                    .hint("Ask for one file with `file`.")
+                ToolError::new(Kind::TooLarge, format!("GitHub does not return this as a whole{words}"))
+                    .hint("Request one file with `file`.")
             }
             status => {
-                ToolError::unavailable(format!("GitHub answered {status}{words}")).hint("Try again later.")
+                ToolError::unavailable(format!("GitHub returned {status}{words}")).hint("Try again later.")
             }
         }
     }
@@ -212,22 +212,22 @@ impl PullRequestFetch<'_> {
         if answer.headers.contains_key("x-github-sso") {
             return ToolError::new(
                 Kind::Unauthorized,
-                format!("The organisation {owner} wants a token with single sign-on."),
+                format!("The organisation {owner} requires a token with single sign-on."),
             )
             .hint("Ask the operator to authorise OCTOPROX_GITHUB_TOKEN for that organisation.");
         }
         if answer.status == StatusCode::FORBIDDEN {
-            return ToolError::denied(format!("GitHub does not allow this{words}"))
+            return ToolError::denied(format!("GitHub denied access{words}"))
                 .hint("Ask the operator whether OCTOPROX_GITHUB_TOKEN may read pull requests, checks and statuses there.");
         }
-        let message = format!("GitHub shows no pull request {number} of {owner}/{repository}");
+        let message = format!("Pull request {number} of {owner}/{repository} not found");
         if self.has_token() {
-            ToolError::not_found(format!("{message}: it is not there, or the token may not see it.")).hint(
+            ToolError::not_found(format!("{message}: it does not exist, or the token has no access.")).hint(
                 "Check the address; ask the operator whether OCTOPROX_GITHUB_TOKEN may read that repository.",
             )
         } else {
             ToolError::not_found(format!(
-                "{message}: it is not there, or the repository is private and no token is set."
+                "{message}: it does not exist, or the repository is private and no token is set."
             ))
             .hint(
                 "Check the address; for a private repository ask the operator to set OCTOPROX_GITHUB_TOKEN.",
@@ -242,12 +242,12 @@ impl PullRequestFetch<'_> {
             format!("Try again in {} s.", wait.as_secs())
         } else {
             format!(
-                "Try again in {} s, or ask the operator to set OCTOPROX_GITHUB_TOKEN: without a token GitHub answers 60 \
+                "Try again in {} s, or ask the operator to set OCTOPROX_GITHUB_TOKEN: without a token GitHub allows 60 \
                  requests per hour, with one 5,000.",
                 wait.as_secs()
             )
         };
-        ToolError::rate_limited(format!("GitHub's limit of requests is reached{at}."), wait).hint(hint)
+        ToolError::rate_limited(format!("GitHub's rate limit is exceeded{at}."), wait).hint(hint)
     }
 }
 
@@ -260,7 +260,7 @@ impl GithubApi {
             .filter(|wait| !wait.is_zero())
     }
 
-    /// At most for an hour, whatever the answer says: its word counts for every caller.
+    /// At most one hour, whatever the response says, because it affects every caller.
     fn block_until(&self, origin: String, wait: Duration) {
         let until = Instant::now() + wait.min(Duration::from_secs(3600));
         self.blocked_until.lock().unwrap_or_else(PoisonError::into_inner).insert(origin, until);

@@ -1,4 +1,4 @@
-//! The changes: the list of files and the diff, with no more requests than the pull request's size asks for.
+//! Changes: the list of files and the diff, with as few requests as the size of the pull request requires.
 
 use super::api_types::{self, File};
 use super::changed_files::{self, ChangedFile};
@@ -6,12 +6,12 @@ use super::github_api::{ACCEPT_DIFF, PullRequestFetch};
 use octo_toolkit::hidden_text::strip_hidden_owned;
 use octo_toolkit::{Kind, ToolError};
 
-/// Files of a diff that GitHub gives as a whole.
+/// Maximum files of a diff that GitHub returns as a whole.
 const MAX_DIFF_FILES: u64 = 300;
-/// Files that GitHub lists at all.
+/// Maximum files that GitHub lists.
 pub const MAX_LISTED_FILES: u64 = 3_000;
 
-/// What a caller wants of the changes.
+/// Requested part of the changes.
 pub struct ChangesQuery<'a> {
     pub files: bool,
     pub diff: bool,
@@ -22,11 +22,11 @@ pub struct ChangesQuery<'a> {
 pub struct Changes {
     pub files: Vec<ChangedFile>,
     pub diff: String,
-    /// Files that have changed but whose patch GitHub does not give.
+    /// Changed files whose patch GitHub does not return.
     pub without_patch: Vec<String>,
 }
 
-/// The changes of a pull request; `removed` counts hidden characters.
+/// Reads the changes of a pull request; `removed` counts hidden characters.
 pub async fn read(
     errand: &PullRequestFetch<'_>,
     pull: &api_types::PullRequestBody,
@@ -45,7 +45,7 @@ pub async fn read(
         (true, false) => (None, text(errand, pull).await?),
         (false, _) => (Some(list(errand, pull).await?), None),
     };
-    // GitHub refuses some diffs that are not large by their number of files.
+    // GitHub refuses some diffs although they have few files.
     let listed = match (listed, &diff) {
         (None, None) => Some(list(errand, pull).await?),
         (listed, _) => listed,
@@ -78,7 +78,7 @@ async fn list(
     errand.fetch_counted(&["pulls", &number, "files"], pull.changed_files.min(MAX_LISTED_FILES)).await
 }
 
-/// The diff as GitHub gives it; nothing when it is too large for that.
+/// The diff as GitHub returns it; `None` if it is too large for that.
 async fn text(
     errand: &PullRequestFetch<'_>,
     pull: &api_types::PullRequestBody,
@@ -97,7 +97,7 @@ fn filter_file(listed: Vec<File>, file: Option<&str>) -> Result<Vec<File>, ToolE
     let found: Vec<File> = listed.into_iter().filter(is_it).collect();
     if found.is_empty() {
         return Err(ToolError::not_found("This pull request does not change that file.").hint(format!(
-            "It changes {total} files; ask with include=[\"files\"] for their paths, and give one as it is written there."
+            "It changes {total} files; use include=[\"files\"] to list their paths, and pass one exactly as listed."
         )));
     }
     Ok(found)

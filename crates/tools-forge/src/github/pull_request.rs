@@ -11,29 +11,30 @@ use serde_json::json;
 use std::sync::atomic::AtomicU64;
 use url::Url;
 
-/// Reads a pull request on GitHub: description, files, diff, comments, reviews and checks, each as far as it fits; `next` says
-/// how to get the rest. Fails when it does not exist or is private. Prefer git_diff_structured for local changes.
+/// Reads a pull request on GitHub: description, files, diff, comments, reviews and checks, each as far as it fits;
+/// `next`
+/// returns how to get the rest. Fails if it does not exist or is private. Prefer git_diff_structured for local changes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Address, such as https://github.com/OWNER/REPOSITORY/pull/7, or OWNER/REPOSITORY#7.
     pub url: String,
-    /// Which parts to read besides the description; all when left out.
+    /// Which parts to read besides the description; default all.
     #[serde(default)]
     pub include: Option<Vec<Part>>,
     /// Only the diff of this file and the threads on it.
     #[serde(default)]
     pub file: Option<String>,
-    /// Files to skip in the list; what next gave.
+    /// Files to skip in the list; from next.
     #[serde(default)]
     pub files_offset: u64,
-    /// Byte of the diff to begin at; what next gave.
+    /// Byte of the diff to start at; from next.
     #[serde(default)]
     pub diff_offset: u64,
-    /// Comments to skip; what next gave.
+    /// Comments to skip; from next.
     #[serde(default)]
     pub comments_offset: u64,
-    /// Most bytes to return, 4,000 to 400,000.
+    /// Maximum bytes to return, 4,000 to 400,000.
     #[serde(default = "default_max_bytes")]
     pub max_bytes: u64,
 }
@@ -91,7 +92,9 @@ impl Tool for PullRequest {
         cx: &CallContext,
     ) -> Result<Output, ToolError> {
         if !(4_000..=400_000).contains(&input.max_bytes) {
-            return Err(ToolError::invalid("max_bytes is 4,000 to 400,000.").hint("Leave it out for 60,000."));
+            return Err(
+                ToolError::invalid("max_bytes must be 4,000 to 400,000.").hint("The default is 60,000.")
+            );
         }
         let named = PullRef::parse(&input.url, self.url.as_ref())?;
         let errand = PullRequestFetch {
@@ -116,7 +119,7 @@ impl Input {
         self.include.as_ref().is_none_or(|include| include.contains(&part))
     }
 
-    /// Whether this call asks for more of what an earlier one has read.
+    /// Whether this call continues an earlier one.
     fn goes_on(&self) -> bool {
         self.files_offset > 0 || self.diff_offset > 0 || self.comments_offset > 0 || self.file.is_some()
     }

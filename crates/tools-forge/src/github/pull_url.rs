@@ -1,4 +1,4 @@
-//! Which pull request is meant, and where its API is. Only names that were checked go into an address of ours.
+//! Address of a pull request, and of its API. Only validated names become part of a URL.
 
 use octo_toolkit::ToolError;
 use url::Url;
@@ -10,7 +10,7 @@ const PUBLIC_API: &str = "https://api.github.com/";
 pub struct PullRef {
     /// Root of the API.
     pub api: Url,
-    /// Whether the root is the one that the token is for.
+    /// Whether the token belongs to this root.
     pub gets_token: bool,
     pub owner: String,
     pub repository: String,
@@ -18,7 +18,7 @@ pub struct PullRef {
 }
 
 impl PullRef {
-    /// The pull request that a URL, or `owner/repository#7`, names.
+    /// Parses a URL or `owner/repository#7`.
     pub fn parse(text: &str, configured: Option<&Url>) -> Result<Self, ToolError> {
         let text = text.trim();
         if let Some((owner, repository, number)) = short(text) {
@@ -57,7 +57,7 @@ impl PullRef {
         Ok(Self { api, gets_token: ours, owner: owner.to_owned(), repository: repository.to_owned(), number })
     }
 
-    /// An address of the repository's API.
+    /// A URL of the repository's API.
     pub fn api_url(&self, parts: &[&str]) -> Result<Url, ToolError> {
         let mut url = self.api.clone();
         url.path_segments_mut()
@@ -75,7 +75,7 @@ fn short(text: &str) -> Option<(&str, &str, &str)> {
     (!repository.contains('/') && !owner.contains([':', '.'])).then_some((owner, repository, number))
 }
 
-/// The API of the host that a URL names; without a URL, the configured one.
+/// API of the host in a URL; without a URL, the configured one.
 fn root(url: Option<&Url>, configured: Option<&Url>) -> Result<(Url, bool), ToolError> {
     let public = Url::parse(PUBLIC_API).map_err(ToolError::internal)?;
     let ours = configured.cloned().unwrap_or_else(|| public.clone());
@@ -87,11 +87,11 @@ fn root(url: Option<&Url>, configured: Option<&Url>) -> Result<(Url, bool), Tool
     if url.port().is_none() && public.host_str().is_some_and(|api| serves(api, host)) {
         return Ok((public, false));
     }
-    Err(ToolError::denied("That is no pull request of github.com or of the GitHub server that is set.")
+    Err(ToolError::denied("Not a pull request of github.com or of the configured GitHub server.")
         .hint("For GitHub Enterprise, ask the operator to set OCTOPROX_GITHUB_URL to https://HOST/api/v3."))
 }
 
-/// The API of `github.com` is at `api.github.com`; a server of one's own has both under one name.
+/// The API of `github.com` is at `api.github.com`; an Enterprise server has both on one host.
 fn serves(api: &str, host: &str) -> bool {
     let host = host.strip_prefix("www.").unwrap_or(host);
     api == host || api.strip_prefix("api.") == Some(host)
@@ -101,19 +101,19 @@ fn same_port(api: &Url, url: &Url) -> bool {
     api.port() == url.port()
 }
 
-/// What GitHub calls users and repositories, and nothing that means something in a path.
+/// A valid name of a user or repository, without special meaning in a path.
 fn is_name(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
     !name.is_empty() && name.len() <= 100 && name.bytes().all(plain) && !matches!(name, "." | "..")
 }
 
 fn unreadable() -> ToolError {
-    ToolError::invalid("That is no address of a pull request.")
-        .hint("Give https://github.com/OWNER/REPOSITORY/pull/NUMBER, or OWNER/REPOSITORY#NUMBER.")
+    ToolError::invalid("Not an address of a pull request.")
+        .hint("Use https://github.com/OWNER/REPOSITORY/pull/NUMBER, or OWNER/REPOSITORY#NUMBER.")
 }
 
 fn unfit() -> ToolError {
-    ToolError::unavailable("The address of GitHub's API is no web address.")
+    ToolError::unavailable("The address of GitHub's API is not an HTTP URL.")
         .hint("Ask the operator to check OCTOPROX_GITHUB_URL.")
 }
 

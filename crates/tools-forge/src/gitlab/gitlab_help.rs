@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Tells which GitLab tools there are, when to use each and how, and which instance they ask. Prefer gitlab_openapi_paths
-/// to learn what the API itself can do.
+/// Lists the GitLab tools, when and how to use each, and which instance they use. Prefer gitlab_openapi_paths for the
+/// operations of the API itself.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {}
@@ -17,7 +17,7 @@ pub struct Input {}
 pub struct Output {
     /// The tools, in the order in which a task needs them.
     tools: Vec<ToolHelp>,
-    /// Root of the API that is asked.
+    /// Root of the API.
     api: String,
     /// Whether requests are sent with a token; without one only public data can be read.
     has_token: bool,
@@ -27,9 +27,9 @@ pub struct Output {
 pub struct ToolHelp {
     /// Name of the tool.
     name: &'static str,
-    /// When it is the right one.
+    /// When to use it.
     when: &'static str,
-    /// Arguments of a call that works.
+    /// Arguments of a valid call.
     example: Value,
 }
 
@@ -60,18 +60,18 @@ fn entries() -> Vec<ToolHelp> {
     vec![
         ToolHelp {
             name: "gitlab_openapi_paths",
-            when: "You do not know the path: words of a filter find operations, with method and summary.",
+            when: "You do not know the path: a filter finds operations by words, with method and summary.",
             example: json!({"filter": "merge request approve"}),
         },
         ToolHelp {
             name: "gitlab_openapi_operation",
-            when: "You know the path but not its parameters or body: one operation, with what it refers to.",
+            when: "You know the path but not its parameters or body: one operation, with references resolved.",
             example: json!({"path": "/projects/{id}/merge_requests", "method": "POST"}),
         },
         ToolHelp {
             name: "gitlab_request",
-            when: "You know the request: it is sent, and the answer says where the next page is. Lists come in pages of 20; \
-                   ask for per_page=100 and go on with what `next` gives.",
+            when: "You know the request: it is sent, and the reply has the next page. Lists have pages of 20; \
+                   use per_page=100 and continue with `next`.",
             example: json!({
                 "method": "GET",
                 "path": "projects/{id}/merge_requests/{iid}/diffs",
@@ -80,7 +80,7 @@ fn entries() -> Vec<ToolHelp> {
         },
         ToolHelp {
             name: "gitlab_openapi_spec",
-            when: "You need the text of the OpenAPI document itself; it is long and comes in pages.",
+            when: "You need the text of the OpenAPI document itself; it is long and paged.",
             example: json!({"offset": 0, "limit": 50_000}),
         },
     ]

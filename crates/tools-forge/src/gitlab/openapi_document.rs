@@ -1,6 +1,6 @@
-//! GitLab's OpenAPI document: fetched once, kept for some hours.
+//! GitLab's OpenAPI document: fetched once, cached for some hours.
 //!
-//! An instance does not serve it. It stands in GitLab's own repository, for each version under that version's tag.
+//! An instance does not serve it. It is in GitLab's own repository, under the tag of each version.
 
 use super::operation_index::OperationIndex;
 use super::{GitlabRequest, Instance};
@@ -18,10 +18,10 @@ const DOCUMENT_TTL: Duration = Duration::from_secs(6 * 3600);
 const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 const PUBLIC_HOST: &str = "gitlab.com";
 const REPOSITORY: &str = "https://gitlab.com/gitlab-org/gitlab/-/raw/";
-/// The newer form first; versions before 18 have only the older one.
+/// The newer format first; versions before 18 have only the older one.
 const DOCUMENT_PATHS: [&str; 2] = ["doc/api/openapi/openapi_v3.yaml", "doc/api/openapi/openapi_v2.yaml"];
 
-/// The document and where it came from.
+/// The document and its source.
 pub struct OpenApiDocument {
     pub text: String,
     pub index: OperationIndex,
@@ -38,19 +38,19 @@ impl DocumentCache {
         Self::with_repository(REPOSITORY.to_owned())
     }
 
-    /// With GitLab's repository elsewhere.
+    /// Uses another location for GitLab's repository.
     pub fn with_repository(repository: String) -> Self {
         Self { cache: Cache::builder().max_capacity(1).time_to_live(DOCUMENT_TTL).build(), repository }
     }
 }
 
 impl Instance {
-    /// The document, from memory or from where it stands. Callers at the same time wait for one request.
+    /// Returns the document, cached or fetched. Concurrent callers share one request.
     pub async fn document(&self, net: &Net, cx: &CallContext) -> Result<Arc<OpenApiDocument>, ToolError> {
         loop {
             match cx.run(self.documents.cache.try_get_with((), self.fetch_document(net, cx))).await? {
                 Ok(document) => return Ok(document),
-                // It was another call that was cancelled while this one waited for it.
+                // Another call was cancelled while this one waited for it.
                 Err(error) if error.kind == Kind::Cancelled && !cx.cancel.is_cancelled() => {}
                 Err(error) => return Err((*error).clone()),
             }
@@ -70,7 +70,7 @@ impl Instance {
         Err(unavailable_error(last))
     }
 
-    /// Where to look, in this order: the setting alone; or the version of this instance, then the newest.
+    /// Where to look, in order: only the setting; or the version of this instance, then the newest.
     async fn sources(&self, net: &Net, cx: &CallContext) -> Result<Vec<Url>, ToolError> {
         if let Some(set) = &self.settings.openapi_url {
             return Ok(vec![set.clone()]);
@@ -86,7 +86,7 @@ impl Instance {
         texts.map(|text| Url::parse(&text).map_err(ToolError::internal)).collect()
     }
 
-    /// The tag of the version that the instance says it is; nothing when it does not say, since it asks who wants to know.
+    /// Tag of the instance's version; `None` if unknown, because it requires authentication.
     async fn tag(&self, net: &Net, cx: &CallContext) -> Option<String> {
         let mut url = self.api().ok()?;
         url.path_segments_mut().ok()?.push("version");
@@ -97,7 +97,7 @@ impl Instance {
         tag(version.get("version")?.as_str()?)
     }
 
-    /// The text at an address; nothing when none is there.
+    /// The text at a URL; `None` if there is none.
     async fn text(&self, source: &Url, net: &Net, cx: &CallContext) -> Result<Option<String>, ToolError> {
         let timeout = cx.time_left().min(FETCH_TIMEOUT);
         let errand = GitlabRequest { method: Method::GET, url: source.clone(), body: None, timeout };
@@ -107,7 +107,10 @@ impl Instance {
             StatusCode::NOT_FOUND => return Ok(None),
             status => {
                 let words = forge_http::error_message(&answer.body);
-                return Err(ToolError::unavailable(format!("{} answered {status}{words}", host(source))));
+                return Err(ToolError::unavailable(format!(
+                    "{} returned status {status}{words}",
+                    host(source)
+                )));
             }
         }
         if answer.truncated {
@@ -117,7 +120,7 @@ impl Instance {
             ));
         }
         let text = String::from_utf8_lossy(&answer.body).into_owned();
-        // A page to log in is what many servers give instead of a refusal.
+        // Many servers return a login page instead of an error.
         let is_page = text.trim_start().starts_with('<');
         Ok((!is_page).then(|| strip_hidden_owned(text, &mut 0)))
     }
@@ -131,7 +134,7 @@ async fn read(text: String, source: Url) -> Result<OpenApiDocument, ToolError> {
     read.await.map_err(ToolError::internal)?
 }
 
-/// `17.5.2-ee` and `17.5.2` both have the tag `v17.5.2-ee`; what is not yet released has none.
+/// `17.5.2-ee` and `17.5.2` both have the tag `v17.5.2-ee`; unreleased versions have none.
 fn tag(version: &str) -> Option<String> {
     let number = version.strip_suffix("-ee").unwrap_or(version);
     let plain = number.split('.').count() == 3
@@ -145,8 +148,8 @@ fn host(url: &Url) -> &str {
 
 fn unavailable_error(last: Option<ToolError>) -> ToolError {
     let why = last.as_ref().map(|error| format!(" ({})", error.message)).unwrap_or_default();
-    ToolError::unavailable(format!("GitLab's OpenAPI document could not be had{why}.")).hint(
-        "An instance does not serve it; it is read from GitLab's repository on gitlab.com. Where that cannot be reached, the \
+    ToolError::unavailable(format!("GitLab's OpenAPI document is not available{why}.")).hint(
+        "An instance does not serve it; it is read from GitLab's repository on gitlab.com. If that is unreachable, the \
          operator can set OCTOPROX_GITLAB_OPENAPI_URL to a copy of doc/api/openapi/openapi_v3.yaml. gitlab_request works \
          without it.",
     )

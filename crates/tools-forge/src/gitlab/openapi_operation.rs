@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Explains one operation of GitLab's API: parameters, body, answers, with references resolved; an unknown one is answered
-/// with those that are near. Prefer gitlab_openapi_paths when the path is not known.
+/// Explains one operation of GitLab's API: parameters, body, responses, with references resolved; for an unknown one,
+/// returns similar ones. Prefer gitlab_openapi_paths if the path is not known.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Path as the document has it, with or without /api/v4: /projects/{id}/issues; one with values, such as
+    /// Path as in the document, with or without /api/v4: /projects/{id}/issues; one with values, such as
     /// projects/42/issues, is found as well.
     path: String,
     /// GET, POST, PUT, PATCH or DELETE.
@@ -21,11 +21,11 @@ pub struct Input {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The path as the document has it.
+    /// The path as in the document.
     path: String,
-    /// The method, in capital letters.
+    /// The method, in upper case.
     method: String,
-    /// The operation as the document describes it. References are resolved, to a bounded depth.
+    /// The operation as in the document. References are resolved, to a limited depth.
     operation: Value,
 }
 

@@ -10,19 +10,18 @@ use std::sync::Arc;
 
 const MAX_LIMIT: u64 = 500;
 
-/// Lists operations of GitLab's API with method, path and summary, those that fit a filter first; an empty list when none
-/// does. Prefer gitlab_openapi_operation for the parameters of one.
+/// Lists operations of GitLab's API with method, path and summary, best matches of a filter first; empty if none
+/// match. Prefer gitlab_openapi_operation for the parameters of one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Words to find in paths, summaries and names, such as "merge request approve" or /issues; all operations when left
-    /// out.
+    /// Words to find in paths, summaries and names, such as "merge request approve" or /issues; default all operations.
     #[serde(default)]
     filter: Option<String>,
-    /// How many to return, 1 to 500.
+    /// Maximum number to return, 1 to 500.
     #[serde(default = "default_limit")]
     limit: u64,
-    /// How many to skip.
+    /// Number to skip.
     #[serde(default)]
     offset: u64,
 }
@@ -33,11 +32,11 @@ fn default_limit() -> u64 {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The operations, best first when there is a filter.
+    /// The operations, best first with a filter.
     paths: Vec<OperationRow>,
-    /// How many there are in all that fit.
+    /// Total number of matches.
     total: usize,
-    /// Give it as offset for those that follow; absent at the end.
+    /// Pass as offset for the rest; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_offset: Option<usize>,
 }
@@ -61,7 +60,7 @@ impl Tool for Paths {
 
     async fn run(&self, input: Input, net: Net, cx: &CallContext) -> Result<Output, ToolError> {
         if !(1..=MAX_LIMIT).contains(&input.limit) {
-            return Err(ToolError::invalid("limit is 1 to 500.").hint("Leave it out for 50."));
+            return Err(ToolError::invalid("limit must be 1 to 500.").hint("The default is 50."));
         }
         let document = self.0.document(&net, cx).await?;
         let found = document.index.list(input.filter.as_deref().unwrap_or_default());

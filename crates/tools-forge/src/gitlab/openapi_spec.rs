@@ -9,15 +9,15 @@ use std::sync::Arc;
 
 const MAX_LIMIT_BYTES: u64 = 500_000;
 
-/// Reads GitLab's OpenAPI document as text, part by part; fails, saying what to set, where none can be had. Prefer
-/// gitlab_openapi_paths and gitlab_openapi_operation, which answer questions with far less text.
+/// Reads GitLab's OpenAPI document as text, part by part; fails with what to configure if none is available. Prefer
+/// gitlab_openapi_paths and gitlab_openapi_operation, which need far less text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Byte of the document to begin at; what next_offset gave.
+    /// Byte of the document to start at; from next_offset.
     #[serde(default)]
     offset: u64,
-    /// Most bytes to return, 1 to 500,000.
+    /// Maximum bytes to return, 1 to 500,000.
     #[serde(default = "default_limit")]
     limit: u64,
 }
@@ -28,14 +28,14 @@ fn default_limit() -> u64 {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The text, from offset on, to the end of a line where it is cut.
+    /// The text starting at offset, truncated at the end of a line.
     content: String,
-    /// Give it as offset for what follows; absent at the end.
+    /// Pass as offset for the rest; absent at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_offset: Option<usize>,
     /// Bytes of the whole document.
     total: usize,
-    /// Where the document came from.
+    /// Source of the document.
     source: String,
 }
 
@@ -55,7 +55,7 @@ impl Tool for Spec {
 
     async fn run(&self, input: Input, net: Net, cx: &CallContext) -> Result<Output, ToolError> {
         if !(1..=MAX_LIMIT_BYTES).contains(&input.limit) {
-            return Err(ToolError::invalid("limit is 1 to 500,000.").hint("Leave it out for 50,000."));
+            return Err(ToolError::invalid("limit must be 1 to 500,000.").hint("The default is 50,000."));
         }
         let document = self.0.document(&net, cx).await?;
         let offset = usize::try_from(input.offset).unwrap_or(usize::MAX);
@@ -70,7 +70,7 @@ impl Tool for Spec {
     }
 }
 
-/// At most `limit` bytes, to the end of a line unless one line is longer than that.
+/// At most `limit` bytes, up to the end of a line unless a single line is longer.
 fn part(text: &str, offset: usize, limit: usize) -> (&str, Option<usize>) {
     let start = text.floor_char_boundary(offset);
     let rest = text.get(start..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the tools ask of an OpenAPI document: which operations there are, and what one of them takes.
+//! Queries on an OpenAPI document: the list of operations, and the details of one.
 
 use octo_openapi::{Document, OperationSummary, RefInliner};
 use octo_toolkit::ToolError;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Values that one operation may unfold to, and references within references; some 15,000 tokens at the most.
+/// Maximum number of values that one operation expands to, and depth of references; at most some 15,000 tokens.
 const MAX_NODES: usize = 2_500;
 const MAX_REF_DEPTH: usize = 4;
 const API_PREFIX: &str = "api/v4";
@@ -15,13 +15,13 @@ const API_PREFIX: &str = "api/v4";
 /// An operation in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OperationRow {
-    /// Path as the document has it.
+    /// Path as in the document.
     path: String,
-    /// Method, in capital letters.
+    /// Method, in upper case.
     method: String,
-    /// What it does, in a line.
+    /// Summary in a line.
     summary: String,
-    /// Whether it is on its way out.
+    /// Whether it is deprecated.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     deprecated: bool,
 }
@@ -29,13 +29,12 @@ pub struct OperationRow {
 pub struct OperationIndex(Document);
 
 impl OperationIndex {
-    /// Blocks for as long as reading takes.
+    /// Parses the document; blocks meanwhile.
     pub fn parse(text: String) -> Result<Self, ToolError> {
         Document::parse(text).map(Self)
     }
 
-    /// Operations that have all words of the filter, best first; those that are about them when none has; all without a
-    /// filter.
+    /// Operations that contain all words of the filter, best first; if none does, related ones; all without a filter.
     pub fn list(&self, filter: &str) -> Vec<OperationRow> {
         let words: Vec<String> = filter.split_whitespace().map(str::to_lowercase).collect();
         let ranked = if words.is_empty() { Vec::new() } else { self.0.search(filter) };
@@ -50,12 +49,12 @@ impl OperationIndex {
         if found.is_empty() {
             return ranked.into_iter().map(row).collect();
         }
-        // Words that stand in the path itself say more than words of its description.
+        // Words in the path are more significant than words in the description.
         found.sort_by_key(|(elsewhere, rank, _)| (*elsewhere, *rank));
         found.into_iter().map(|(_, _, listed)| row(listed)).collect()
     }
 
-    /// Path and method as the document has them, and the operation with its references resolved.
+    /// Path and method as in the document, and the operation with its references resolved.
     pub fn operation(&self, path: &str, method: &str) -> Result<(String, String, Value), ToolError> {
         let method = method.trim();
         let given = parts(path);
@@ -90,7 +89,7 @@ fn row(listed: &OperationSummary) -> OperationRow {
     }
 }
 
-/// Whether all words stand in the operation's texts, and if so whether they stand in its path.
+/// Whether the operation's texts contain all words, and if so whether its path does.
 fn fits(listed: &OperationSummary, words: &[String]) -> Option<bool> {
     let path = format!("{} {}", listed.method, listed.path).to_lowercase();
     if words.iter().all(|word| path.contains(word)) {
@@ -100,7 +99,7 @@ fn fits(listed: &OperationSummary, words: &[String]) -> Option<bool> {
     words.iter().all(|word| rest.contains(word)).then_some(false)
 }
 
-/// The segments of a path beneath the root of the API.
+/// Segments of a path beneath the root of the API.
 fn parts(path: &str) -> Vec<&str> {
     let path = path.trim().split('?').next().unwrap_or_default().trim_matches('/');
     path.strip_prefix(API_PREFIX).unwrap_or(path).trim_matches('/').split('/').collect()
@@ -110,7 +109,7 @@ fn is_place(part: &str) -> bool {
     part.starts_with('{') || part.starts_with(':')
 }
 
-/// How many segments are literally the same; nothing when the paths are not.
+/// Number of literally equal segments; `None` if the paths do not match.
 fn match_score(known: &[&str], given: &[&str]) -> Option<usize> {
     let pairs = || known.iter().zip(given);
     let same = known.len() == given.len() && pairs().all(|(known, given)| known == given || is_place(known));

@@ -1,17 +1,17 @@
-//! The address of a request, built by parts: a value stays one segment, and nothing leads out of the API.
+//! Builds the URL of a request from parts: a value stays one segment, and nothing leaves the API.
 
 use octo_toolkit::ToolError;
 use serde_json::{Map, Value};
 use url::Url;
 
-/// Names within names of parameters, as in `not[labels]`.
+/// Maximum nesting of parameter names, as in `not[labels]`.
 const MAX_PARAM_DEPTH: usize = 3;
-/// How often a text may be decoded by whoever stands in front of the instance.
+/// How often proxies in front of the instance may decode a text.
 const MAX_DECODINGS: usize = 3;
 
 type ParamValues = Map<String, Value>;
 
-/// The address of `path` beneath the root of the API.
+/// URL of `path` beneath the root of the API.
 pub fn build_url(
     api: &Url,
     path: &str,
@@ -20,15 +20,14 @@ pub fn build_url(
 ) -> Result<Url, ToolError> {
     let text = path_below_api(api, path.trim())?;
     if text.contains('#') {
-        return Err(
-            ToolError::invalid("The path has a `#`.").hint("Write it as %23, or give it in path_params.")
-        );
+        return Err(ToolError::invalid("The path contains a `#`.")
+            .hint("Encode it as %23, or pass it in path_params."));
     }
     let (route, query) = text.split_once('?').unwrap_or((text, ""));
     let segments = segments(route, path_params)?;
     let mut url = api.clone();
     url.path_segments_mut()
-        .map_err(|()| ToolError::internal("the root of the API is no base"))?
+        .map_err(|()| ToolError::internal("the root of the API cannot be a base URL"))?
         .pop_if_empty()
         .extend(&segments);
     let mut pairs: Vec<(String, String)> =
@@ -39,15 +38,15 @@ pub fn build_url(
     if !pairs.is_empty() {
         url.query_pairs_mut().extend_pairs(pairs);
     }
-    // Whatever went before: the token goes nowhere else.
+    // Final check: the token must not be sent elsewhere.
     let beneath = url.path().strip_prefix(api.path()).is_some_and(|rest| rest.starts_with('/'));
     if beneath && url.origin() == api.origin() { Ok(url) } else { Err(outside_api_error()) }
 }
 
-/// The part after the API's root, which may be written out as links to further pages do.
+/// The part after the API's root, which may be absolute as in links to further pages.
 fn path_below_api<'a>(api: &Url, text: &'a str) -> Result<&'a str, ToolError> {
     if text.contains('\\') {
-        return Err(ToolError::invalid("The path has a backslash.").hint("Part the path with /."));
+        return Err(ToolError::invalid("The path contains a backslash.").hint("Separate segments with /."));
     }
     let is_whole = text.split(['/', '?', '#']).next().is_some_and(|head| head.ends_with(':'));
     let rest = if is_whole {
@@ -64,21 +63,21 @@ fn path_below_api<'a>(api: &Url, text: &'a str) -> Result<&'a str, ToolError> {
     };
     let rest = rest.strip_prefix('/').unwrap_or(rest);
     if rest == "api" || rest.starts_with("api/") {
-        return Err(ToolError::invalid("Only the REST API, version 4, is asked.")
-            .hint("Write the path without /api/v4, such as projects/1/issues."));
+        return Err(ToolError::invalid("Only the REST API, version 4, is supported.")
+            .hint("Omit /api/v4, such as projects/1/issues."));
     }
     Ok(rest)
 }
 
 fn outside_api_error() -> ToolError {
-    ToolError::denied("The path leads out of this GitLab instance's API.")
-        .hint("Give a path such as projects/1/issues; another server can be asked with http_request.")
+    ToolError::denied("The path is outside this GitLab instance's API.")
+        .hint("Use a path such as projects/1/issues; for another server use http_request.")
 }
 
 fn segments(route: &str, given: Option<&ParamValues>) -> Result<Vec<String>, ToolError> {
     let route = route.strip_suffix('/').unwrap_or(route);
     if route.is_empty() {
-        return Err(ToolError::invalid("The path is empty.").hint("Give a path such as projects/1/issues."));
+        return Err(ToolError::invalid("The path is empty.").hint("Use a path such as projects/1/issues."));
     }
     let mut used = Vec::new();
     let mut segments = Vec::new();
@@ -89,8 +88,8 @@ fn segments(route: &str, given: Option<&ParamValues>) -> Result<Vec<String>, Too
                 value_of(name, given)?
             }
             None => percent_decode(raw).ok_or_else(|| {
-                ToolError::invalid("The path has a % that stands for no character.")
-                    .hint("Write a percent sign as %25, or give the value in path_params.")
+                ToolError::invalid("The path contains an invalid percent-encoding.")
+                    .hint("Encode a percent sign as %25, or pass the value in path_params.")
             })?,
         };
         check(&segment)?;
@@ -98,14 +97,14 @@ fn segments(route: &str, given: Option<&ParamValues>) -> Result<Vec<String>, Too
     }
     match given.into_iter().flatten().find(|(name, _)| !used.contains(&name.as_str())) {
         Some((name, _)) => {
-            Err(ToolError::invalid(format!("The path has no place for `{name}` of path_params."))
-                .hint(format!("Write {{{name}}} where it belongs, or give it in params.")))
+            Err(ToolError::invalid(format!("The path has no placeholder for `{name}` of path_params."))
+                .hint(format!("Add {{{name}}} to the path, or pass it in params.")))
         }
         None => Ok(segments),
     }
 }
 
-/// `{id}` and `:id` are places for values.
+/// `{id}` and `:id` are placeholders.
 fn placeholder(raw: &str) -> Option<&str> {
     let name =
         raw.strip_prefix('{').and_then(|raw| raw.strip_suffix('}')).or_else(|| raw.strip_prefix(':'))?;
@@ -117,16 +116,16 @@ fn value_of(name: &str, given: Option<&ParamValues>) -> Result<String, ToolError
     match given.and_then(|given| given.get(name)) {
         Some(Value::String(text)) => Ok(text.clone()),
         Some(Value::Number(number)) => Ok(number.to_string()),
-        Some(_) => Err(ToolError::invalid(format!("`{name}` of path_params is no text and no number."))
-            .hint("Give a text or a number.")),
+        Some(_) => Err(ToolError::invalid(format!("`{name}` of path_params is neither text nor a number."))
+            .hint("Use text or a number.")),
         None => Err(ToolError::invalid(format!(
-            "The path has a place for `{name}`, and path_params has no such value."
+            "The path has a placeholder `{name}`, which is missing in path_params."
         ))
-        .hint(format!("Give path_params such as {{\"{name}\": \"group/project\"}}."))),
+        .hint(format!("Use path_params such as {{\"{name}\": \"group/project\"}}."))),
     }
 }
 
-/// A segment that a server could take for another path is refused, however often it decodes.
+/// Refuses a segment that a server could interpret as another path, however often it decodes it.
 fn check(segment: &str) -> Result<(), ToolError> {
     let mut text = segment.to_owned();
     for _ in 0..=MAX_DECODINGS {
@@ -135,9 +134,9 @@ fn check(segment: &str) -> Result<(), ToolError> {
             .any(|part| matches!(part.split(';').next().unwrap_or_default(), "" | "." | ".."));
         if odd || text.chars().any(char::is_control) {
             return Err(ToolError::invalid(
-                "A part of the path is empty, or leads up (`.` or `..`), or has a control character.",
+                "A segment of the path is empty, is `.` or `..`, or contains a control character.",
             )
-            .hint("Name the thing itself: projects/group%2Fproject, or {id} with path_params."));
+            .hint("Use projects/group%2Fproject, or {id} with path_params."));
         }
         match percent_decode(&text) {
             Some(next) if next != text => text = next,
@@ -147,7 +146,7 @@ fn check(segment: &str) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// The text with its percent signs resolved; nothing when they stand for nothing.
+/// Decodes percent-encoding; `None` if it is invalid.
 fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -162,7 +161,7 @@ fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Names and values as GitLab reads them: `iids[]=1&iids[]=2`, `not[labels]=x`.
+/// Names and values in GitLab's format: `iids[]=1&iids[]=2`, `not[labels]=x`.
 fn flatten(
     name: String,
     value: &Value,
@@ -187,7 +186,7 @@ fn flatten(
         }
         _ => {
             return Err(ToolError::invalid(format!("The parameter `{name}` is nested too deeply."))
-                .hint("Give text, numbers, true or false, or arrays and objects of these."));
+                .hint("Use text, numbers, true or false, or arrays and objects of these."));
         }
     }
     Ok(())

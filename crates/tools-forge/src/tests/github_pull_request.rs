@@ -89,7 +89,7 @@ impl FakeRepo {
         format!("@@ -1 +1,{} @@\n{}", self.patch_lines, lines.join("\n"))
     }
 
-    /// As GitHub writes it, or its refusal.
+    /// The diff in GitHub's format, or its refusal.
     fn diff(&self) -> FakeReply {
         let refused = |what: &str| {
             FakeReply::json(
@@ -127,7 +127,7 @@ pub fn url(fake: &FakeServer) -> String {
     fake.url_for("/octo/hub/pull/7").to_string()
 }
 
-/// A page of a list with the links of GitHub.
+/// A page of a list with GitHub's links.
 fn paged(seen: &RecordedRequest, all: Vec<Value>) -> FakeReply {
     let (page, size) = (seen.number("page", 1), seen.number("per_page", 30).min(100));
     let start = (page - 1) * size;
@@ -283,7 +283,7 @@ async fn files_of_750_are_listed_and_put_together_to_a_diff() {
     }
     assert_eq!(diff.matches("diff --git").count(), 750);
     assert!(diff.contains(&format!("+++ b/src/part_0748.rs\n{}\n", repo.patch(748))));
-    // Going on cost nothing; beginning anew, as the third call did with an offset of 0, reads anew.
+    // Continuing costs no requests; starting over, as the third call did with an offset of 0, fetches again.
     assert_eq!(fake.take_paths().len(), 9);
 }
 

@@ -1,4 +1,4 @@
-//! What `github_pull_request` makes of limits, private repositories, redirects and broken parts.
+//! `github_pull_request` with rate limits, private repositories, redirects and failing parts.
 
 use super::github_pull_request::{FakeRepo, SECRET, settings, url};
 use crate::fake_server::{FakeReply, FakeServer, RecordedRequest, bench, capabilities, now, silent_server};
@@ -41,7 +41,7 @@ async fn a_private_repository_is_told_from_a_missing_token() {
         "{error}"
     );
     let error = refused(&with_token(&fake), &fake).await;
-    assert!(error.kind == Kind::NotFound && error.text().contains("the token may not see it"), "{error}");
+    assert!(error.kind == Kind::NotFound && error.text().contains("the token has no access"), "{error}");
     assert_eq!(fake.take_paths().len(), 2, "nothing is asked after that");
     let fake = always(
         403,
@@ -57,7 +57,7 @@ async fn a_private_repository_is_told_from_a_missing_token() {
     let fake = always(401, json!({"message": "Requires authentication"}), &[]).await;
     let error = refused(&unknown(&fake), &fake).await;
     assert!(error.text().contains("requires a token") && error.text().contains("GITHUB_TOKEN"), "{error}");
-    assert!(!error.text().contains("does not accept"), "{error}");
+    assert!(!error.text().contains("rejected the token"), "{error}");
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn the_token_stays_with_its_origin() {
     assert!(asked.len() >= 5);
     assert!(asked.iter().all(|seen| !format!("{:?}", seen.headers).contains(SECRET)));
     assert!(!told.to_string().contains("canary"));
-    // A pull request on another server is not asked for at all.
+    // A pull request on another server is not requested at all.
     let before = elsewhere.requests().len();
     let error =
         with_token(&fake).call("github_pull_request", json!({"url": url(&elsewhere)})).await.unwrap_err();

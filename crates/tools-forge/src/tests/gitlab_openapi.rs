@@ -1,4 +1,4 @@
-//! The tools on GitLab's OpenAPI document: where it is looked for, and what is told of it.
+//! Tools for GitLab's OpenAPI document: its sources, and the replies.
 
 use super::tool_schemas::assert_fits;
 use crate::fake_server::{FakeReply, FakeServer, RecordedRequest, bench};
@@ -150,7 +150,7 @@ async fn without_a_document_the_answer_says_what_to_set() {
         error.kind == Kind::Unavailable && error.text().contains("OCTOPROX_GITLAB_OPENAPI_URL"),
         "{error}"
     );
-    // A failure is not kept.
+    // A failure is not cached.
     assert!(bench.call("gitlab_openapi_paths", json!({})).await.is_err());
     assert_eq!(repository.take_paths().len(), 4);
 }

@@ -17,7 +17,7 @@ fn ready(url: &Url) -> ToolFixture {
     bench(gitlab_toolbox(settings(url)))
 }
 
-/// Lists of 45 issues in pages of `per_page`, as GitLab tells of them.
+/// Lists of 45 issues in pages of `per_page`, in GitLab's format.
 fn issues(seen: &RecordedRequest, host: &str) -> FakeReply {
     const ALL: u64 = 45;
     let (page, size) = (seen.number("page", 1), seen.number("per_page", 20));
@@ -210,7 +210,7 @@ async fn refusals_say_what_to_do() {
     let error = call(&known, "unauthorized").await.unwrap_err();
     assert_eq!(error.kind, Kind::Unauthorized);
     assert!(
-        error.text().contains("does not accept the token") && error.text().contains("401 Unauthorized"),
+        error.text().contains("rejected the configured token") && error.text().contains("401 Unauthorized"),
         "{error}"
     );
     let error = call(&unknown, "unauthorized").await.unwrap_err();
@@ -274,7 +274,7 @@ async fn the_token_never_leaves_its_origin() {
         assert!(!format!("{:?}", seen.headers).contains(SECRET), "{:?}", seen.headers);
         assert!(seen.header("private-token").is_none());
     }
-    // What changes something is not carried on to another place.
+    // Requests with side effects do not follow redirects.
     let answer =
         bench.call("gitlab_request", json!({"method": "POST", "path": "moved", "body": {}})).await.unwrap();
     assert_eq!(answer["status_code"], 302);

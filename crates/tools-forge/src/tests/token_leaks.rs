@@ -1,4 +1,4 @@
-//! What the log hears of tokens: nothing, even when it is told everything.
+//! Tokens never appear in the log, even at the most verbose level.
 
 use super::github_pull_request::{FakeRepo, SECRET, settings, url};
 use crate::fake_server::bench;
@@ -11,7 +11,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Writes down every field of every event and span.
+/// Records every field of every event and span.
 #[derive(Clone, Default)]
 struct RecordingSubscriber(Arc<Mutex<String>>);
 

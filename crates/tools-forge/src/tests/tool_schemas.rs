@@ -1,4 +1,4 @@
-//! What the definitions of all tools promise.
+//! Properties of all tool definitions.
 
 use crate::{GithubSettings, GitlabSettings, github_toolbox, gitlab_toolbox};
 use serde_json::Value;
@@ -31,7 +31,7 @@ fn every_tool_has_examples_that_fit_its_schema() {
     }
 }
 
-/// An answer fits the output schema of its tool.
+/// A reply matches the output schema of its tool.
 pub fn assert_fits(tools: &[octo_toolkit::ErasedTool], name: &str, answer: &Value) {
     let tool = tools.iter().find(|tool| tool.name == name).unwrap();
     let definition: Value = tool.definition.to_json().to().unwrap();

@@ -1,5 +1,5 @@
-//! Which files of the work tree a command would make, change or delete. Those that `files.protected` covers are refused
-//! before git runs.
+//! Determines which files of the work tree a command would create, change or delete. Commands that affect files
+//! covered by `files.protected` are refused before git runs.
 
 use super::command_builder;
 use crate::program::git_command::GitCommand;
@@ -14,7 +14,7 @@ use octo_toolkit::{ToolError, WorkPath};
 const NAME_DIFF_OPTIONS: &[&str] =
     &["--name-only", "-z", "--no-ext-diff", "--no-textconv", "--no-relative", "--ignore-submodules=dirty"];
 
-/// Refuses a command that would touch a protected file.
+/// Refuses a command that would change a protected file.
 pub async fn check_protected(git: &GitRepo, asked: &ParsedCommand) -> Result<(), ToolError> {
     if git.repo.bare {
         return Ok(());
@@ -114,12 +114,12 @@ async fn sequencer_files(git: &GitRepo, asked: &ParsedCommand) -> Result<Vec<Str
     }
 }
 
-/// What is not committed.
+/// Uncommitted files.
 pub async fn uncommitted_files(git: &GitRepo) -> Result<Vec<String>, ToolError> {
     diff_files(git, &[], &["HEAD"], Vec::new()).await
 }
 
-/// What merging another commit changes, by merging it without a work tree.
+/// Files that a merge changes, determined by merging without a work tree.
 pub async fn merge_files(git: &GitRepo, other: &str, unrelated: bool) -> Result<Vec<String>, ToolError> {
     let other = Rev::new(other)?;
     if git.has_no_commits().await? {
@@ -147,7 +147,7 @@ pub async fn merge_files(git: &GitRepo, other: &str, unrelated: bool) -> Result<
     }
 }
 
-/// What rebasing changes: on the way to the new base, and with every commit that is applied there.
+/// Files that a rebase changes: on the way to the new base, and with every applied commit.
 pub async fn rebase_files(
     git: &GitRepo,
     upstream: Option<&str>,
@@ -171,7 +171,7 @@ pub async fn rebase_files(
     Ok(all)
 }
 
-/// What applying or reverting commits changes.
+/// Files that a cherry-pick or revert changes.
 async fn commit_files(git: &GitRepo, commits: &[String]) -> Result<Vec<String>, ToolError> {
     let Some(last) = commits.last() else { return Ok(Vec::new()) };
     let mut command = GitCommand::read("log").flags(&[
@@ -214,7 +214,7 @@ async fn switch_files(
     let to = words.first().map_or("HEAD", String::as_str);
     if to.contains("...") {
         return Err(
-            ToolError::invalid("The commit is given by two others.").hint("Name a branch or a commit.")
+            ToolError::invalid("The commit is specified by two others.").hint("Use a branch or a commit.")
         );
     }
     let is_commit = GitCommand::read("rev-parse").without_end_of_options().flags(&["--quiet", "--verify"]);
@@ -223,7 +223,7 @@ async fn switch_files(
     if git.try_run(is_commit.positional(&Rev::new(&format!("{to}^{{commit}}"))?)).await?.exit_code == 0 {
         targets.push(to.to_owned());
     } else if !(unborn && to == "HEAD") {
-        // A branch that only a remote has is made when it is asked for.
+        // A branch that exists only on a remote is created on checkout.
         let remotes = GitCommand::read("for-each-ref").flag("--format=%(objectname)");
         let remotes = remotes.positional(&TrustedArg::new(format!("refs/remotes/*/{to}")));
         targets.extend(git.run(remotes).await?.text().lines().map(str::to_owned));
@@ -315,7 +315,7 @@ async fn unstash_files(git: &GitRepo, named: Option<&String>) -> Result<Vec<Stri
     Ok(all)
 }
 
-/// The value of an option.
+/// Value of an option.
 fn value<'a>(asked: &'a ParsedCommand, name: &str) -> Option<&'a str> {
     asked.options.iter().rev().find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
 }
@@ -354,8 +354,8 @@ async fn diff_files(
 async fn names(git: &GitRepo, command: GitCommand) -> Result<Vec<String>, ToolError> {
     let ran = git.run(command.max_output(MAX_LISTING_BYTES)).await?;
     if ran.truncated {
-        return Err(ToolError::denied("The command would change too many files to be looked through.")
-            .hint("Do it in parts, or ask the operator."));
+        return Err(ToolError::denied("The command would change too many files to check.")
+            .hint("Split it into parts, or ask the operator."));
     }
     let names =
         git_output::split_nul(&ran.stdout).into_iter().map(|name| name.trim_start_matches('\n').to_owned());

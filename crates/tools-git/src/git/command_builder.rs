@@ -1,4 +1,4 @@
-//! Checked arguments become a command: every word gets the type that its place in the table has.
+//! Builds a command from validated arguments: every argument gets the type of its position in the table.
 
 use crate::program::git_command::GitCommand;
 use crate::program::run_git::GitRepo;
@@ -6,7 +6,7 @@ use crate::program::safe_arg::{Pathspec, RemoteName, Rev, SafeArg, Text, Trusted
 use crate::subcommands::{CommandKind, ParsedCommand, Positionals};
 use octo_toolkit::{ToolError, WorkPath};
 
-/// The subcommand with its options, without words yet.
+/// The subcommand with its options, without positional arguments.
 pub fn start(asked: &ParsedCommand) -> GitCommand {
     let row = asked.subcommand;
     let (sub, second) = row.name.split_once(' ').unwrap_or((row.name, ""));
@@ -18,13 +18,13 @@ pub fn start(asked: &ParsedCommand) -> GitCommand {
     if !second.is_empty() {
         command = command.flag(second);
     }
-    // These take nothing beside them; what is always given is only a second lock on what every run's settings turn off.
+    // These take no other options; the fixed ones only duplicate what the settings of every run disable.
     let alone =
         matches!(row.name, "merge" | "rebase") && asked.has(&["--continue", "--skip", "--abort", "--quit"]);
     if !alone {
         command = command.flags(row.fixed_options);
     }
-    // Whatever the repository's settings say, files are deleted only when that was asked for.
+    // Whatever the repository's settings are, files are deleted only on request.
     if row.name == "clean" && !asked.has(&["-f", "--force"]) {
         command = command.flag("--dry-run");
     }
@@ -62,11 +62,11 @@ pub fn local(git: &GitRepo, asked: &ParsedCommand) -> Result<GitCommand, ToolErr
         Positionals::Pattern => pattern(git, asked, command),
         Positionals::RemoteName => match words {
             [name] => no_paths(asked, command.positional(&RemoteName::new(name)?)),
-            _ => Err(ToolError::invalid("Give the name of one remote.")),
+            _ => Err(ToolError::invalid("Specify the name of one remote.")),
         },
         Positionals::NewRemote => match words {
             [name, address] => new_remote(git, command, name, address),
-            _ => Err(ToolError::invalid("Give a name and an address.")),
+            _ => Err(ToolError::invalid("Specify a name and an address.")),
         },
         Positionals::Remote | Positionals::Clone | Positionals::Folder => {
             Err(ToolError::internal("not a local command"))
@@ -74,7 +74,7 @@ pub fn local(git: &GitRepo, asked: &ParsedCommand) -> Result<GitCommand, ToolErr
     }
 }
 
-/// The same checks without a command, for what is not going to be run.
+/// The same checks for a command that is not run.
 pub fn check(git: &GitRepo, asked: &ParsedCommand) -> Result<(), ToolError> {
     if asked.subcommand.positionals == Positionals::Remote {
         return asked.positionals.iter().try_for_each(|word| Rev::new(word).map(drop));
@@ -86,13 +86,13 @@ fn none(asked: &ParsedCommand, command: GitCommand) -> Result<GitCommand, ToolEr
     if asked.positionals.is_empty() {
         return no_paths(asked, command);
     }
-    Err(ToolError::invalid(format!("git {} takes no names here.", asked.subcommand.name)))
+    Err(ToolError::invalid(format!("git {} accepts no names here.", asked.subcommand.name)))
 }
 
 fn no_paths(asked: &ParsedCommand, command: GitCommand) -> Result<GitCommand, ToolError> {
     match &asked.paths {
         Some(paths) if !paths.is_empty() => {
-            Err(ToolError::invalid(format!("git {} takes no paths here.", asked.subcommand.name)))
+            Err(ToolError::invalid(format!("git {} accepts no paths here.", asked.subcommand.name)))
         }
         _ => Ok(command),
     }
@@ -110,14 +110,14 @@ fn revs_and_paths(
 ) -> Result<GitCommand, ToolError> {
     let (names, paths) = split_positionals(git, asked, words)?;
     if asked.subcommand.name == "ls-tree" {
-        // It takes `--` for a path.
+        // It treats `--` as a path.
         return Ok(paths.iter().fold(revs(command, &names)?, |command, path| command.positional(path)));
     }
-    // Without `--` git would guess; where it stands, a branch and a file of one name are told apart.
+    // Without `--` git would guess; with it, a branch and a file of the same name are distinguished.
     Ok(revs(command, &names)?.paths(paths))
 }
 
-/// Which arguments are revisions and which are paths.
+/// Splits arguments into revisions and paths.
 pub fn names_and_paths(
     git: &GitRepo,
     asked: &ParsedCommand,
@@ -136,7 +136,7 @@ fn split_positionals(
     }
 }
 
-/// Words after which a file is called are paths, as are all that follow the first of them.
+/// Arguments that name a file are paths, as are all that follow the first of them.
 fn sort(git: &GitRepo, words: &[String]) -> Result<(Vec<String>, Vec<Pathspec>), ToolError> {
     let is_file = |word: &String| {
         let spec = git.repo.pathspec(&git.fs, word).ok();
@@ -151,7 +151,7 @@ fn pattern(git: &GitRepo, asked: &ParsedCommand, mut command: GitCommand) -> Res
     let mut words = asked.positionals.as_slice();
     if !asked.has(&["-e"]) {
         let (first, rest) =
-            words.split_first().ok_or_else(|| ToolError::invalid("Give a pattern to look for."))?;
+            words.split_first().ok_or_else(|| ToolError::invalid("Specify a pattern to search for."))?;
         command = command.pair("-e", &Text::value("pattern", first)?);
         words = rest;
     }

@@ -1,4 +1,4 @@
-//! Repositories that do not exist yet: init and clone. The new folder is beneath a root and is reached through no link.
+//! New repositories: init and clone. The new directory is beneath a root and not reached through a link.
 
 use super::{GitCall, Output, command_builder};
 use crate::program::git_command::GitCommand;
@@ -15,7 +15,7 @@ impl GitCall<'_> {
         let dir = match asked.positionals.as_slice() {
             [] => ".".to_owned(),
             [dir] => dir.clone(),
-            _ => return Err(ToolError::invalid("init takes one folder.")),
+            _ => return Err(ToolError::invalid("init accepts one directory.")),
         };
         let (cwd, target) = self.target(path, dir).await?;
         let command = command_builder::start(asked).positional(&target);
@@ -31,7 +31,7 @@ impl GitCall<'_> {
         let (address, dir) = match asked.positionals.as_slice() {
             [address] => (address, folder_of(address, asked.has(&["--bare", "--mirror"]))?),
             [address, dir] => (address, dir.clone()),
-            _ => return Err(ToolError::invalid("clone takes an address and, if you like, a folder.")),
+            _ => return Err(ToolError::invalid("clone accepts an address and, optionally, a directory.")),
         };
         let (cwd, target) = self.target(path, dir).await?;
         self.must_be_empty(&target).await?;
@@ -45,7 +45,7 @@ impl GitCall<'_> {
         };
         let way = asker.to_address(address).await?;
         let mut site = self.work_dir(cwd.clone());
-        // Not the repository that may be around this folder.
+        // Not the repository that may contain this directory.
         site.git_dir = Some("/dev/null".into());
         self.cx.progress(1, None, "cloning");
         let ask = GitCommand::read("ls-remote").flag("--symref").set("--upload-pack", &way.upload_pack);
@@ -65,7 +65,7 @@ impl GitCall<'_> {
             site.remove(&git.repo.git_dir).await?;
             return Ok(self.to_output(fetched));
         }
-        // Looked at anew, and without the network from here on.
+        // Opened again, and without network access from here on.
         let git = self.open_to_write(&WorkPath::from(target.as_str())).await?;
         let mut last = clone.check_out(&git).await?;
         last.stderr = fetched.stderr + &last.stderr;
@@ -83,8 +83,8 @@ impl GitCall<'_> {
         let entries = self.fs.run(move |fs| fs.open_folder(&fs.place(&path)?)?.entries()).await;
         match entries {
             Ok(entries) if !entries.is_empty() => {
-                Err(ToolError::new(Kind::Conflict, "The folder to clone into is not empty.")
-                    .hint("Name another folder."))
+                Err(ToolError::new(Kind::Conflict, "The directory to clone into is not empty.")
+                    .hint("Use another directory."))
             }
             Ok(_) => Ok(()),
             Err(error) if error.kind == Kind::NotFound => Ok(()),
@@ -92,7 +92,7 @@ impl GitCall<'_> {
         }
     }
 
-    /// The folder to run in and the one to make, by its real path.
+    /// Working directory and the real path of the directory to create.
     async fn target(&self, path: &WorkPath, dir: String) -> Result<(RootedPath, TrustedArg), ToolError> {
         let path = path.clone();
         self.fs
@@ -100,7 +100,7 @@ impl GitCall<'_> {
                 let cwd = fs.open_folder(&fs.place(&path)?)?.real;
                 let target = free(fs, &cwd, &dir)?;
                 if !target.root().writable {
-                    return Err(ToolError::denied("This folder is in a read-only root."));
+                    return Err(ToolError::denied("This directory is in a read-only root."));
                 }
                 Ok((cwd, TrustedArg::new(real_path(&target).to_string_lossy())))
             })
@@ -108,7 +108,7 @@ impl GitCall<'_> {
     }
 }
 
-/// What another repository has.
+/// Refs of another repository.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct RemoteRefs {
     /// The branch that is checked out there.
@@ -118,7 +118,7 @@ struct RemoteRefs {
 }
 
 impl RemoteRefs {
-    /// The answer of `git ls-remote --symref`.
+    /// Output of `git ls-remote --symref`.
     fn new(text: &str) -> Self {
         let mut shown = Self::default();
         for (id, name) in text.lines().filter_map(|line| line.split_once('\t')) {
@@ -138,8 +138,8 @@ impl RemoteRefs {
     }
 }
 
-/// A clone by its parts: a new repository, a fetch with the network and without a work tree, a checkout with the work tree
-/// and without the network.
+/// A clone in separate steps: a new repository, a fetch with network access and without a work tree, a checkout with
+/// the work tree and without network access.
 struct CloneOperation<'a> {
     parsed: &'a ParsedCommand,
     remote: &'a RemoteConnection,
@@ -151,7 +151,7 @@ impl CloneOperation<'_> {
         self.parsed.has(&["--bare", "--mirror"])
     }
 
-    /// The branch or tag that is wanted, or else the one that is checked out there.
+    /// The requested branch or tag, or else the one that is checked out there.
     fn wanted_ref(&self) -> Option<&str> {
         let given = self
             .parsed
@@ -279,10 +279,9 @@ impl CloneOperation<'_> {
     }
 }
 
-/// A folder that holds no repository yet, with no link on the way to it.
+/// A directory without a repository, and without links in its path.
 fn free(fs: &Fs<Read>, cwd: &RootedPath, dir: &str) -> Result<RootedPath, ToolError> {
-    let stray =
-        || ToolError::denied("A repository is made only beneath a root.").hint("Name a plain folder.");
+    let stray = || ToolError::denied("A repository must be beneath a root.").hint("Use a plain directory.");
     if dir.is_empty() || dir.starts_with('-') || dir.chars().any(char::is_control) {
         return Err(stray());
     }
@@ -294,7 +293,7 @@ fn free(fs: &Fs<Read>, cwd: &RootedPath, dir: &str) -> Result<RootedPath, ToolEr
     };
     let inside = normalize(whole.relative()).ok_or_else(stray)?;
     if inside.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
-        return Err(ToolError::denied("A repository is not made inside .git."));
+        return Err(ToolError::denied("A repository cannot be created inside .git."));
     }
     let root = whole.root().path.clone();
     let at = |rest: &std::path::Path| fs.place(&WorkPath::from(root.join(rest).to_string_lossy().as_ref()));
@@ -312,22 +311,21 @@ fn free(fs: &Fs<Read>, cwd: &RootedPath, dir: &str) -> Result<RootedPath, ToolEr
     fs.check_changeable(&target)?;
     for mark in [".git", "HEAD"] {
         if fs.link_stat(&target.join(mark)).is_ok() {
-            return Err(ToolError::new(Kind::Conflict, "There is a repository in this folder already.")
-                .hint("Use it, or name another folder."));
+            return Err(ToolError::new(Kind::Conflict, "This directory already contains a repository.")
+                .hint("Use it, or choose another directory."));
         }
     }
     Ok(target)
 }
 
-/// The folder that git would choose.
+/// The directory that git would choose.
 fn folder_of(address: &str, bare: bool) -> Result<String, ToolError> {
     let path = address.trim_end_matches('/').trim_end_matches("/.git");
     let last = path.rsplit(['/', ':']).next().unwrap_or_default();
     let name = last.strip_suffix(".git").unwrap_or(last);
     if name.is_empty() || name.starts_with(['-', '.']) {
-        return Err(
-            ToolError::invalid("No name for the new folder follows from the address.").hint("Name a folder.")
-        );
+        return Err(ToolError::invalid("The address does not imply a name for the new directory.")
+            .hint("Specify a directory."));
     }
     Ok(if bare { format!("{name}.git") } else { name.to_owned() })
 }

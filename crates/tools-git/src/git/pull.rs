@@ -1,4 +1,5 @@
-//! `pull`: a fetch, which has the network and no work tree, and then a merge or rebase, which has the work tree and no network.
+//! `pull`: a fetch with network access and no work tree, then a merge or rebase with the work tree and no network
+//! access.
 
 use super::{GitCall, Output, affected_files};
 use crate::program::git_command::GitCommand;
@@ -7,7 +8,7 @@ use crate::program::safe_arg::{Rev, Text, TrustedArg};
 use crate::subcommands::ParsedCommand;
 use octo_toolkit::{ToolError, WorkPath};
 
-/// Bytes of what a fetch leaves behind.
+/// Maximum bytes of FETCH_HEAD.
 const MAX_FETCH_HEAD_BYTES: u64 = 4 << 20;
 
 const FETCH_OPTIONS: [&str; 5] = ["--tags", "--prune", "-v", "-q", "--quiet"];
@@ -24,7 +25,7 @@ const MERGE_OPTIONS: [&str; 10] = [
     "--allow-unrelated-histories",
 ];
 
-/// The options that a pull hands to its fetch.
+/// Options that a pull passes to its fetch.
 pub fn fetch(asked: &ParsedCommand) -> GitCommand {
     let command = GitCommand::write("fetch").flags(&["--no-recurse-submodules", "--no-auto-maintenance"]);
     let taken = |option: &&String| FETCH_OPTIONS.contains(&option.as_str()) || option.starts_with("--depth=");
@@ -36,7 +37,7 @@ pub fn fetch(asked: &ParsedCommand) -> GitCommand {
 }
 
 impl GitCall<'_> {
-    /// Brings what was fetched into the branch. The repository is looked at anew.
+    /// Integrates what was fetched into the branch. The repository is opened again.
     pub(super) async fn integrate(
         &self,
         asked: &ParsedCommand,
@@ -95,12 +96,11 @@ impl GitCall<'_> {
             truncated: fetched.truncated || ran.truncated,
             stderr: fetched.stderr + &ran.stderr,
         });
-        output.note =
-            diverged.then(|| "The branches have diverged: give --rebase or --no-rebase.".to_owned());
+        output.note = diverged.then(|| "The branches have diverged: use --rebase or --no-rebase.".to_owned());
         Ok(output)
     }
 
-    /// Whether to rebase, and how to merge, by the arguments or else the settings.
+    /// Whether to rebase, and how to merge, according to the arguments or else the settings.
     async fn integration_mode(
         &self,
         git: &GitRepo,
@@ -126,7 +126,7 @@ impl GitCall<'_> {
     }
 }
 
-/// The commit to merge and what it is, by what the fetch wrote down.
+/// Commit to merge and its description, from FETCH_HEAD.
 async fn to_merge(git: &GitRepo) -> Result<(String, String), ToolError> {
     let path = git.repo.git_dir.join("FETCH_HEAD");
     let read = git.fs.run(move |fs| {
@@ -137,9 +137,9 @@ async fn to_merge(git: &GitRepo) -> Result<(String, String), ToolError> {
     let all: Vec<(String, String)> = text.lines().filter_map(parse_fetch_head_line).collect();
     match all.as_slice() {
         [one] => Ok(one.clone()),
-        [] => Err(ToolError::not_found("The branch follows no branch of this remote.")
-            .hint("Give the remote and its branch, or set one with branch --set-upstream-to.")),
-        _ => Err(ToolError::invalid("Several branches were fetched to be merged.")
+        [] => Err(ToolError::not_found("The branch has no upstream on this remote.")
+            .hint("Specify the remote and its branch, or set one with branch --set-upstream-to.")),
+        _ => Err(ToolError::invalid("Several branches were fetched for merging.")
             .hint("Pull one branch at a time.")),
     }
 }

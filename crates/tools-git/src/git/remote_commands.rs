@@ -1,4 +1,4 @@
-//! Commands that reach another repository.
+//! Commands that access another repository.
 
 use super::{GitCall, Output, command_builder, pull};
 use crate::git_push;
@@ -11,14 +11,14 @@ use crate::remote_access::{
 use crate::subcommands::{CommandKind, ParsedCommand};
 use octo_toolkit::{ToolError, WorkPath};
 
-/// The other end: a configured remote, or an address.
+/// The other repository: a configured remote, or an address.
 enum RemoteTarget {
     Remote(RemoteName),
     Address(String),
 }
 
 impl GitCall<'_> {
-    /// Fetch, pull, push, ls-remote: always with the remote named, so that git does not choose one by itself.
+    /// Fetch, pull, push, ls-remote: always with the remote specified, so that git does not choose one.
     pub(super) async fn run_remote(
         &self,
         asked: &ParsedCommand,
@@ -42,7 +42,7 @@ impl GitCall<'_> {
         for text in refs {
             command = command.positional(&refspec(text)?);
         }
-        self.cx.progress(1, None, "talking to the other repository");
+        self.cx.progress(1, None, "connecting to the remote repository");
         let ran = git.run_with_route(command.max_output(self.keep), &way.route).await?;
         if pulls {
             return self.integrate(asked, path, ran).await;
@@ -54,7 +54,7 @@ impl GitCall<'_> {
         Ok(output)
     }
 
-    /// The remote that is named, or the one that the branch follows.
+    /// The specified remote, or the branch's upstream.
     async fn other<'a>(
         &self,
         git: &GitRepo,
@@ -62,7 +62,7 @@ impl GitCall<'_> {
         direction: Direction,
     ) -> Result<(RemoteTarget, &'a [String]), ToolError> {
         if asked.paths.as_ref().is_some_and(|paths| !paths.is_empty()) {
-            return Err(ToolError::invalid(format!("git {} takes no paths.", asked.subcommand.name)));
+            return Err(ToolError::invalid(format!("git {} accepts no paths.", asked.subcommand.name)));
         }
         let Some((first, refs)) = asked.positionals.split_first() else {
             return Ok((RemoteTarget::Remote(default_remote(git, direction).await?), &[]));
@@ -121,7 +121,7 @@ async fn to_address(
     asker.to_address(address).await
 }
 
-/// Says who answers at the other end; what the repository's settings say about that never counts.
+/// Sets the program that serves the other end; the repository's settings for that are never used.
 fn serve(command: GitCommand, way: &RemoteConnection, direction: Direction) -> GitCommand {
     match direction {
         Direction::Fetch => command.set("--upload-pack", &way.upload_pack),
@@ -139,7 +139,7 @@ async fn default_remote(git: &GitRepo, direction: Direction) -> Result<RemoteNam
     RemoteName::new(named)
 }
 
-/// `+from:to`, each side a name that is no option.
+/// `+from:to`, each side a name that is not an option.
 fn refspec(text: &str) -> Result<TrustedArg, ToolError> {
     let bare = text.strip_prefix('+').unwrap_or(text);
     let mut sides = bare.splitn(2, ':');

@@ -1,11 +1,11 @@
-//! git's configuration files as text: read by git's rules, written in one plain form.
+//! git's configuration file format: parsed by git's rules, printed in one plain form.
 
 use super::ConfigEntry;
 use octo_toolkit::ToolError;
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// The settings of a configuration file in their order. Files that it includes are not read.
+/// Settings of a configuration file in order. Included files are not read.
 pub fn parse(text: &str) -> Result<Vec<ConfigEntry>, ToolError> {
     if text.contains('\0') {
         return Err(unreadable(0));
@@ -29,7 +29,7 @@ pub fn parse(text: &str) -> Result<Vec<ConfigEntry>, ToolError> {
     Ok(entries)
 }
 
-/// A file that git reads as exactly these settings.
+/// A file that git parses as exactly these settings.
 pub fn print(entries: &[ConfigEntry]) -> String {
     let mut out = String::new();
     for ConfigEntry { key, value } in entries {
@@ -43,8 +43,8 @@ pub fn print(entries: &[ConfigEntry]) -> String {
 }
 
 fn unreadable(line: usize) -> ToolError {
-    ToolError::invalid(format!("The repository's configuration cannot be read: line {line}."))
-        .hint("Correct .git/config; `git config --list` in a terminal says what is wrong with it.")
+    ToolError::invalid(format!("The repository's configuration is malformed: line {line}."))
+        .hint("Fix .git/config; `git config --list` in a terminal shows the error.")
 }
 
 struct ConfigReader<'a> {
@@ -63,7 +63,7 @@ impl ConfigReader<'_> {
         while self.chars.next_if(|c| *c != '\n').is_some() {}
     }
 
-    /// `[section]`, `[section.sub]` or `[section "sub"]`, from after the bracket.
+    /// `[section]`, `[section.sub]` or `[section "sub"]`, after the opening bracket.
     fn section(&mut self) -> Result<String, ToolError> {
         let mut name = String::new();
         loop {
@@ -104,16 +104,16 @@ impl ConfigReader<'_> {
         }
         while self.chars.next_if(|c| matches!(c, ' ' | '\t')).is_some() {}
         match self.next() {
-            // A name alone means that it is so.
+            // A name without a value means true.
             None | Some('\n') => Ok((name, "true".to_owned())),
             Some('=') => Ok((name, self.value()?)),
-            // A comment may not follow a name alone.
+            // A comment must not follow a name without a value.
             Some(_) => Err(unreadable(self.line)),
         }
     }
 
     fn value(&mut self) -> Result<String, ToolError> {
-        // Blanks count only within what they separate or within quotes.
+        // Blanks count only between other characters or within quotes.
         let (mut value, mut kept, mut quoted) = (String::new(), 0, false);
         while let Some(c) = self.next() {
             match c {
@@ -175,7 +175,7 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             let told = git(folder.path(), &["config", "--file", "config", "--list", "-z"]);
             let mut expected = super::super::parse_listing(told.as_bytes());
-            // git lists a name alone without a value.
+            // git lists a name without a value.
             for (entry, ours) in expected.iter_mut().zip(&entries) {
                 if entry.value.is_empty() && ours.value == "true" {
                     entry.value = "true".to_owned();

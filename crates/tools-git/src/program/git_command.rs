@@ -1,10 +1,10 @@
-//! One git command line. Whatever a caller said gets in only as a [`SafeArg`], so it cannot become an option.
+//! One git command line. Input of a caller is added only as a [`SafeArg`], so it cannot become an option.
 
 use crate::program::safe_arg::{Pathspec, SafeArg, TrustedArg};
 use bytes::Bytes;
 use std::ffi::OsString;
 
-/// What a command may reach besides its own repository.
+/// What a command may access besides its own repository.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RemoteAccess {
     #[default]
@@ -20,14 +20,14 @@ pub struct GitCommand {
     options: Vec<String>,
     positionals: Vec<String>,
     paths: Option<Vec<Pathspec>>,
-    /// Some subcommands take no `--end-of-options`; their words cannot begin with a dash either way.
+    /// Some subcommands do not accept `--end-of-options`; their arguments cannot start with a dash in any case.
     uses_end_of_options: bool,
-    /// `stash` uses patterns itself; its paths are each marked as literal instead.
+    /// `stash` uses patterns itself; instead, each of its paths is marked as literal.
     pub literal_paths: bool,
     pub stdin: Option<Bytes>,
     pub access: RemoteAccess,
     pub writes: bool,
-    /// Bytes of output that are of use.
+    /// Maximum bytes of output.
     pub max_output: usize,
 }
 
@@ -65,28 +65,28 @@ impl GitCommand {
         self
     }
 
-    /// `--name=value` in one argument.
+    /// `--name=value` as one argument.
     #[must_use]
     pub fn set(mut self, name: &'static str, value: &impl SafeArg) -> Self {
         self.options.push(format!("{name}={}", value.as_str()));
         self
     }
 
-    /// `-n value` in one argument, or in two for options that know no other way.
+    /// `-n value` as one argument, or as two for options that require it.
     #[must_use]
     pub fn pair(mut self, name: &'static str, value: &impl SafeArg) -> Self {
         self.options.extend([name.to_owned(), value.as_str().to_owned()]);
         self
     }
 
-    /// An option with its value that the table of subcommands has checked.
+    /// An option with its value, validated by the table of subcommands.
     #[must_use]
     pub fn checked_option(mut self, option: &TrustedArg) -> Self {
         self.options.push(option.as_str().to_owned());
         self
     }
 
-    /// A revision, a remote, a name: what stands after the options.
+    /// A positional argument: a revision, a remote, a name.
     #[must_use]
     pub fn positional(mut self, word: &impl SafeArg) -> Self {
         self.positionals.push(word.as_str().to_owned());
@@ -99,7 +99,7 @@ impl GitCommand {
         self
     }
 
-    /// For `blame` and `rev-parse`, which stumble over `--end-of-options`.
+    /// For `blame` and `rev-parse`, which do not support `--end-of-options`.
     #[must_use]
     pub fn without_end_of_options(mut self) -> Self {
         self.uses_end_of_options = false;
@@ -128,7 +128,7 @@ impl GitCommand {
         self.subcommand == sub
     }
 
-    /// From the subcommand on.
+    /// Arguments, starting with the subcommand.
     pub fn argv(&self) -> Vec<OsString> {
         let mut argv: Vec<OsString> = vec![self.subcommand.into()];
         argv.extend(self.options.iter().map(OsString::from));

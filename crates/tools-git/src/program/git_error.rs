@@ -1,9 +1,9 @@
-//! git's own complaints as errors with a next step.
+//! Converts git's error messages to errors with a hint.
 
 use crate::program::run_git::GitOutput;
 use octo_toolkit::{Kind, ToolError};
 
-/// What git's words mean, and what to do. The first that is found counts.
+/// Patterns in git's messages, with error kind and hint. The first match wins.
 const ERROR_PATTERNS: &[(&str, Kind, &str)] = &[
     ("index.lock", Kind::Conflict, "Another git command is running or was interrupted; try again."),
     ("Another git process", Kind::Conflict, "Another git command is running; try again."),
@@ -26,13 +26,13 @@ const ERROR_PATTERNS: &[(&str, Kind, &str)] = &[
         Kind::NotFound,
         "List branches with git_branches, commits with git_log_structured.",
     ),
-    ("did not match any file", Kind::NotFound, "See git_status for the paths that git knows."),
-    ("no such path", Kind::NotFound, "See git_status for the paths that git knows."),
+    ("did not match any file", Kind::NotFound, "Check git_status for the paths that git knows."),
+    ("no such path", Kind::NotFound, "Check git_status for the paths that git knows."),
     ("does not exist", Kind::NotFound, "Check the path and the ref."),
     ("exists on disk, but not in", Kind::NotFound, "The file is not in that commit."),
-    ("beyond a symbolic link", Kind::Denied, "Name the file by its real path."),
-    ("is outside repository", Kind::Denied, "Name files inside the repository."),
-    ("invalid path", Kind::Denied, "Name files inside the repository, not .git."),
+    ("beyond a symbolic link", Kind::Denied, "Use the file's real path."),
+    ("is outside repository", Kind::Denied, "Use files inside the repository."),
+    ("invalid path", Kind::Denied, "Use files inside the repository, not .git."),
     ("could not read Username", Kind::Unauthorized, SSH_KEY_HINT),
     ("terminal prompts disabled", Kind::Unauthorized, SSH_KEY_HINT),
     ("Authentication failed", Kind::Unauthorized, SSH_KEY_HINT),
@@ -40,7 +40,7 @@ const ERROR_PATTERNS: &[(&str, Kind, &str)] = &[
     (
         "Host key verification failed",
         Kind::Denied,
-        "The host's key has changed or is not known; ask the operator.",
+        "The host's key has changed or is unknown; ask the operator.",
     ),
     ("CONNECT tunnel failed, response 403", Kind::Denied, FORBIDDEN_HOST_HINT),
     ("Could not resolve host", Kind::Unavailable, "The remote cannot be reached; check its address."),
@@ -58,20 +58,20 @@ const ERROR_PATTERNS: &[(&str, Kind, &str)] = &[
 ];
 
 const FORBIDDEN_HOST_HINT: &str =
-    "The remote leads where policy forbids; the operator can allow a host with net.allow.";
+    "The host of the remote is not allowed; the operator can allow it with net.allow.";
 const SSH_KEY_HINT: &str = "Use an ssh address and add the key of ssh_public_key to the forge.";
 
-/// The error for a run that failed.
+/// The error of a failed run.
 pub fn to_tool_error(ran: &GitOutput) -> ToolError {
     let said = relevant_lines(ran);
     let (kind, hint) = ERROR_PATTERNS
         .iter()
         .find(|(words, ..)| said.contains(words) || ran.stderr.contains(words))
-        .map_or((Kind::Invalid, "See git_status for where things stand."), |(_, kind, hint)| (*kind, *hint));
-    ToolError::new(kind, format!("git says: {said}")).hint(hint).detail(&ran.stderr)
+        .map_or((Kind::Invalid, "Check git_status for the current state."), |(_, kind, hint)| (*kind, *hint));
+    ToolError::new(kind, format!("git failed: {said}")).hint(hint).detail(&ran.stderr)
 }
 
-/// The lines that matter, without git's advice.
+/// The relevant lines, without git's advice.
 fn relevant_lines(ran: &GitOutput) -> String {
     let text = if ran.stderr.trim().is_empty() { ran.text() } else { ran.stderr.clone() };
     let lines = text.lines().filter(|line| !line.starts_with("hint:") && !line.trim().is_empty());
@@ -80,7 +80,7 @@ fn relevant_lines(ran: &GitOutput) -> String {
     said.chars().take(1_000).collect()
 }
 
-/// Takes out what stands between `://` and `@`, where people put passwords.
+/// Removes the credentials between `://` and `@`.
 pub fn redact_credentials(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! git's machine-readable answers as types. Pure: bytes in, words out.
+//! Parsers of git's machine-readable output. No I/O.
 
 pub mod blame_output;
 pub mod diff_output;
@@ -6,7 +6,7 @@ pub mod log_output;
 pub mod refs_output;
 pub mod status_output;
 
-/// Pieces between NULs, without the empty one after the last.
+/// NUL-terminated items, without the empty one after the last.
 pub fn split_nul(bytes: &[u8]) -> Vec<String> {
     let mut pieces: Vec<String> =
         bytes.split(|byte| *byte == 0).map(|piece| String::from_utf8_lossy(piece).into_owned()).collect();
@@ -16,7 +16,7 @@ pub fn split_nul(bytes: &[u8]) -> Vec<String> {
     pieces
 }
 
-/// Paths in `git ls-files --stage -z` that are repositories of their own.
+/// Paths in `git ls-files --stage -z` that are nested repositories.
 pub fn gitlinks(bytes: &[u8]) -> Vec<String> {
     let entries = bytes.split(|byte| *byte == 0).filter(|entry| entry.starts_with(b"160000 "));
     let paths = entries.filter_map(|entry| entry.splitn(2, |byte| *byte == b'\t').nth(1));

@@ -1,4 +1,4 @@
-//! The one place that starts git: the same safe settings and environment whatever the command is.
+//! The only place that starts git: with the same safe settings and environment for every command.
 
 use crate::git_config::{self, ConfigEntry, SafeConfig};
 use crate::identity::Identity;
@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Settings that hold for every run. They stand last on the command line, so nothing overrides them.
+/// Settings of every run. They come last on the command line, so nothing overrides them.
 pub const SAFE_SETTINGS: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -32,7 +32,7 @@ pub const SAFE_SETTINGS: &[(&str, &str)] = &[
     ("credential.helper", ""),
     ("http.sslVerify", "true"),
     ("http.followRedirects", "initial"),
-    // Tells the hub's proxy the password at once, so that nothing is sent twice.
+    // Sends the proxy password with the first request, so that nothing is sent twice.
     ("http.proxyAuthMethod", "basic"),
     ("protocol.allow", "never"),
     ("gpg.program", "false"),
@@ -60,7 +60,7 @@ pub const SAFE_SETTINGS: &[(&str, &str)] = &[
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("init.templateDir", ""),
-    // The owner of a mounted folder may be another; nothing of the repository's settings runs anyway.
+    // A mounted directory may have another owner; the repository's settings run nothing anyway.
     ("safe.directory", "*"),
 ];
 
@@ -68,7 +68,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_GLOBAL", "/dev/null"),
     ("GIT_ATTR_NOSYSTEM", "1"),
-    // A missing object is not fetched behind our back.
+    // Prevents implicit fetches of missing objects.
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_TERMINAL_PROMPT", "0"),
     ("GIT_ASKPASS", "true"),
@@ -82,31 +82,31 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("LC_ALL", "C.UTF-8"),
 ];
 
-/// Bytes of the list of files that is looked through: half a million files.
+/// Maximum bytes of a file listing: half a million files.
 pub const MAX_LISTING_BYTES: usize = 64 << 20;
-/// Repositories within one, and how deep.
+/// Maximum number of nested repositories, and their depth.
 const MAX_NESTED_REPOS: usize = 64;
 const MAX_NESTING_DEPTH: usize = 3;
 
-/// How a run reaches another repository, see [`crate::remote_access`].
+/// Route to another repository, see [`crate::remote_access`].
 #[derive(Debug, Clone, Default)]
 pub enum RemoteRoute {
     #[default]
     NoRemote,
-    /// Another repository of the workspace, with settings written by the hub as well.
+    /// Another repository of the workspace, also with settings written by the hub.
     Workspace(Arc<SafeConfigDir>),
-    /// Every request, redirects included, goes through a proxy of the hub.
+    /// Every request, including redirects, goes through a proxy of the hub.
     Web(Arc<EgressProxy>),
     Ssh {
         command: String,
-        /// Folders beyond the roots that `ssh` reads.
+        /// Directories outside the roots that `ssh` reads.
         readable: Vec<PathBuf>,
-        /// Where the command connects to, whatever host it is given.
+        /// Address that the command connects to, whatever host it is given.
         relay: Arc<PortRelay>,
     },
 }
 
-/// Where gates and relays are.
+/// Address of proxies and relays.
 pub const LOOPBACK: &str = "127.0.0.1";
 
 impl RemoteRoute {
@@ -114,11 +114,11 @@ impl RemoteRoute {
         let ssh = |command: &str| ("GIT_SSH_COMMAND", command.to_owned());
         match self {
             Self::NoRemote | Self::Workspace(_) => vec![ssh("false")],
-            // These stand before what git adds, and the first of two options counts.
+            // These come before what git adds, and the first of two options wins.
             Self::Ssh { command, relay, .. } => {
                 vec![ssh(&format!("{command} -o HostName={LOOPBACK} -o Port={}", relay.port()))]
             }
-            // Not on the command line, which everybody on the machine can read.
+            // Not on the command line, which is readable by every user of the machine.
             Self::Web(gate) => vec![
                 ssh("false"),
                 ("GIT_CONFIG_COUNT", "1".to_owned()),
@@ -154,12 +154,12 @@ impl RemoteRoute {
     }
 }
 
-/// What a run has given.
+/// Output of a run.
 #[derive(Debug)]
 pub struct GitOutput {
     pub exit_code: i32,
     pub stdout: Vec<u8>,
-    /// True when output was longer than what was kept; `stdout` is then its beginning.
+    /// True if output exceeded the limit; `stdout` is then its beginning.
     pub truncated: bool,
     pub stderr: String,
 }
@@ -174,7 +174,7 @@ impl GitOutput {
     }
 }
 
-/// A folder to run git in, with or without a repository.
+/// A directory to run git in, with or without a repository.
 pub struct WorkDir {
     pub exec: Exec,
     pub cx: CallContext,
@@ -182,7 +182,7 @@ pub struct WorkDir {
     pub git_dir: Option<PathBuf>,
     pub work_tree: Option<PathBuf>,
     pub overrides: Vec<(String, String)>,
-    /// Where git takes its settings from.
+    /// Source of git's settings.
     pub config_dir: Option<Arc<SafeConfigDir>>,
 }
 
@@ -232,7 +232,7 @@ impl WorkDir {
         if let Some(shadow) = &self.config_dir {
             set("GIT_COMMON_DIR", lossy(&shadow.path()));
         }
-        // What talks to another repository has no work tree: there is nothing to check out, and no filter to run.
+        // A command that accesses another repository has no work tree: nothing is checked out, and no filter runs.
         match &self.work_tree {
             Some(work_tree) if command.access == RemoteAccess::Nothing => {
                 set("GIT_WORK_TREE", lossy(work_tree))
@@ -242,7 +242,7 @@ impl WorkDir {
         env
     }
 
-    /// Runs to the end, whatever the end is.
+    /// Runs git and returns the output, whatever the exit code is.
     pub async fn run(&self, command: GitCommand, route: &RemoteRoute) -> Result<GitOutput, ToolError> {
         let writes = command.writes;
         let lists_work_trees = command.is_subcommand("worktree");
@@ -259,8 +259,8 @@ impl WorkDir {
         Ok(ran)
     }
 
-    /// What git has written down in the hub's folder goes to the repository: remotes, what branches follow, and the name of
-    /// the branch where that was changed from another work tree.
+    /// Transfers what git has written in the hub's directory to the repository: remotes, upstreams, and the name of
+    /// the branch if it was changed from another work tree.
     async fn hand_over(&self, shadow: &SafeConfigDir) -> Result<(), ToolError> {
         let changes = shadow.changes()?;
         let file = TrustedArg::new(shadow.common_dir().join("config").to_string_lossy());
@@ -303,7 +303,7 @@ impl WorkDir {
         Ok(())
     }
 
-    /// Removes what git has left behind.
+    /// Removes a file that git has left behind.
     pub async fn remove(&self, path: &Path) -> Result<(), ToolError> {
         let argv = vec!["rm".into(), "-rf".into(), "--".into(), path.as_os_str().to_owned()];
         run_job(&self.exec, &self.cx, self.job(argv, BTreeMap::new())).await.map(drop)
@@ -330,7 +330,7 @@ impl WorkDir {
         let shadows = self.config_dir.as_deref().into_iter().chain(route.shadow());
         let job = Job {
             stdin: command.stdin.clone(),
-            // Only the beginning is of use, and half of what is kept is the end.
+            // Only the beginning is used, and half of what is retained is the end.
             max_output_bytes: command.max_output.saturating_mul(2),
             network: command.access == RemoteAccess::Network,
             writes: command.writes,
@@ -342,7 +342,7 @@ impl WorkDir {
     }
 }
 
-/// Runs a prepared job and waits for it, or for the call to be cancelled.
+/// Runs a prepared job until it ends or the call is cancelled.
 pub async fn run_job(exec: &Exec, cx: &CallContext, job: Job) -> Result<GitOutput, ToolError> {
     cx.check()?;
     let done = cx.run(exec.run(job)).await??;
@@ -350,8 +350,8 @@ pub async fn run_job(exec: &Exec, cx: &CallContext, job: Job) -> Result<GitOutpu
         Exit::Code(code) => code,
         Exit::Signal(signal) => return Err(ToolError::internal(format!("git ended by signal {signal}"))),
         Exit::TimedOut => {
-            return Err(ToolError::new(Kind::Timeout, "git did not end in time.")
-                .hint("Narrow the request, by paths or by fewer commits."));
+            return Err(ToolError::new(Kind::Timeout, "git timed out.")
+                .hint("Narrow the request to fewer paths or commits."));
         }
     };
     let (out, cut) = beginning(done.stdout);
@@ -364,7 +364,7 @@ pub async fn run_job(exec: &Exec, cx: &CallContext, job: Job) -> Result<GitOutpu
     })
 }
 
-/// All of a stream, or its beginning.
+/// A whole stream, or its beginning.
 fn beginning(stream: Captured) -> (Vec<u8>, bool) {
     let Captured { mut head, tail, total, .. } = stream;
     let whole = head.len().saturating_add(tail.len());
@@ -375,13 +375,13 @@ fn beginning(stream: Captured) -> (Vec<u8>, bool) {
     (head, true)
 }
 
-/// What stands after `-c`: the repository's own settings taken back, then ours.
+/// Arguments of `-c`: overrides of the repository's settings, then ours.
 pub fn safe_settings(overrides: &[(String, String)]) -> impl Iterator<Item = (&str, &str)> {
     let ours = SAFE_SETTINGS.iter().copied();
     overrides.iter().map(|(key, value)| (key.as_str(), value.as_str())).chain(ours)
 }
 
-/// A repository that git can be run in.
+/// A repository that git can run in.
 pub struct GitRepo {
     pub fs: Fs<Read>,
     pub repo: Repo,
@@ -390,7 +390,7 @@ pub struct GitRepo {
 }
 
 impl GitRepo {
-    /// Finds the repository and makes its settings harmless.
+    /// Finds the repository and makes its settings safe.
     pub async fn open(
         fs: &Fs<Read>,
         exec: &Exec,
@@ -400,10 +400,10 @@ impl GitRepo {
         let path = path.clone();
         let repo = fs.run(move |fs| Repo::find(fs, &path)).await?;
         let guard = git_config::safe_config(&repo.config);
-        // A work tree beside it counts only where none is given; with one, the repository is not bare.
+        // core.worktree counts only if no work tree is given; with one, the repository is not bare.
         if repo.bare && repo.config.iter().any(|entry| entry.key == "core.worktree") {
-            return Err(ToolError::denied("This repository names a work tree somewhere else.")
-                .hint("Remove core.worktree from its config, or work where its .git folder is."));
+            return Err(ToolError::denied("This repository has its work tree elsewhere.")
+                .hint("Remove core.worktree from its config, or use the directory of its .git."));
         }
         let is_there = |name: &str| repo.common_entries.iter().any(|present| present == name);
         let mut settings = guard.entries.clone();
@@ -418,7 +418,7 @@ impl GitRepo {
         Ok(Self { fs: fs.clone(), repo, config: guard, work_dir: site })
     }
 
-    /// The same for a call that changes something.
+    /// Like [`Self::open`], for a call that changes something.
     pub async fn open_to_write(
         fs: &Fs<Read>,
         exec: &Exec,
@@ -440,7 +440,7 @@ impl GitRepo {
         &self.work_dir.exec
     }
 
-    /// The settings that git works with here.
+    /// The settings that git uses here.
     pub fn config_dir(&self) -> Option<Arc<SafeConfigDir>> {
         self.work_dir.config_dir.clone()
     }
@@ -449,18 +449,16 @@ impl GitRepo {
         &self.work_dir.cx
     }
 
-    /// A repository within this one has settings of its own, and git looks into it when it stages or checks out. Ours are
-    /// handed down to it, so what takes its settings back stands among ours.
+    /// A nested repository has its own settings, and git enters it when it stages or checks out. Our settings are
+    /// passed on to it, so its overrides are among ours.
     async fn inner_overrides(&self, depth: usize) -> Result<Vec<(String, String)>, ToolError> {
         let listed = self
             .run(GitCommand::read("ls-files").flags(&["--stage", "-z"]).max_output(MAX_LISTING_BYTES))
             .await?;
         let inner = git_output::gitlinks(&listed.stdout);
         if listed.truncated || inner.len() > MAX_NESTED_REPOS {
-            return Err(ToolError::denied(
-                "The repository is too large to be looked through for others within it.",
-            )
-            .hint("Only reading works here."));
+            return Err(ToolError::denied("The repository is too large to search for nested repositories.")
+                .hint("Only read access works here."));
         }
         let mut all = Vec::new();
         for path in inner {
@@ -474,8 +472,8 @@ impl GitRepo {
             let settings = other.settings_by_git().await?;
             let by_branch = settings.iter().any(|entry| entry.key.starts_with("includeif.onbranch:"));
             if depth >= MAX_NESTING_DEPTH || by_branch {
-                return Err(ToolError::denied("A repository within this one cannot be made harmless.")
-                    .hint("Only reading works here."));
+                return Err(ToolError::denied("A nested repository cannot be made safe.")
+                    .hint("Only read access works here."));
             }
             all.extend(Box::pin(other.inner_overrides(depth + 1)).await?);
             all.extend(git_config::overrides(&settings)?);
@@ -483,8 +481,8 @@ impl GitRepo {
         Ok(all)
     }
 
-    /// All that git would take from the repository's own files, included ones too: for a nested repository, which git looks
-    /// into with the settings that it has.
+    /// All settings in the repository's own files, including includes: for a nested repository, which git enters with
+    /// its own settings.
     async fn settings_by_git(&self) -> Result<Vec<ConfigEntry>, ToolError> {
         let mut site = WorkDir::new(&self.work_dir.exec, &self.work_dir.cx, self.work_dir.cwd.clone());
         site.git_dir = Some(self.repo.git_dir.clone());
@@ -493,13 +491,13 @@ impl GitRepo {
         if listed.exit_code != 0 || listed.truncated {
             return Err(git_error::to_tool_error(&listed));
         }
-        // What git lists from our own command line comes last and is not the repository's.
+        // Settings from our own command line come last and are not the repository's.
         let mut settings = git_config::parse_listing(&listed.stdout);
         settings.truncate(settings.len().saturating_sub(SAFE_SETTINGS.len()));
         Ok(settings)
     }
 
-    /// Runs to the end, whatever the end is.
+    /// Runs git and returns the output, whatever the exit code is.
     pub async fn try_run(&self, command: GitCommand) -> Result<GitOutput, ToolError> {
         self.work_dir.run(command, &RemoteRoute::NoRemote).await
     }
@@ -512,13 +510,13 @@ impl GitRepo {
         self.work_dir.run(command, route).await
     }
 
-    /// Runs; a failure of git is the caller's error with git's own words.
+    /// Runs git; a failure becomes an error with git's message.
     pub async fn run(&self, command: GitCommand) -> Result<GitOutput, ToolError> {
         let ran = self.try_run(command).await?;
         if ran.exit_code == 0 { Ok(ran) } else { Err(git_error::to_tool_error(&ran)) }
     }
 
-    /// The last value of a setting.
+    /// Last value of a setting.
     pub fn setting(&self, key: &str) -> Option<&str> {
         self.config.entries.iter().rev().find(|entry| entry.key == key).map(|entry| entry.value.as_str())
     }
@@ -530,7 +528,7 @@ impl GitRepo {
         Ok(self.try_run(command).await?.exit_code != 0)
     }
 
-    /// The branch that is checked out; nothing when HEAD is detached.
+    /// The branch that is checked out; `None` if HEAD is detached.
     pub async fn branch(&self) -> Result<Option<String>, ToolError> {
         let ran =
             self.try_run(GitCommand::read("symbolic-ref").flags(&["--quiet", "--short", "HEAD"])).await?;

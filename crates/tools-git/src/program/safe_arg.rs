@@ -1,26 +1,26 @@
-//! What callers may put on git's command line, each kind of word as a type that cannot hold an option.
+//! Types of caller input for git's command line, none of which can hold an option.
 
 use octo_toolkit::ToolError;
 
 const MAX_ARG_LEN: usize = 1_000;
 
-/// A word that is passed on as it stands: no option, no control character, not endless.
+/// An argument that is passed on unchanged: not an option, no control characters, limited length.
 fn word(what: &str, text: &str) -> Result<String, ToolError> {
     let fault = if text.trim().is_empty() {
         "is empty"
     } else if text.starts_with('-') {
-        "begins with a dash, which git would take for an option"
+        "starts with a dash, which git would parse as an option"
     } else if text.chars().any(char::is_control) {
-        "has a control character or a line break"
+        "contains a control character or a line break"
     } else if text.len() > MAX_ARG_LEN {
         "is longer than 1,000 bytes"
     } else {
         return Ok(text.to_owned());
     };
-    Err(ToolError::invalid(format!("The {what} {fault}.")).hint(format!("Give a plain {what}.")))
+    Err(ToolError::invalid(format!("The {what} {fault}.")).hint(format!("Use a plain {what}.")))
 }
 
-/// Anything of this module: the only values that a command takes.
+/// Any type of this module: the only values that a command accepts.
 pub trait SafeArg {
     fn as_str(&self) -> &str;
 }
@@ -46,13 +46,13 @@ safe_args! {
     RemoteName;
     /// A branch or tag by the rules of `git check-ref-format`.
     BranchName;
-    /// Text to look for or to print by, one line of it.
+    /// Text to search for or to print, one line.
     Text;
     /// A decimal number.
     Number;
     /// A path relative to the top of the repository, see [`crate::repo::Repo::pathspec`].
     Pathspec;
-    /// A word of a fixed list, or the address of a remote; checked by the table of subcommands.
+    /// A value of a fixed list, or the address of a remote; validated by the table of subcommands.
     TrustedArg;
 }
 
@@ -73,8 +73,8 @@ impl RemoteName {
         if text.chars().all(plain) && !text.starts_with(['.', '/']) && !text.contains("..") {
             return Ok(Self(text));
         }
-        Err(ToolError::invalid("This is not the name of a remote.")
-            .hint("Give a configured name such as origin; `git` with command remote lists them."))
+        Err(ToolError::invalid("Invalid remote name.")
+            .hint("Use a configured name such as origin; `git` with command remote lists them."))
     }
 }
 
@@ -92,13 +92,13 @@ impl BranchName {
         if good {
             return Ok(Self(text));
         }
-        Err(ToolError::invalid("This cannot be the name of a branch or tag.")
+        Err(ToolError::invalid("Invalid branch or tag name.")
             .hint("Use letters, digits, dashes and single slashes."))
     }
 }
 
 impl Text {
-    /// Text in a place where git takes whatever stands there, such as the value in `--name=value`.
+    /// Text where git accepts anything, such as the value in `--name=value`.
     pub fn value(what: &str, text: &str) -> Result<Self, ToolError> {
         if text.starts_with('-') && !text.chars().any(char::is_control) && text.len() <= MAX_ARG_LEN {
             return Ok(Self(text.to_owned()));
@@ -125,19 +125,19 @@ impl Pathspec {
 }
 
 impl TrustedArg {
-    /// Only for the table of subcommands, which has compared it.
+    /// Only for the table of subcommands, which has validated it.
     pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 }
 
-/// The message of a commit or tag, given on standard input.
+/// Message of a commit or tag, passed on standard input.
 pub fn check_message(text: &str) -> Result<String, ToolError> {
     if text.trim().is_empty() {
-        return Err(ToolError::invalid("The message is empty.").hint("Say in a line what the commit does."));
+        return Err(ToolError::invalid("The message is empty.").hint("Summarize the commit in one line."));
     }
     if text.contains('\0') || text.len() > 65_536 {
-        return Err(ToolError::invalid("The message has a NUL or more than 64 KiB."));
+        return Err(ToolError::invalid("The message contains a NUL or exceeds 64 KiB."));
     }
     Ok(text.to_owned())
 }

@@ -1,18 +1,19 @@
-//! A caller's arguments against the table. Only exact names pass, since git itself also takes beginnings of names.
+//! Validates a caller's arguments against the table. Only exact names are accepted, because git also accepts
+//! abbreviations.
 
 use super::{CommandKind, OptionSpec, OptionValue, Positionals, Subcommand, subcommands};
 use crate::program::safe_arg::{self, BranchName, Number, Rev, SafeArg, Text};
 use octo_toolkit::ToolError;
 
-/// Arguments that fit the table.
+/// Valid arguments.
 #[derive(Debug, Clone)]
 pub struct ParsedCommand {
     pub subcommand: &'static Subcommand,
-    /// Checked, each in one piece: `--name=value`, `-nvalue`.
+    /// Validated, one string each: `--name=value`, `-nvalue`.
     pub options: Vec<String>,
     pub used_options: Vec<&'static OptionSpec>,
     pub positionals: Vec<String>,
-    /// What stood after `--`.
+    /// Arguments after `--`.
     pub paths: Option<Vec<String>>,
 }
 
@@ -22,7 +23,7 @@ pub fn parse(command: &str, args: &[String]) -> Result<ParsedCommand, ToolError>
     let mut given: Vec<&str> = command.split_whitespace().collect();
     given.extend(args.iter().map(String::as_str));
     if given.len() > MAX_ARGUMENTS {
-        return Err(ToolError::invalid("There are more than 1,000 arguments.").hint("Do it in parts."));
+        return Err(ToolError::invalid("Too many arguments; the limit is 1,000.").hint("Split the call."));
     }
     let (row, rest) = row(&given)?;
     let mut asked = ParsedCommand {
@@ -51,7 +52,7 @@ pub fn parse(command: &str, args: &[String]) -> Result<ParsedCommand, ToolError>
     Ok(asked)
 }
 
-/// The row of a subcommand, of two words where the table has such.
+/// Table row of a subcommand, with two words if the table has such.
 fn row<'a>(given: &'a [&'a str]) -> Result<(&'static Subcommand, &'a [&'a str]), ToolError> {
     let (first, rest) = given.split_first().ok_or_else(|| unknown(""))?;
     if let Some((second, rest)) = rest.split_first() {
@@ -62,7 +63,7 @@ fn row<'a>(given: &'a [&'a str]) -> Result<(&'static Subcommand, &'a [&'a str]),
     }
     let alone = if *first == "stash" { "stash push" } else { first };
     let row = subcommands().find(|row| row.name == alone).ok_or_else(|| unknown(first))?;
-    // Where a second word chooses, only the known ones do.
+    // If a second word selects the action, it must be known.
     let chooses =
         subcommands().any(|other| other.name.split_once(' ').is_some_and(|(name, _)| name == *first));
     match rest.first() {
@@ -78,12 +79,12 @@ fn unknown(name: &str) -> ToolError {
 }
 
 impl ParsedCommand {
-    /// Whether an option stands there.
+    /// Whether an option is present.
     pub fn has(&self, names: &[&str]) -> bool {
         self.used_options.iter().any(|opt| names.contains(&opt.name))
     }
 
-    /// What it does with these arguments: some list when they name nothing, some make no commit.
+    /// Kind with these arguments: some list if no name is given, some create no commit.
     pub fn kind(&self) -> CommandKind {
         let row = self.subcommand;
         let lists = row.lists_unless.is_some_and(|writing| {
@@ -97,7 +98,7 @@ impl ParsedCommand {
         }
     }
 
-    /// What may be lost, for the caller to know.
+    /// Warnings about data loss for the caller.
     pub fn warnings(&self) -> Vec<&'static str> {
         let paths = !self.paths.as_ref().unwrap_or(&self.positionals).is_empty() && !self.has(&["--staged"]);
         let by_paths = if self.subcommand.positionals == Positionals::Paths {
@@ -116,8 +117,8 @@ impl ParsedCommand {
         self.subcommand.all_options().find(|opt| opt.name == name).ok_or_else(|| {
             let known: Vec<&str> = self.subcommand.all_options().map(|opt| opt.name).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(" ") };
-            ToolError::invalid(format!("git {} does not take {name:?} here.", self.subcommand.name))
-                .hint(format!("Options by their exact names: {known}."))
+            ToolError::invalid(format!("git {} does not accept {name:?} here.", self.subcommand.name))
+                .hint(format!("Accepted options: {known}."))
         })
     }
 
@@ -127,7 +128,7 @@ impl ParsedCommand {
         let option = match (opt.value, value) {
             (OptionValue::Nothing, None) => name.to_owned(),
             (OptionValue::Nothing, Some(_)) => {
-                return Err(ToolError::invalid(format!("{name} takes no value here.")));
+                return Err(ToolError::invalid(format!("{name} accepts no value here.")));
             }
             (takes, value) => {
                 let value = value.or_else(|| rest.next()).ok_or_else(|| missing(name))?;
@@ -139,7 +140,7 @@ impl ParsedCommand {
         Ok(())
     }
 
-    /// `-am text`: letters without a value may stand together, and the last may take one.
+    /// `-am text`: letters without a value may be combined, and the last may have one.
     fn short<'a>(
         &mut self,
         arg: &'a str,
@@ -193,8 +194,8 @@ fn check_value(takes: OptionValue, name: &str, value: &str) -> Result<String, To
         OptionValue::Branch => BranchName::new(value)?.as_str().to_owned(),
         OptionValue::Choice(words) if words.contains(&value) => value.to_owned(),
         OptionValue::Choice(words) => {
-            return Err(ToolError::invalid(format!("{name} does not take {value:?}."))
-                .hint(format!("It takes one of: {}.", words.join(", "))));
+            return Err(ToolError::invalid(format!("{name} does not accept {value:?}."))
+                .hint(format!("Use one of: {}.", words.join(", "))));
         }
     })
 }

@@ -5,7 +5,7 @@ use super::{
     text,
 };
 
-/// How differences are shown.
+/// Diff format.
 pub const DIFF_OPTIONS: &[OptionSpec] = &[
     flag("--stat"),
     flag("--shortstat"),
@@ -52,7 +52,7 @@ pub const DIFF_OPTIONS: &[OptionSpec] = &[
     flag("--pickaxe-regex"),
 ];
 
-/// Which commits are listed, and how.
+/// Commit selection and format.
 const COMMIT_OPTIONS: &[OptionSpec] = &[
     number("-n"),
     number("--max-count"),

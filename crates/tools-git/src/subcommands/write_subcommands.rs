@@ -9,10 +9,10 @@ const LOSES_FILE_CHANGES: &str = "Uncommitted changes of these files are lost.";
 const LOSES_ALL_CHANGES: &str = "All uncommitted changes of tracked files are lost.";
 const LOSES_REMOTE_COMMITS: &str = "Commits that only the remote had may be lost there.";
 
-/// Otherwise git looks into repositories within the branch that it has just checked out.
+/// Otherwise git enters nested repositories of the branch that it has just checked out.
 const QUIET_OPTION: &[&str] = &["--quiet"];
 
-/// What goes on with, or gives up, something begun earlier.
+/// Options to continue or abort an earlier operation.
 const SEQUENCER_OPTIONS: &[OptionSpec] = &[
     flag("--continue"),
     flag("--skip"),
@@ -246,7 +246,7 @@ pub const WRITE_SUBCOMMANDS: &[Subcommand] = &[
             rev("--points-at"),
             with_data_loss(flag("-d"), "The tag is lost."),
             with_data_loss(flag("--delete"), "The tag is lost."),
-            with_data_loss(flag("-f"), "The tag's old place is lost."),
+            with_data_loss(flag("-f"), "The tag's old target is lost."),
         ]],
         lists_unless: Some(&["-d", "--delete", "-f", "-a", "-m"]),
         ..EMPTY_SUBCOMMAND
@@ -365,7 +365,7 @@ pub const WRITE_SUBCOMMANDS: &[Subcommand] = &[
             flag("--dry-run"),
             text("--date"),
             rev("--fixup"),
-            with_data_loss(flag("--amend"), "The commit before is replaced."),
+            with_data_loss(flag("--amend"), "The previous commit is replaced."),
         ]],
         fixed_options: &["--no-verify", "--no-gpg-sign"],
         no_commit_options: &["--dry-run"],

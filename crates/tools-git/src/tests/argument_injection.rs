@@ -1,4 +1,4 @@
-//! SEC-GIT-01, SEC-GIT-02: nothing that a caller writes becomes an option or a program.
+//! SEC-GIT-01, SEC-GIT-02: no caller input becomes an option or a program.
 
 use super::{GitFixture, allowed, git};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const HOSTILE_STRINGS: [&str; 12] = [
     "-oProxyCommand=touch canary",
 ];
 
-/// A call that would work, for each tool.
+/// A valid call of each tool.
 fn base(tool: &str) -> Value {
     match tool {
         "git_blame" => json!({"path": "notes.txt"}),
@@ -30,7 +30,7 @@ fn base(tool: &str) -> Value {
     }
 }
 
-/// What a call must not make: the canary, or a file by the name of an option's value.
+/// What a call must not create: the canary, or a file named like an option's value.
 fn untouched(desk: &GitFixture, what: &str) {
     for place in [desk.root(), desk.outside_dir(), desk.root().join(".git"), desk.root().join("src")] {
         for name in ["canary", "p", "x"] {
@@ -54,7 +54,7 @@ async fn no_string_of_any_tool_becomes_an_option() {
                     _ => continue,
                 };
                 let mut input = base(tool.name);
-                // A commit's message may say anything; the file does not exist, so nothing is committed.
+                // A commit's message may be anything; the file does not exist, so nothing is committed.
                 input[name] = value;
                 let answer = desk.try_call(tool.name, input.clone()).await;
                 let refused = answer.as_ref().is_err_and(|error| error.kind != octo_toolkit::Kind::Internal);

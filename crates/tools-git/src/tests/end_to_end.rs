@@ -1,4 +1,4 @@
-//! From nothing to a pushed branch, with the real git and the sandbox of this machine.
+//! From an empty directory to a pushed branch, with the real git and the sandbox of this machine.
 
 use super::{GitFixture, allowed, git};
 use crate::Settings;
@@ -161,7 +161,7 @@ async fn commits_take_exactly_what_is_named() {
     let all = desk.call("git_commit", json!({"message": "All", "all": true})).await;
     assert_eq!(all["files"], json!(["README.md", "notes.txt"]));
     let nothing = desk.try_call("git_commit", json!({"message": "Nothing"})).await.unwrap_err();
-    assert_eq!(nothing.message, "There is nothing to commit.");
+    assert_eq!(nothing.message, "Nothing to commit.");
     desk.write(".git/hooks/pre-commit", "#!/bin/sh\nexit 1\n");
     desk.write("new.txt", "z\n");
     let hooked = desk.call("git_commit", json!({"message": "Hooks", "all": true})).await;

@@ -1,5 +1,6 @@
 //! Every command on every hostile repository: no program of the repository is started. There is no sandbox here, so one
-//! that starts leaves its mark. Each repository is tried with plain git first, which must start the program where it can.
+//! that starts leaves its marker. Each repository is tried with plain git first, which must start the program where it
+//! can.
 
 use super::hostile_repo::{HOOKS, canary, marked};
 use super::{GitFixture, allowed, git};
@@ -10,7 +11,7 @@ use std::process::Command;
 struct HostileRepo {
     name: &'static str,
     make: fn(&Path, &str),
-    /// Commands of which one makes plain git start the program; none where that takes a terminal or a server.
+    /// Commands of which one makes plain git start the program; none if that takes a terminal or a server.
     triggers: &'static [&'static [&'static str]],
 }
 
@@ -372,7 +373,7 @@ fn base(root: &Path) {
     write(&repo.join("a.txt"), "dirty\n");
 }
 
-/// The folder itself stays, since the workspace holds it open.
+/// The directory itself stays, because the workspace holds it open.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(to).unwrap() {
@@ -382,7 +383,7 @@ fn copy(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg("-a").arg(from.join(".")).arg(to).status().unwrap().success());
 }
 
-/// One part of the repositories, each with every so many-th of the commands.
+/// One shard of the repositories, each with every n-th command.
 async fn try_part(part: usize, parts: usize, every: usize) {
     let desk = GitFixture::without_sandbox(allowed());
     let program = canary(&desk);
@@ -420,7 +421,7 @@ async fn try_part(part: usize, parts: usize, every: usize) {
                 hostile.name
             );
             worked += usize::from(answer.is_ok_and(|answer| answer["exit_code"] == 0));
-            // What only reads has left everything as it was.
+            // Read-only commands must not change anything.
             if !["status", "diff", "log", "show", "blame", "grep", "describe", "ls-files"].contains(command) {
                 copy(&trap, &root);
             }

@@ -1,12 +1,12 @@
-//! SEC-GIT-03: a repository whose settings, hooks and attributes start programs wherever git lets them. No tool starts
-//! one. There is no sandbox here, so a program that starts leaves its mark.
+//! SEC-GIT-03: a repository whose settings, hooks and attributes start programs wherever git allows it. No tool
+//! starts one. There is no sandbox here, so a program that starts leaves its marker.
 
 use super::{GitFixture, allowed, git};
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// A program that leaves a mark and passes its input on.
+/// A program that leaves a marker and passes its input on.
 pub fn canary(desk: &GitFixture) -> String {
     let program = desk.outside_dir().join("program");
     let mark = desk.outside_dir().join("canary");
@@ -111,7 +111,7 @@ fn settings(program: &str) -> Vec<(String, String)> {
     all
 }
 
-/// The demo repository with every trap set, and a repository within it that is a trap of its own.
+/// The demo repository with every trap set, and a nested repository with its own.
 fn hostile(desk: &GitFixture) -> String {
     let program = canary(desk);
     desk.demo();
@@ -131,9 +131,9 @@ fn hostile(desk: &GitFixture) -> String {
     git(&root, &["config", "remote.origin.url", "ssh://git@127.0.0.1:9/x.git"]);
     install_traps(&root, &program);
     install_traps(&root.join("sub"), &program);
-    // As long as before: only then git has to look at the content, through the filter.
+    // The same length as before: only then git has to read the content, through the filter.
     desk.write("sub/file", "y\n");
-    // Names of its own, which nobody knows who has looked only at the outer repository.
+    // Unique names, which cannot be known from the outer repository alone.
     git(&root.join("sub"), &["config", "filter.inner.clean", &program]);
     desk.write("sub/.gitattributes", "* filter=inner\n");
     desk.write("notes.txt", "alpha\nBETA\n");
@@ -308,7 +308,7 @@ async fn a_hostile_repository_of_the_workspace_is_served_without_its_programs() 
     assert!(marked(&desk), "plain git runs them");
 }
 
-/// The list of a rebase that was begun by somebody else may hold commands for the shell.
+/// The todo list of a foreign rebase may contain shell commands.
 #[tokio::test]
 async fn a_rebase_is_not_continued_with_commands_in_its_list() {
     let desk = GitFixture::without_sandbox(allowed());

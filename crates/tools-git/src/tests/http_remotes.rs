@@ -1,4 +1,4 @@
-//! Repositories on other machines: git reaches what the policy of the network allows, and nothing else.
+//! Repositories on other machines: git reaches what the network policy allows, and nothing else.
 
 use super::{GitFixture, git};
 use octo_toolkit::net::{NetSpec, ResolveFuture, Resolver};
@@ -13,7 +13,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
-/// Every name is this machine.
+/// Every name resolves to this machine.
 struct LoopbackResolver;
 
 impl Resolver for LoopbackResolver {
@@ -27,17 +27,17 @@ pub fn net(allow: &[&str]) -> Net {
     Net::with_resolver(NetSpec { allow, ..NetSpec::default() }, Arc::new(LoopbackResolver)).unwrap()
 }
 
-/// A server of git over HTTP, with the program that git has for that.
+/// A git server over HTTP, with git's own backend.
 pub struct GitHttpServer {
     port: u16,
     folder: tempfile::TempDir,
-    /// Connections, and the addresses that requests asked for.
+    /// Connections, and the requested addresses.
     connection_count: Arc<AtomicUsize>,
     requests: Arc<Mutex<Vec<String>>>,
     pub pause: Arc<RequestGate>,
 }
 
-/// Holds the next request up when it is armed.
+/// Delays the next request if armed.
 #[derive(Default)]
 pub struct RequestGate {
     pub armed: AtomicBool,
@@ -46,7 +46,7 @@ pub struct RequestGate {
 }
 
 impl GitHttpServer {
-    /// With a repository `demo.git`; `moved` is where everything below `/away` leads to.
+    /// With a repository `demo.git`; `moved` is the redirect target of everything below `/away`.
     pub async fn new(moved: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let seed = folder.path().join("seed");
@@ -83,7 +83,7 @@ impl GitHttpServer {
         format!("http://{host}:{}/demo.git", self.port)
     }
 
-    /// Gives the repository another commit.
+    /// Adds a commit to the repository.
     pub fn advance(&self, files: &[(&str, &str)]) {
         let seed = self.folder.path().join("seed");
         for (name, text) in files {
@@ -98,7 +98,7 @@ impl GitHttpServer {
         git(&self.folder.path().join("demo.git"), &["log", "--format=%s", "main"])
     }
 
-    /// Connections that have come so far; ours is the last of them.
+    /// Number of connections so far; ours is the last of them.
     async fn connections(&self) -> usize {
         let before = self.connection_count.load(Ordering::SeqCst);
         let _ours = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
@@ -111,7 +111,7 @@ impl GitHttpServer {
     }
 }
 
-/// One request on a connection of its own.
+/// One request on a separate connection.
 async fn answer(
     stream: TcpStream,
     root: PathBuf,
@@ -183,7 +183,7 @@ fn clone(url: &str) -> Value {
     json!({"command": "clone", "args": [url, "demo"]})
 }
 
-/// A repository with a commit of its own and `url` for its origin.
+/// A repository with its own commit and `url` as origin.
 fn repository(desk: &GitFixture, name: &str, url: &str) -> PathBuf {
     desk.write(&format!("{name}/notes.txt"), "alpha\n");
     let repo = desk.root().join(name);
@@ -223,7 +223,7 @@ async fn no_command_reaches_a_private_address_over_http() {
 #[tokio::test]
 async fn what_the_settings_allow_is_cloned_fetched_and_pushed() {
     let server = GitHttpServer::new("").await;
-    // A name that only the hub's own resolver knows: it is the hub that connects.
+    // A name that only the hub's resolver knows: the hub must be the one that connects.
     let desk = GitFixture::reaching(net(&["git.example.com"]));
     let said = desk.call("git", clone(&server.url("git.example.com"))).await;
     assert_eq!(said["exit_code"], 0, "{said}");
@@ -266,7 +266,7 @@ async fn a_repository_cannot_lead_git_past_the_proxy() {
         own(&format!("url.http://127.0.0.1:{}/.pushInsteadOf", server.port), "http://git.example.com:1/"),
         own("transfer.bundleURI", "true"),
     ] {
-        // Where nobody answers.
+        // An address where nothing listens.
         let desk = GitFixture::reaching(net(&["git.example.com:1"]));
         let repo = repository(&desk, "own", "http://git.example.com:1/demo.git");
         for (key, value) in &settings {
@@ -301,7 +301,7 @@ async fn ssh_is_relayed_to_the_address_that_was_checked() {
     let seen = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&seen);
     tokio::spawn(async move {
-        // No server of ssh: whoever comes is sent away.
+        // Not an ssh server: every connection is closed.
         while let Ok((stream, _)) = listener.accept().await {
             counter.fetch_add(1, Ordering::SeqCst);
             drop(stream);
@@ -326,7 +326,7 @@ async fn ssh_is_relayed_to_the_address_that_was_checked() {
     let met = seen.load(Ordering::SeqCst);
     assert!(met > 0, "the keys of the host were asked for");
 
-    // A host that is known is not asked for its keys; ssh itself comes by.
+    // A known host is not asked for its keys; ssh itself connects.
     add_known_host(&desk, &format!("[git.example.com]:{port}"));
     let said = desk.call("git", clone(&urls("git.example.com"))).await;
     assert_ne!(said["exit_code"], 0);

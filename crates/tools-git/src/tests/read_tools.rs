@@ -1,4 +1,4 @@
-//! What the reading tools answer.
+//! Replies of the reading tools.
 
 use super::{GitFixture, git};
 use crate::Settings;

@@ -1,5 +1,5 @@
-//! Ways in which a repository, or somebody who changes one while git works in it, could run a program or touch a protected
-//! file. There is no sandbox here, so a program that starts leaves its mark.
+//! Ways in which a repository, or a concurrent change of one, could run a program or change a protected file. There
+//! is no sandbox here, so a program that starts leaves its marker.
 
 use super::hostile_repo::{canary, marked};
 use super::{GitFixture, allowed, git, http_remotes};
@@ -18,7 +18,7 @@ fn executable(path: &Path, program: &str) {
     std::fs::copy(program, path).unwrap();
 }
 
-/// An outer repository that shows differences of an inner one by asking the inner one, whose settings name a program.
+/// An outer repository that shows differences of an inner one by querying it, whose settings name a program.
 #[tokio::test]
 async fn reading_does_not_start_programs_of_a_nested_repository() {
     let desk = GitFixture::without_sandbox(Settings::default());
@@ -56,7 +56,7 @@ async fn reading_does_not_start_programs_of_a_nested_repository() {
     }
 }
 
-/// A cherry-pick that somebody else began, with a merge strategy that is a program of the work tree.
+/// A foreign cherry-pick with a merge strategy that is a program of the work tree.
 #[tokio::test]
 async fn a_sequence_with_a_strategy_of_the_repository_is_not_continued() {
     let desk = GitFixture::without_sandbox(allowed());
@@ -97,7 +97,7 @@ async fn a_sequence_with_a_strategy_of_the_repository_is_not_continued() {
     assert!(ended["exit_code"] == 0 && !marked(&desk), "{ended}");
 }
 
-/// Each of these would make, change or delete a protected file.
+/// Each of these would create, change or delete a protected file.
 const PROTECTED_FILE_COMMANDS: &[(&str, &[&str])] = &[
     ("mv", &["notes.txt", "a.pem"]),
     ("mv", &["notes.txt", "node_modules"]),
@@ -124,7 +124,7 @@ const PROTECTED_FILE_COMMANDS: &[(&str, &[&str])] = &[
     ("stash apply", &["stash@{0}"]),
 ];
 
-/// Files that `files.protected` covers are neither made, changed nor deleted by any command of git.
+/// No git command creates, changes or deletes files that `files.protected` covers.
 #[tokio::test]
 async fn protected_files_are_not_touched() {
     let desk = GitFixture::without_sandbox(allowed());
@@ -187,7 +187,7 @@ async fn protected_files_are_not_touched() {
     assert_eq!(state(), before);
 }
 
-/// The remote does not answer until somebody else has exchanged the settings of the repository.
+/// The remote does not reply until the settings of the repository have been replaced.
 #[tokio::test]
 async fn settings_that_change_during_a_pull_have_no_effect() {
     let server = http_remotes::GitHttpServer::new("").await;
@@ -221,7 +221,7 @@ async fn settings_that_change_during_a_pull_have_no_effect() {
     assert!(marked(&desk), "plain git starts it");
 }
 
-/// What git writes down itself arrives in the repository: remotes, upstreams, names of branches.
+/// What git writes itself arrives in the repository: remotes, upstreams, names of branches.
 #[tokio::test]
 async fn what_git_writes_down_arrives_in_the_repository() {
     let desk = GitFixture::new(allowed());

@@ -1,4 +1,4 @@
-//! SEC-GIT-04, SEC-GIT-05: nothing outside the roots is used, made or read.
+//! SEC-GIT-04, SEC-GIT-05: nothing outside the roots is used, created or read.
 
 use super::{GitFixture, allowed, git};
 use octo_toolkit::Kind;

@@ -1,5 +1,5 @@
-//! Builtins that run commands without being asked to: bash expands the index in a variable's name, `a[$(rm x)]`, even
-//! when it stands in quotes, and reads the value of an integer as arithmetic.
+//! Builtins that run commands implicitly: bash expands the index in a variable's name, `a[$(rm x)]`, even in quotes,
+//! and evaluates the value of an integer as arithmetic.
 
 use super::Word;
 
@@ -19,7 +19,7 @@ pub fn can_run_commands(name: &str, arguments: &[Word]) -> bool {
             | "hash"
             | "set"
     );
-    // Braces and wildcards become words that are not seen here.
+    // Braces and wildcards expand to words that are unknown here.
     if is_builtin && arguments.iter().any(|word| word.has_glob) {
         return true;
     }
@@ -45,7 +45,7 @@ pub fn can_run_commands(name: &str, arguments: &[Word]) -> bool {
     }
 }
 
-/// Whether a word has a single-letter option, perhaps among others.
+/// Whether a word contains a short option, possibly among others.
 fn has_flag(word: &Word, flag: char) -> bool {
     word.text.starts_with('-') && word.text.contains(flag)
 }

@@ -1,11 +1,11 @@
-//! What holds other commands: loops, choices and here-documents.
+//! Compound commands: loops, conditionals and here-documents.
 
 use super::shell_parser::{ListEnd, Parser, Terminator};
 use super::shell_word::{QuoteContext, ends_word};
 use super::{ARITHMETIC_REASON, ParseError, SimpleCommand, Word};
 
 impl Parser<'_> {
-    /// The here-documents that begin after a line break; substitutions in them run.
+    /// Here-documents that start after a line break; substitutions in them run.
     pub fn read_here_docs(&mut self) -> Result<(), ParseError> {
         for here in std::mem::take(&mut self.here_docs) {
             let mut body = String::new();
@@ -46,7 +46,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `for name in words`: words are data, but substitutions in them run. Without `in`, commands may follow at once.
+    /// `for name in words`: words are data, but substitutions in them run. Without `in`, commands may follow
+    /// immediately.
     pub fn for_words(&mut self) -> Result<(), ParseError> {
         self.skip_blanks();
         if self.peek() == Some('(') {

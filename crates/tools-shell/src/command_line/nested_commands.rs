@@ -1,11 +1,11 @@
-//! What programs start besides themselves: `env rm`, `sh -c '...'`, `find -exec`, `eval`.
+//! Programs started by other programs: `env rm`, `sh -c '...'`, `find -exec`, `eval`.
 
 use super::{CommandLine, ParseError, SimpleCommand, Word, builtin, shell_parser, wrapper};
 
-/// Words inside of others, all together; `env env env ...` would grow with the square of its length.
+/// Limit of nested words in total; `env env env ...` would grow quadratically.
 const MAX_NESTED_WORDS: usize = 100_000;
 
-/// Adds what is started inside of the line's commands. It ends, since what is inside is always shorter.
+/// Adds the programs nested in the line's commands. It terminates, because nested commands are always shorter.
 pub fn open(mut line: CommandLine) -> Result<CommandLine, ParseError> {
     let (mut at, mut words) = (0, 0);
     while let Some(simple) = line.commands.get(at).cloned() {
@@ -78,7 +78,7 @@ fn parse_wrapper(name: &str, simple: &SimpleCommand) -> CommandLine {
     CommandLine { commands, opaque: Vec::new() }
 }
 
-/// A shell: its `-c` text is read; a script is its own program; without either it reads its input.
+/// A shell: its `-c` text is parsed; a script is a program itself; without either it reads its input.
 fn shell(arguments: &[Word]) -> CommandLine {
     let mut rest = arguments;
     let mut reads_text = false;
@@ -109,7 +109,7 @@ fn shell(arguments: &[Word]) -> CommandLine {
     }
 }
 
-/// Words that are joined and read as a command line.
+/// Words that are joined and parsed as a command line.
 fn text(words: &[Word]) -> CommandLine {
     let known: Option<Vec<&str>> = words.iter().map(Word::as_literal).collect();
     match known {
@@ -118,13 +118,13 @@ fn text(words: &[Word]) -> CommandLine {
     }
 }
 
-/// The words behind an option.
+/// Words after an option.
 fn after<'a>(words: &'a [Word], options: &[&str]) -> Option<&'a [Word]> {
     let at = words.iter().position(|word| options.contains(&word.text.as_str()))?;
     words.get(at + 1..)
 }
 
-/// What `find` runs for each file, up to `;` or `+`.
+/// Commands that `find` runs for each file, up to `;` or `+`.
 fn parse_find(arguments: &[Word]) -> CommandLine {
     let mut line = CommandLine::default();
     let mut rest = arguments;

@@ -1,11 +1,11 @@
-//! Commands: what stands between operators, in groups, loops, functions and here-documents.
+//! Commands: simple commands between operators, in groups, loops, functions and here-documents.
 
 use super::shell_word::ends_word;
 use super::{ARITHMETIC_REASON, CommandLine, ParseError, SimpleCommand, Word};
 use std::iter::Peekable;
 use std::str::Chars;
 
-/// Deeper nesting than anybody writes by hand.
+/// Far above hand-written nesting.
 const MAX_DEPTH: usize = 32;
 
 /// Where a list of commands ends.
@@ -20,12 +20,12 @@ pub enum Terminator {
 /// What a list of commands ended with.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ListEnd {
-    /// What was waited for.
+    /// The expected terminator.
     Expected,
     Esac,
 }
 
-/// A document that begins after the next line break.
+/// A document that starts after the next line break.
 pub struct HereDoc {
     pub delimiter: String,
     pub strips_tabs: bool,
@@ -37,9 +37,9 @@ pub struct Parser<'a> {
     pub depth: usize,
     pub line: CommandLine,
     pub here_docs: Vec<HereDoc>,
-    /// A function's name whose body comes next.
+    /// Name of the function whose body follows.
     function_name: Option<String>,
-    /// The functions in whose bodies we are; groups that are no functions have no name.
+    /// Functions whose bodies enclose the position; plain groups have no name.
     function_stack: Vec<Option<String>>,
 }
 
@@ -49,7 +49,7 @@ pub fn read(text: &str, depth: usize) -> Result<CommandLine, ParseError> {
     Ok(reader.line)
 }
 
-/// As much as can be read; the rest may be the grammar of another shell.
+/// Parses as much as possible; the rest may be the grammar of another shell.
 pub fn parse_lossy(text: &str) -> CommandLine {
     let Ok(mut reader) = Parser::new(text, 1) else { return CommandLine::default() };
     if reader.list(Terminator::End).is_err() {
@@ -90,7 +90,7 @@ impl<'a> Parser<'a> {
         self.line.opaque.push(what);
     }
 
-    /// Commands within this text.
+    /// Nested commands within this text.
     pub fn nested(&mut self, until: Terminator) -> Result<ListEnd, ParseError> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -101,14 +101,14 @@ impl<'a> Parser<'a> {
         Ok(ended)
     }
 
-    /// Commands in a text of their own.
+    /// Commands in a separate text.
     pub fn parse_separately(&mut self, text: &str) -> Result<(), ParseError> {
         let line = read(text, self.depth + 1)?;
         self.line.merge(line);
         Ok(())
     }
 
-    /// Blanks, joined lines and a comment.
+    /// Skips blanks, line continuations and a comment.
     pub fn skip_blanks(&mut self) {
         loop {
             match self.peek() {
@@ -282,7 +282,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `name=(words)` of larger shells.
+    /// `name=(words)` of shells with arrays.
     fn elements(&mut self) -> Result<(), ParseError> {
         self.next();
         loop {
@@ -305,7 +305,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// A word's place in its command: descriptor of a redirection, assignment, program or argument.
+    /// Assigns a word to its role: descriptor of a redirection, assignment, program or argument.
     fn take(&mut self, word: Word, simple: &mut SimpleCommand) -> Result<(), ParseError> {
         let number = !word.quoted && !word.text.is_empty() && word.text.chars().all(|c| c.is_ascii_digit());
         if number && matches!(self.peek(), Some('<' | '>')) {
@@ -358,7 +358,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// `NAME=value`, the name not quoted.
+/// `NAME=value` with an unquoted name.
 fn is_assignment(word: &Word) -> bool {
     word.text.split_once('=').is_some_and(|(name, _)| {
         let name = name.trim_end_matches('+');

@@ -1,16 +1,16 @@
-//! Words: quotes, escapes, and everything behind `$`.
+//! Words: quotes, escapes, and expansions with `$`.
 
 use super::shell_parser::{Parser, Terminator};
 use super::{ARITHMETIC_REASON, EXPANSION, ParseError, SimpleCommand, Word};
 
-/// Where a `$` stands. Within double quotes and here-documents a single quote is a letter like any other.
+/// Context of a `$`. Within double quotes and here-documents a single quote is an ordinary character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum QuoteContext {
     Unquoted,
     DoubleQuoted,
 }
 
-/// What ends a word outside of quotes.
+/// Whether a character ends an unquoted word.
 pub fn ends_word(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')')
 }
@@ -44,7 +44,7 @@ impl Parser<'_> {
         Ok(word)
     }
 
-    /// A backslash; at the end of a line it joins two lines.
+    /// A backslash; at the end of a line it is a line continuation.
     fn escaped(&mut self, word: &mut Word) {
         match self.next() {
             Some('\n') => {}
@@ -83,7 +83,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows `$`.
+    /// The expansion after `$`.
     pub fn dollar(&mut self, word: &mut Word, around: QuoteContext) -> Result<(), ParseError> {
         match self.peek() {
             Some('(') => {
@@ -125,12 +125,12 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `$((1 + 2))`, which may hold substitutions. When it does not end in `))`, shells disagree about what it is.
+    /// `$((1 + 2))`, which may contain substitutions. If it does not end in `))`, shells disagree about its meaning.
     fn arithmetic(&mut self) -> Result<(), ParseError> {
         let (mut depth, mut aside, mut in_number) = (1_usize, Word::default(), false);
         while depth > 0 {
             let c = self.next().ok_or(ParseError::UnbalancedBracket)?;
-            // A variable in arithmetic is itself read as arithmetic, and an index in that can hold commands.
+            // A variable in arithmetic is itself evaluated as arithmetic, and an index in it can contain commands.
             let special = c == '$' && self.peek().is_some_and(|c| "#?$!".contains(c));
             in_number = c.is_ascii_digit() || in_number && c.is_ascii_alphanumeric();
             if !in_number && !special && (c.is_ascii_alphabetic() || "_$`[\"'\\".contains(c)) {
@@ -152,7 +152,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `${name:-word}`, whose word may hold substitutions.
+    /// `${name:-word}`, whose word may contain substitutions.
     fn parameter(&mut self, around: QuoteContext) -> Result<(), ParseError> {
         self.operator();
         let mut aside = Word::default();
@@ -172,8 +172,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Looks at a parameter's name and what is done with it. Larger shells run commands for an indirect name, for an
-    /// index, for the numbers of a substring and for a text that is read as a prompt.
+    /// Checks a parameter's name and operator. Shells with more features run commands for an indirect name, an index,
+    /// the numbers of a substring and a text that is expanded as a prompt.
     fn operator(&mut self) {
         let mut ahead = self.text.clone();
         ahead.next_if_eq(&'#');
@@ -208,7 +208,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The older substitution: its text is unescaped first, then read.
+    /// Backtick substitution: its text is unescaped first, then parsed.
     pub fn backticks(&mut self, word: &mut Word) -> Result<(), ParseError> {
         let mut text = String::new();
         loop {

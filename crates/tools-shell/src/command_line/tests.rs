@@ -1,8 +1,8 @@
-//! What the reader makes of lines.
+//! Parsing of command lines.
 
 use super::*;
 
-/// Every program of a line with its arguments; what is open is shown as `?`.
+/// Every program of a line with its arguments; expansions are shown as `?`.
 fn parsed_commands(text: &str) -> Vec<String> {
     let line = CommandLine::read(text).unwrap_or_else(|why| panic!("{text}: {why:?}"));
     let shown = |simple: &SimpleCommand| {
@@ -225,7 +225,7 @@ fn lines_that_no_shell_reads_are_told() {
 }
 
 proptest::proptest! {
-    /// Whatever is written, reading it ends.
+    /// Parsing terminates for any input.
     #[test]
     fn any_text_is_read_or_refused(text in "[ a-c$`'\"\\\\(){};&|<>\n#=*]{0,40}") {
         let _ = CommandLine::read(&text);

@@ -1,10 +1,10 @@
-//! Programs that start another one, and how their own options are told from it.
+//! Programs that start another one, and how to separate their options from it.
 
 use super::Word;
 
-/// The options of a program whose operands are another program with its arguments.
+/// Options of a program whose operands are another program with its arguments.
 pub struct WrapperOptions {
-    /// Single letters without and with a value.
+    /// Short options without and with a value.
     flags: &'static str,
     valued_flags: &'static str,
     /// Long options without and with a value.
@@ -12,7 +12,7 @@ pub struct WrapperOptions {
     long_valued: &'static [&'static str],
     /// Operands before the program.
     skipped_operands: usize,
-    /// `NAME=value` may stand before the program.
+    /// `NAME=value` may precede the program.
     takes_assignments: bool,
 }
 
@@ -110,15 +110,15 @@ pub fn wrapper_options(name: &str) -> Option<WrapperOptions> {
     })
 }
 
-/// What a wrapper starts.
+/// The program that a wrapper starts.
 pub struct WrappedCommand<'a> {
     pub assignments: Vec<String>,
-    /// Empty when it starts nothing.
+    /// Empty if it starts nothing.
     pub words: &'a [Word],
 }
 
 impl WrapperOptions {
-    /// Tells the wrapper's own words from those of what it starts. Nothing, when an option is not known.
+    /// Separates the wrapper's own words from those of the program. `None` if an option is unknown.
     pub fn split<'a>(&self, mut words: &'a [Word]) -> Option<WrappedCommand<'a>> {
         while let [first, rest @ ..] = words {
             let text = first.as_literal()?;

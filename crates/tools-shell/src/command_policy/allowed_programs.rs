@@ -1,16 +1,16 @@
-//! The list of allowed programs: every program in the line must be in it, and what cannot be seen through is refused.
+//! List of allowed programs: every program in the line must be in it; what cannot be analyzed is refused.
 
 use crate::command_line::{CommandLine, SimpleCommand, file_name};
 use octo_toolkit::ToolError;
 
-/// What the shell does by itself and what reaches nothing outside of it.
+/// Builtins without effects outside the shell.
 const SAFE_BUILTINS: &[&str] = &[
     ":", "[", "[[", "break", "builtin", "cd", "command", "continue", "echo", "exec", "exit", "export",
     "false", "getopts", "hash", "local", "printf", "pwd", "read", "readonly", "return", "set", "shift",
     "test", "times", "trap", "true", "type", "ulimit", "umask", "unset", "wait", "eval",
 ];
 
-/// A program named by its path counts as the one of that name only here.
+/// A program with a path counts as the one of that name only in these directories.
 const SYSTEM_DIRS: &[&str] = &["/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin", "/usr/local/sbin"];
 
 /// Variables that change which program runs or what it loads, or whose values the shell evaluates.
@@ -30,12 +30,11 @@ const DANGEROUS_VARIABLES: &[&str] = &[
     "EPOCHSECONDS",
 ];
 
-/// What shells read in ways that differ from each other or depend on what stands around it. A list of programs does
-/// without it.
+/// Syntax that shells interpret differently or depending on context. Not allowed with a list of programs.
 const UNANALYZABLE: &[(&str, &str)] = &[
     ("\\\n", "a line that continues on the next one"),
     ("<<", "a here-document"),
-    ("`", "backticks; $(...) can be seen through"),
+    ("`", "backticks; use $(...) instead"),
     ("<(", "a process substitution"),
     (">(", "a process substitution"),
     ("=(", "an array"),
@@ -49,9 +48,9 @@ pub fn check(allowed: &[String], text: &str, line: &CommandLine) -> Result<(), T
     let opaque = UNANALYZABLE.iter().find(|(signs, _)| text.contains(signs)).map(|(_, what)| *what);
     if let Some(what) = opaque.or_else(|| line.opaque.first().copied()) {
         return Err(ToolError::denied(format!(
-            "Only listed programs may run, and the line has {what}, so it cannot be told what would run."
+            "Only listed programs may run, and the line contains {what}, which cannot be analyzed."
         ))
-        .hint("Write it without that, as plain commands that name each program."));
+        .hint("Rewrite it as plain commands that name each program."));
     }
     for simple in &line.commands {
         check_variables(simple)?;
@@ -59,7 +58,7 @@ pub fn check(allowed: &[String], text: &str, line: &CommandLine) -> Result<(), T
         if !is_allowed(allowed, &program.text) {
             return Err(ToolError::denied(format!("The program {} is not in the list.", program.text)).hint(
                 format!(
-                    "Allowed: {}. The sandbox is what protects the machine; this list guards against accidents.",
+                    "Allowed: {}. The sandbox protects the machine; this list prevents accidents.",
                     join_names(allowed)
                 ),
             ));
@@ -85,8 +84,8 @@ fn check_variables(simple: &SimpleCommand) -> Result<(), ToolError> {
 
 pub fn variable_error(name: &str) -> ToolError {
     let name = name.replace(crate::command_line::EXPANSION, "a variable");
-    ToolError::denied(format!("Only listed programs may run, and setting {name} changes which those are."))
-        .hint("Leave it as it is.")
+    ToolError::denied(format!("Only listed programs may run, and setting {name} changes which programs run."))
+        .hint("Do not set it.")
 }
 
 pub fn is_dangerous_variable(name: &str) -> bool {

@@ -1,8 +1,8 @@
-//! One entry of the list of blocked commands, compared word by word.
+//! Entry of the list of blocked commands, compared word by word.
 
 use crate::command_line::{CommandLine, SimpleCommand, Word};
 
-/// What an entry says: a program, perhaps with options and operands that must be there, too.
+/// A program, optionally with options and operands that must be present.
 pub struct BlockedPattern {
     text: String,
     kind: PatternKind,
@@ -10,14 +10,14 @@ pub struct BlockedPattern {
 
 enum PatternKind {
     Command(CommandParts),
-    /// It has operators of the shell: the line's text is compared, blanks aside.
+    /// Contains shell operators: the line's text is compared, ignoring blanks.
     Text(String),
 }
 
-/// A command taken apart, so that `-r -f`, `-fr` and `--recursive --force` are the same.
+/// A command split into parts, so that `-r -f`, `-fr` and `--recursive --force` are equal.
 #[derive(Debug, Default)]
 struct CommandParts {
-    /// Nothing when it is known only at run time.
+    /// `None` if known only at run time.
     program: Option<String>,
     short_flags: Vec<char>,
     long_options: Vec<String>,
@@ -76,7 +76,7 @@ impl CommandParts {
 
     fn long(&mut self, long: &str) {
         let name = long.split('=').next().unwrap_or(long);
-        // The program may be known only at run time, so these count for all.
+        // The program may be known only at run time, so these apply to all.
         match name {
             "-recursive" => self.short_flags.push('r'),
             "-force" => self.short_flags.push('f'),
@@ -85,7 +85,7 @@ impl CommandParts {
         self.long_options.push(format!("-{name}"));
     }
 
-    /// `rm -R` is `rm -r`.
+    /// `rm -R` equals `rm -r`.
     fn letter(&self, letter: char) -> char {
         match self.program.as_deref() {
             Some("rm") | None if letter == 'R' => 'r',
@@ -93,15 +93,15 @@ impl CommandParts {
         }
     }
 
-    /// Whether all that this entry names is in a command.
+    /// Whether a command contains everything of this entry.
     fn is_within(&self, command: &CommandParts) -> bool {
         let bare = self.short_flags.is_empty() && self.long_options.is_empty() && self.operands.is_empty();
         let same_program = match (&self.program, &command.program) {
             (Some(pattern), Some(program)) => {
-                // `mkfs` is `mkfs.ext4` as well.
+                // `mkfs` matches `mkfs.ext4` as well.
                 program == pattern || program.split('.').next() == Some(pattern)
             }
-            // A name known only at run time could be any, which is enough when the rest fits.
+            // A name known only at run time could be any; it matches if the rest does.
             (_, None) => !bare,
             (None, Some(_)) => false,
         };
@@ -117,19 +117,19 @@ impl CommandParts {
                 .all(|word| command.long_options.contains(word))
     }
 
-    /// In this order, others between them.
+    /// In this order, with others in between.
     fn operands_within(&self, command: &CommandParts) -> bool {
         let mut left = command.operands.iter();
         self.operands.iter().all(|wanted| left.any(|operand| operand == wanted))
     }
 }
 
-/// Long options are compared whole; single letters were taken apart, and those that mean the same have letters, too.
+/// Long options are compared as a whole; short ones were split, and long ones with a short equivalent were converted.
 fn is_one_word(option: &str) -> bool {
     option.starts_with("--") && !matches!(option, "--recursive" | "--force")
 }
 
-/// One spelling for each path; everything in the root is the root.
+/// One spelling for each path; everything in the root counts as the root.
 fn normal(operand: &str) -> String {
     if !operand.starts_with('/') {
         let bare = operand.trim_end_matches('/');

@@ -1,4 +1,4 @@
-//! The two lists against lines that mean well and lines that do not.
+//! The two lists against harmless and harmful lines.
 
 use super::*;
 use octo_toolkit::Kind;
@@ -7,7 +7,7 @@ fn list(entries: &[&str]) -> Vec<String> {
     entries.iter().map(|entry| (*entry).to_owned()).collect()
 }
 
-/// What the default list stops.
+/// What the default list blocks.
 const BLOCKED_LINES: &[&str] = &[
     "rm -rf /",
     "rm -rf / ",
@@ -67,7 +67,7 @@ fn the_default_list_blocks_accidents() {
     for line in BLOCKED_LINES {
         let error = guard.check(line).expect_err(line);
         assert_eq!(error.kind, Kind::Denied, "{line}");
-        assert!(error.text().contains("guards against accidents"), "{line}: {}", error.text());
+        assert!(error.text().contains("prevents accidents"), "{line}: {}", error.text());
     }
     let passed = [
         "rm -rf /tmp/x",
@@ -94,7 +94,7 @@ fn the_default_list_blocks_accidents() {
     }
 }
 
-/// What a list of a few programs stops.
+/// What a list of a few programs blocks.
 const UNLISTED_LINES: &[&str] = &[
     "rm x",
     "ls; rm x",

@@ -1,5 +1,5 @@
-//! `file:line:column: error: message`, the way of gcc, clang, javac and many more; go leaves the word away, and make
-//! and the linker have ways of their own.
+//! `file:line:column: error: message`, the format of gcc, clang, javac and many more; go omits the word, and make and
+//! the linker have formats of their own.
 
 use super::{Diagnostic, Severity};
 
@@ -24,7 +24,7 @@ fn parse_located(line: &str) -> Option<(Severity, Diagnostic)> {
     coded(line).or_else(|| parse_go(line))
 }
 
-/// rustc's short form: `src/main.rs:3:18: error[E0308]: mismatched types`.
+/// Short format of rustc: `src/main.rs:3:18: error[E0308]: mismatched types`.
 fn coded(line: &str) -> Option<(Severity, Diagnostic)> {
     let (weight, (spot, rest)) = match line.split_once(": error[") {
         Some(parts) => (Severity::Error, parts),
@@ -34,7 +34,7 @@ fn coded(line: &str) -> Option<(Severity, Diagnostic)> {
     Some((weight, Diagnostic { message: format!("{message} [{code}]"), ..parse_location(spot)? }))
 }
 
-/// `./a.go:3:5: undefined: x`; vet puts its name in front.
+/// `./a.go:3:5: undefined: x`; vet adds its name in front.
 fn parse_go(line: &str) -> Option<(Severity, Diagnostic)> {
     if line.starts_with([' ', '\t']) {
         return None;

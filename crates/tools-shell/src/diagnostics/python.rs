@@ -1,8 +1,8 @@
-//! Python's exceptions: the last frame and the line that names the error.
+//! Python exceptions: the last frame and the line that names the error.
 
 use super::{Diagnostic, Severity};
 
-/// The frame that was seen last.
+/// The last frame.
 #[derive(Default)]
 pub struct TracebackParser {
     frame: Option<(String, u64)>,

@@ -2,7 +2,7 @@
 
 use super::{Diagnostic, Severity, gcc_style};
 
-/// What sums up the others.
+/// Summaries of the others.
 const SUMMARY_LINES: &[&str] =
     &["could not compile", "aborting due to", "warning emitted", "warnings emitted", "generated "];
 

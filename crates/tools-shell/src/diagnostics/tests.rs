@@ -1,4 +1,4 @@
-//! What is read from output that compilers really wrote.
+//! Parsing of real compiler output.
 
 use super::*;
 

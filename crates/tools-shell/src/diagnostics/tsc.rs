@@ -1,4 +1,4 @@
-//! `src/a.ts(3,5): error TS2322: ...`, which the compilers of .NET write as well.
+//! `src/a.ts(3,5): error TS2322: ...`, also the format of .NET compilers.
 
 use super::{Diagnostic, Severity};
 

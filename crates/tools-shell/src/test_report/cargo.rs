@@ -31,7 +31,7 @@ pub fn read(stdout: &str, _stderr: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// `---- name stdout ----` and what follows.
+/// `---- name stdout ----` and its content.
 fn blocks(stdout: &str, report: &mut TestReport) {
     let mut lines = stdout.lines().peekable();
     while let Some(line) = lines.next() {
@@ -48,7 +48,7 @@ fn blocks(stdout: &str, report: &mut TestReport) {
     }
 }
 
-/// One test's output: the panic, or all of it.
+/// Output of one test: the panic, or all of it.
 pub fn failure(name: &str, body: &[&str]) -> Failure {
     let panic = body.iter().position(|line| line.contains("panicked at "));
     let spot = panic.and_then(|at| body.get(at)).and_then(|line| line.split_once("panicked at "));

@@ -1,4 +1,4 @@
-//! `go test`, with and without `-v`. Without it, tests that pass are not named, so they cannot be counted.
+//! `go test`, with and without `-v`. Without it, passed tests are not named and cannot be counted.
 
 use super::{Failure, TestReport, source_location, summary_numbers};
 
@@ -61,7 +61,7 @@ fn tests(stdout: &str, report: &mut TestReport) {
         match verdict.status {
             "PASS" => report.passes(1),
             "SKIP" => report.skipped += 1,
-            // A test fails with those inside of it; those are named.
+            // A test fails with its subtests; those are reported.
             "FAIL" if holds("FAIL") => {}
             _ => {
                 report.failed += 1;
@@ -74,7 +74,7 @@ fn tests(stdout: &str, report: &mut TestReport) {
     }
 }
 
-/// What each test came to. Its words stand behind its verdict, with `-v` in front of it.
+/// Result of each test. Its output follows the verdict; with `-v` it precedes it.
 fn verdicts(stdout: &str, verbose: bool) -> Vec<TestResult<'_>> {
     let mut verdicts: Vec<TestResult<'_>> = Vec::new();
     let mut heard: Vec<(&str, Vec<&str>)> = Vec::new();
@@ -100,13 +100,13 @@ fn verdicts(stdout: &str, verbose: bool) -> Vec<TestResult<'_>> {
     verdicts
 }
 
-/// `--- FAIL: TestName/sub (0.00s)`, indented for tests inside of others.
+/// `--- FAIL: TestName/sub (0.00s)`, indented for subtests.
 fn verdict(line: &str) -> Option<(&str, &str)> {
     let (word, name) = line.trim_start().strip_prefix("--- ")?.split_once(": ")?;
     matches!(word, "PASS" | "FAIL" | "SKIP").then_some((word, name.split(" (").next().unwrap_or(name)))
 }
 
-/// The first `file_test.go:9: message` is the place.
+/// The first `file_test.go:9: message` is the location.
 pub fn failure(name: &str, said: &[&str]) -> Failure {
     let place = said.iter().find_map(|line| {
         let line = line.trim_start();

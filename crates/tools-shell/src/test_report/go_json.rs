@@ -1,4 +1,4 @@
-//! `go test -json`: one event a line.
+//! `go test -json`: one event per line.
 
 use super::{TestReport, go};
 use serde::Deserialize;

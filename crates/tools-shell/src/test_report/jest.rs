@@ -2,7 +2,7 @@
 
 use super::{Failure, TestReport, source_location, summary_numbers};
 
-/// Headings that look like failures and are none.
+/// Headings that look like failures but are not.
 const IGNORED_HEADINGS: &[&str] = &["Console", "Deprecation Warning", "Validation Warning"];
 
 pub fn read(stdout: &str, stderr: &str) -> Option<TestReport> {
@@ -57,7 +57,7 @@ fn failures(text: &str, report: &mut TestReport) {
     }
 }
 
-/// A line of the picture of the source: `> 4 |` or `  3 |`.
+/// A line of the source excerpt: `> 4 |` or `  3 |`.
 fn is_source(line: &str) -> bool {
     let line = line.trim_start().trim_start_matches('>').trim_start();
     line.split_once('|').is_some_and(|(number, _)| number.trim().parse::<u64>().is_ok())

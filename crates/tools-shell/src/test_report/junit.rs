@@ -1,5 +1,5 @@
-//! JUnit XML, the format that nearly every runner can write to a file. A tolerant reader: it takes what it knows and
-//! passes over the rest. Only the five entities of XML and numbers are resolved, so a document cannot grow.
+//! JUnit XML, which nearly every runner can write to a file. A lenient parser: it ignores what it does not know. Only
+//! the five entities of XML and numeric ones are resolved, so a document cannot expand.
 
 use super::{Failure, TestReport, source_location};
 
@@ -45,7 +45,7 @@ pub fn read(text: &str) -> Option<TestReport> {
 }
 
 struct XmlTag<'a> {
-    /// With its slash when it closes.
+    /// With its slash in a closing tag.
     name: &'a str,
     attributes: &'a str,
     empty: bool,
@@ -67,7 +67,7 @@ impl XmlTag<'_> {
     }
 }
 
-/// The text before the next tag, and the tag. Comments and instructions are passed over; CDATA is text.
+/// The text before the next tag, and the tag. Comments and instructions are skipped; CDATA is text.
 fn next<'a>(rest: &mut &'a str) -> Option<(&'a str, XmlTag<'a>)> {
     let whole = *rest;
     let mut from = 0;
@@ -91,7 +91,7 @@ fn next<'a>(rest: &mut &'a str) -> Option<(&'a str, XmlTag<'a>)> {
     }
 }
 
-/// Where `>` stands outside of quotes.
+/// Position of `>` outside quotes.
 fn end_of_tag(tag: &str) -> Option<usize> {
     let mut quote = None;
     for (at, c) in tag.char_indices() {
@@ -105,7 +105,7 @@ fn end_of_tag(tag: &str) -> Option<usize> {
     None
 }
 
-/// Text with CDATA taken as it is and entities resolved.
+/// Text with CDATA taken literally and entities resolved.
 fn unescape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

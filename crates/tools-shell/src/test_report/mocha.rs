@@ -21,7 +21,7 @@ pub fn read(stdout: &str, _stderr: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// `  2 failing`, perhaps with a time behind it.
+/// `  2 failing`, optionally followed by a time.
 fn is_count(line: &str, word: &str) -> bool {
     let mut words = line.split_whitespace();
     words.next().is_some_and(|number| number.parse::<u64>().is_ok())
@@ -29,7 +29,7 @@ fn is_count(line: &str, word: &str) -> bool {
         && words.next().is_none_or(|time| time.starts_with('('))
 }
 
-/// Numbered parts after the counts.
+/// Numbered sections after the counts.
 fn failures<'a>(lines: impl Iterator<Item = &'a str>, report: &mut TestReport) {
     let mut lines = lines.peekable();
     while let Some(line) = lines.next() {

@@ -61,7 +61,7 @@ fn status(line: &str) -> Option<(&str, &str)> {
     Some((status, name))
 }
 
-/// What the test wrote to its error stream, where panics go; else all of its output.
+/// Standard error of the test, where panics go; else all of its output.
 fn stderr_section<'a>(body: &'a [&'a str]) -> &'a [&'a str] {
     let at =
         body.iter().position(|line| line.trim_start().starts_with("stderr ───") || line.contains("STDERR:"));

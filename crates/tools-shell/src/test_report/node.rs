@@ -1,4 +1,4 @@
-//! Node's own runner, in its spec format.
+//! Node's built-in runner, in its spec format.
 
 use super::{Failure, TestReport, source_location, summary_numbers};
 

@@ -1,4 +1,4 @@
-//! `pytest`, with any style of traceback, loud or quiet.
+//! `pytest`, with any traceback style, verbose or quiet.
 
 use super::{Failure, TestReport, source_location, summary_numbers};
 
@@ -32,7 +32,7 @@ pub fn read(stdout: &str, _stderr: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// `3 failed, 2 passed in 0.05s`, perhaps between equals signs: the counts and the time.
+/// `3 failed, 2 passed in 0.05s`, optionally between equals signs: the counts and the time.
 fn summary(line: &str) -> Option<(&str, &str)> {
     let line = line.trim_matches('=').trim();
     let (result, time) = line.rsplit_once(" in ")?;
@@ -47,7 +47,7 @@ fn summary(line: &str) -> Option<(&str, &str)> {
     (timed && counted).then_some((result, time))
 }
 
-/// The lines of the short summary: node id and message.
+/// Lines of the short summary: node id and message.
 fn node_ids(stdout: &str) -> Vec<(&str, &str)> {
     let lines = stdout.lines().skip_while(|line| !line.contains("short test summary info"));
     lines
@@ -61,7 +61,7 @@ struct FailureBlock<'a> {
     body: Vec<&'a str>,
 }
 
-/// The parts under FAILURES and ERRORS.
+/// Sections under FAILURES and ERRORS.
 fn blocks(stdout: &str) -> Vec<FailureBlock<'_>> {
     let mut blocks: Vec<FailureBlock<'_>> = Vec::new();
     let mut within = false;

@@ -15,7 +15,7 @@ pub fn split(text: &str) -> Option<(&str, u64)> {
     }
 }
 
-/// The first place of a JavaScript stack that is neither of the runtime nor of a package.
+/// The first frame of a JavaScript stack that is neither in the runtime nor in a package.
 pub fn first_stack_frame<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option<(String, u64)> {
     lines.into_iter().find_map(|line| {
         let at = line.trim_start().strip_prefix("at ")?;
@@ -28,7 +28,7 @@ pub fn first_stack_frame<'a>(lines: impl IntoIterator<Item = &'a str>) -> Option
     })
 }
 
-/// Lines as one text, without the blanks around it.
+/// Lines as one text, without surrounding blanks.
 pub fn join_dedented<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     let text: Vec<&str> = lines.into_iter().map(str::trim_end).collect();
     let indent =

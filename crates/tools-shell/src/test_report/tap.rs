@@ -1,4 +1,4 @@
-//! The Test Anything Protocol, as many runners write it.
+//! Test Anything Protocol, which many runners print.
 
 use super::{Failure, TestReport, source_location};
 

@@ -1,4 +1,4 @@
-//! What each reader makes of output that the tools really wrote.
+//! Parsing of real test runner output.
 
 use super::*;
 
@@ -11,7 +11,7 @@ macro_rules! sample {
 /// Framework, passed, failed, skipped, and each failure as `name @ file:line: first line of its message`.
 type ExpectedReport<F> = (&'static str, Option<u64>, u64, u64, F);
 
-/// Both streams and what is told of them.
+/// Both streams and the expected report.
 type Row = (&'static str, &'static str, ExpectedReport<&'static [&'static str]>);
 
 fn check(rows: &[Row]) {

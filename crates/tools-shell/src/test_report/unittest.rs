@@ -1,4 +1,4 @@
-//! Python's own `unittest`, and what builds on it.
+//! Python's built-in `unittest`, and frameworks based on it.
 
 use super::{Failure, TestReport, source_location, summary_numbers};
 
@@ -12,7 +12,7 @@ fn parse_stream(text: &str) -> Option<TestReport> {
     let (count, time) = ran.strip_prefix("Ran ")?.split_once(" in ")?;
     let count: u64 = count.split(' ').next()?.parse().ok()?;
     let verdict = lines.find(|line| line.starts_with("OK") || line.starts_with("FAILED"))?;
-    // `FAILED (failures=1, expected failures=2)`: one name may be the end of another.
+    // `FAILED (failures=1, expected failures=2)`: one name may be a suffix of another.
     let told = verdict.split_once('(').map_or("", |(_, rest)| rest.trim_end().trim_end_matches(')'));
     let number = |key: &str| -> u64 {
         let mut pairs = told.split(", ").filter_map(|pair| pair.split_once('='));
@@ -27,7 +27,7 @@ fn parse_stream(text: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// Parts headed `FAIL: test_x (module.Class.test_x)` between rules.
+/// Sections headed `FAIL: test_x (module.Class.test_x)` between rules.
 fn failures(text: &str, report: &mut TestReport) {
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {

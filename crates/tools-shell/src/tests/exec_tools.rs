@@ -64,7 +64,7 @@ async fn a_command_gets_its_input_and_a_plain_folder() {
     let large = "x".repeat(1 << 20);
     let answer = bench.fine("shell_exec", json!({"command": "wc -c", "stdin": large})).await;
     assert_eq!(answer["stdout"].as_str().unwrap().trim(), "1048576");
-    // One that does not read is not waited for.
+    // A program that does not read its input is not waited for.
     let answer = bench.fine("shell_exec", json!({"command": "true", "stdin": large})).await;
     assert_eq!(answer["exit_code"], 0);
     let answer = bench.fine("shell_exec", json!({"command": "pwd"})).await;
@@ -92,7 +92,7 @@ async fn what_ends_with_the_command_and_what_cannot_be_reached_is_said() {
 #[tokio::test]
 async fn a_signal_is_told_by_name() {
     let answer = ShellFixture::new().fine("shell_exec", json!({"command": "kill -SEGV $$"})).await;
-    // A sandbox of its own process numbers passes the signal on as an exit code.
+    // A sandbox with its own PID namespace reports the signal as an exit code.
     let told = (answer["exit_code"].clone(), answer["signal"].clone());
     assert!(told == (json!(-1), json!("SIGSEGV")) || told == (json!(139), Value::Null), "{answer}");
 }
@@ -116,7 +116,7 @@ async fn a_lowered_time_limit_is_told() {
     assert!(answer["note"].as_str().unwrap().contains("lowered to 1.0 s"), "{answer}");
     let quick = bench.fine("shell_exec", json!({"command": "true", "timeout_s": 1})).await;
     assert!(quick.get("note").is_none(), "{quick}");
-    // The call itself ends after thirty seconds, which does not matter to what is quick.
+    // The call itself ends after thirty seconds, which does not affect quick commands.
     let quick = ShellFixture::new().fine("shell_exec", json!({"command": "true", "timeout_s": 600})).await;
     assert!(quick.get("note").is_none(), "{quick}");
 }
@@ -135,7 +135,7 @@ async fn a_command_ends_before_its_call_does() {
 #[tokio::test]
 async fn a_cancelled_call_ends_within_a_second() {
     let bench = ShellFixture::new();
-    // The sandbox is tried out before the clock is looked at.
+    // The sandbox is probed before the time is measured.
     bench.fine("shell_exec", json!({"command": "true"})).await;
     let cx = bench.cx("local");
     let cancel = cx.cancel.clone();
@@ -158,7 +158,7 @@ async fn output_is_told_while_it_comes() {
     bench.call_as(&cx, "shell_exec", json!({"command": command})).await.unwrap();
     let heard = ear.0.lock().unwrap();
     let messages: Vec<&str> = heard.iter().filter_map(|notice| notice["message"].as_str()).collect();
-    // On a busy machine two lines may come as one.
+    // On a busy machine two lines may arrive as one.
     assert!(
         messages.len() >= 2 && messages.iter().all(|message| message.starts_with("line ")),
         "{messages:?}"

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Remembers what it is given; the handle is its place.
+/// Stores what it is given; the handle is its index.
 #[derive(Default)]
 pub struct MemoryResultStore(Mutex<Vec<String>>);
 
@@ -37,7 +37,7 @@ impl ResultStore for MemoryResultStore {
     }
 }
 
-/// Hears notices of progress.
+/// Records progress notifications.
 #[derive(Default)]
 pub struct ProgressRecorder(pub Mutex<Vec<Value>>);
 

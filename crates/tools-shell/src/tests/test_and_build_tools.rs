@@ -45,7 +45,7 @@ async fn a_junit_file_is_read_when_this_run_wrote_it() {
         "{answer}"
     );
     for (command, said) in
-        [("true", "was not written"), ("rm report.xml", "could not"), ("echo x > report.xml", "holds no")]
+        [("true", "was not written"), ("rm report.xml", "could not"), ("echo x > report.xml", "contains no")]
     {
         let answer = bench.fine("run_tests", run(command)).await;
         assert!(answer["note"].as_str().unwrap().contains(said), "{command}: {answer}");

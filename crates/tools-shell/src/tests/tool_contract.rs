@@ -1,9 +1,9 @@
-//! What other parts of the house rely on.
+//! Properties that other crates rely on.
 
 use super::shell_fixture::ShellFixture;
 use serde_json::Value;
 
-/// They name a session that only a real start gives; the tests of sessions run them.
+/// They need a session that only a real start provides; the session tests run them.
 const SESSION_TOOLS: &[&str] = &["shell_read", "shell_write", "shell_resize", "shell_stop"];
 
 #[tokio::test]

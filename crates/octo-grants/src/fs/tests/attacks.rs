@@ -1,4 +1,4 @@
-//! Ways out of the workspace, each of which must be closed.
+//! Attempts to escape the workspace, each of which must fail.
 
 use super::{FsFixture, error_kind};
 use crate::fs::{Change, HardLinks, WorkPath, WriteOptions};
@@ -6,7 +6,7 @@ use rustix::fs::{CWD, FileType, Mode};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::{Duration, Instant};
 
-/// Everything that takes a path and looks at or changes what is there, and how each answered.
+/// Every operation that takes a path, with its result.
 fn every_way(kit: &FsFixture, path: &str) -> Vec<(&'static str, &'static str)> {
     let place = kit.at(path);
     let fs = &kit.fs;
@@ -84,7 +84,7 @@ fn sec_fs_10_links_to_the_outside_are_refused_by_every_way() {
         error_kind(&kit.fs.rename(&kit.at("file"), &kit.at("folder/mine"), false).unwrap_err()),
         "denied"
     );
-    // The links themselves may be looked at, moved and removed; what they point to stays as it is.
+    // The links themselves may be inspected, moved and removed; their targets stay unchanged.
     assert_eq!(kit.fs.link_target(&kit.at("relative")).unwrap(), "../outside/secret");
     kit.fs.rename(&kit.at("relative"), &kit.at("dir/moved"), false).unwrap();
     kit.fs.remove(&kit.at("absolute")).unwrap();
@@ -176,7 +176,7 @@ fn sec_fs_13_hard_links_follow_the_setting() {
                 }
             }
         }
-        // A replaced file gets a file of its own, so the other name never changes.
+        // A replaced file gets a new inode, so the other name never changes.
         assert_eq!(std::fs::read(kit.outside("secret")).unwrap(), b"SECRET");
         for _ in 0..3 {
             kit.fs.append(&kit.at("single"), b"y", &options).unwrap();
@@ -232,7 +232,7 @@ fn a_file_that_grows_while_it_is_read_stays_within_the_cap() {
     kit.put("log", &"x".repeat(100));
     assert_eq!(kit.fs.read(&kit.at("log"), 100).unwrap().0.len(), 100);
     assert_eq!(error_kind(&kit.fs.read(&kit.at("log"), 99).unwrap_err()), "too_large");
-    // Files of /proc say that they are empty and are not.
+    // Files of /proc report size 0 but have content.
     if let Ok(proc) = std::fs::metadata("/proc/self/status") {
         assert_eq!(proc.size(), 0);
         let kit = FsFixture::with(|spec| spec.roots[0].path = "/proc/self".into());

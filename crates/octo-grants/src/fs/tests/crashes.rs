@@ -13,7 +13,7 @@ const CRASH_POINT_VAR: &str = "OCTO_CRASH_MOMENT";
 const PLAIN_RENAME_VAR: &str = "OCTO_CRASH_PLAIN";
 const FILES: usize = 2;
 
-/// One content for each turn, long enough to take more than one write, and whole only if it ends as it began.
+/// Content of each turn, long enough to take more than one write; complete only if it ends as it starts.
 fn content(turn: u64) -> Vec<u8> {
     format!("{turn:020}\n").repeat(2_000).into_bytes()
 }
@@ -25,7 +25,7 @@ fn turn_of(bytes: &[u8]) -> u64 {
     turn
 }
 
-/// A change of every kind at once: replaced, created in a new folder or removed again, renamed.
+/// A change of every kind at once: replaced, created in a new directory or removed again, renamed.
 fn change(fs: &Fs<Write>, turn: u64) {
     let at = |path: &str| fs.place(&WorkPath::from(path)).unwrap();
     let options = WriteOptions { mkdirs: true, ..Default::default() };
@@ -45,7 +45,7 @@ fn change(fs: &Fs<Write>, turn: u64) {
     fs.change(changes).unwrap();
 }
 
-/// What the process that is to be killed does. It is a test, so that it can be started by name.
+/// What the process to be killed does. A test, so that it can be started by name.
 #[test]
 #[ignore = "started and killed by other tests"]
 fn writes_until_it_is_killed() {
@@ -85,7 +85,7 @@ fn start(folder: &Path, variables: &[(&str, String)]) -> Child {
         .unwrap()
 }
 
-/// Waits until the process has said so many times that it has finished a turn.
+/// Waits until the process has reported this many completed turns.
 fn wait_for(child: &mut Child, mut turns: usize) {
     let out = child.stdout.as_mut().unwrap();
     while turns > 0 {
@@ -108,9 +108,9 @@ fn prepared() -> tempfile::TempDir {
 
 /// What a crash has left, before and after the next start.
 struct CrashState {
-    /// Names of ours that the crash left.
+    /// Temporary names left by the crash.
     left: usize,
-    /// The files of one change were of different turns.
+    /// The files of one change were from different turns.
     half: bool,
     turn: u64,
 }
@@ -173,7 +173,7 @@ fn kill_9_three_hundred_times() {
     kill_and_look(300);
 }
 
-/// Lets a process do two turns and die at one moment of them; tells whether it lived to the end, and what was left.
+/// Runs a process for two turns and kills it at one moment of them; returns whether it completed, and what was left.
 fn crash_at(moment: u64, variables: &[(&str, String)]) -> (bool, CrashState) {
     let folder = prepared();
     let mut child = start(folder.path(), &[&[(CRASH_POINT_VAR, moment.to_string())], variables].concat());
@@ -186,8 +186,8 @@ fn crash_at(moment: u64, variables: &[(&str, String)]) -> (bool, CrashState) {
     (lived, seen)
 }
 
-/// Dies before each step of two turns that the disk can see. Most of the time goes by waiting for the disk, so several
-/// moments are tried at once.
+/// Dies before each step of two turns that affects the disk. Most of the time is spent waiting for the disk, so
+/// several moments are tried at once.
 fn crash_everywhere(variables: &[(&str, String)]) {
     let (next, half, end) = (AtomicU64::new(1), AtomicU64::new(0), AtomicU64::new(u64::MAX));
     std::thread::scope(|scope| {

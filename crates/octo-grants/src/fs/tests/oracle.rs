@@ -1,4 +1,4 @@
-//! SEC-FS-03: random trees with links and random paths; an own walker that knows only the rules must agree.
+//! SEC-FS-03: random trees with links and random paths; an independent resolver that knows only the rules must agree.
 
 use super::FsFixture;
 use crate::fs::{EntryKind, Fs, WorkPath, WriteOptions};
@@ -13,7 +13,7 @@ enum Node {
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// A small generator of its own, so that a failing case can be repeated from its seed.
+/// A small seeded generator, so that a failing case can be repeated.
 struct Rng(u64);
 
 impl Rng {
@@ -31,7 +31,7 @@ impl Rng {
         if parts.is_empty() { ".".to_owned() } else { parts.join("/") }
     }
 
-    /// A path as it stands in a link.
+    /// A path as stored in a link.
     fn path(&mut self) -> String {
         let parts: Vec<&str> = (0..=self.next(4)).map(|_| self.part()).collect();
         let slash = if self.next(12) == 0 { "/" } else { "" };
@@ -71,8 +71,8 @@ enum Answer {
     Leaves,
 }
 
-/// Resolves as the rules say: step by step, links expanded where they stand, and never above the root, not even for a
-/// moment; an absolute link leaves.
+/// Resolves as the rules say: component by component, links expanded in place, and never above the root, not even
+/// temporarily; an absolute link leaves the root.
 fn oracle(root: &Node, path: &str) -> Answer {
     let mut left: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
     let mut here: Vec<&Node> = vec![root];
@@ -139,7 +139,7 @@ fn sec_fs_03_our_answer_is_the_oracles() {
         let kit = FsFixture::new();
         let tree = dice.folder(3);
         build(&tree, &kit.raw("."));
-        // The same names stand above the root, so that a way out would find something.
+        // The same names exist above the root, so that an escape would find something.
         build(&Node::Folder(NAMES.map(|name| (name, Node::File("SECRET".into()))).into()), kit.folder.path());
         for _ in 0..100 {
             let path = dice.call();
@@ -173,7 +173,7 @@ fn write_lands_where_the_oracle_says(kit: &FsFixture, tree: &Node, path: &str) {
         (Answer::File(_), Ok(written)) => {
             assert!(!written.created);
             assert_eq!(ours(&kit.fs, path), Answer::File("written".into()), "{path}");
-            // The next path finds the tree as it was.
+            // Restores the tree for the next path.
             kit.fs.undo(&kit.at(path)).unwrap();
         }
         (Answer::Missing, Ok(written)) => {
@@ -182,7 +182,7 @@ fn write_lands_where_the_oracle_says(kit: &FsFixture, tree: &Node, path: &str) {
             kit.fs.remove(&kit.at(path)).unwrap();
         }
         (Answer::File(_), Err(error)) => {
-            // A path may end in a dot or two and still be no file's; those are refused for writing.
+            // A path may end in a dot or two and not name a file; those are refused for writing.
             panic!("{path}: {error}");
         }
         (_, Ok(_)) => panic!("{path} was written"),

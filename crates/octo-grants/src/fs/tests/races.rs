@@ -1,4 +1,4 @@
-//! Somebody renames things while we work. Nothing outside may be read or written.
+//! Concurrent renames by others. Nothing outside the root may be read or written.
 
 use super::{FsFixture, error_kind};
 use crate::fs::{Change, Fs, Write, WriteOptions};
@@ -11,7 +11,7 @@ fn exchange(left: &PathBuf, right: &PathBuf) {
     rustix::fs::renameat_with(CWD, left, CWD, right, RenameFlags::EXCHANGE).unwrap();
 }
 
-/// What was tried and what came of it.
+/// Attempts and their results.
 #[derive(Default)]
 struct Tally {
     attempts: AtomicU64,
@@ -19,7 +19,7 @@ struct Tally {
     leaked: AtomicU64,
 }
 
-/// Reads and writes paths that are swapped all the time, and notices every byte from outside.
+/// Reads and writes paths that are swapped continuously, and detects every byte from outside.
 fn hammer(fs: &Fs<Write>, kit: &FsFixture, tally: &Tally, until: Instant, worker: usize) {
     let options = WriteOptions::default();
     let mut turn = worker;
@@ -60,7 +60,7 @@ fn swap_race(time: Duration) -> (u64, u64) {
     let pairs = [
         (kit.raw("leaf"), kit.raw("leaf-link")),
         (kit.raw("dir"), kit.raw("dir-link")),
-        // A folder that is carried out of the root while a path is inside of it.
+        // A directory that is moved out of the root while a path is inside of it.
         (kit.raw("far/sub"), kit.outside("deep/sub")),
     ];
     std::thread::scope(|scope| {
@@ -161,7 +161,7 @@ fn sec_fs_22_a_change_by_somebody_else_is_a_conflict() {
     assert_eq!(kit.get("file"), "theirs");
 }
 
-/// Some name the file itself and some a link to it; no change may get lost under a write that said what it expects.
+/// Some use the file itself and some a link to it; no change may get lost under a write with an expected hash.
 #[test]
 fn sec_fs_22_no_update_is_lost_between_two_writers_who_check() {
     let kit = FsFixture::new();

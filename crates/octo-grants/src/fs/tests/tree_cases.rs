@@ -1,4 +1,4 @@
-//! Folders with everything in them: made, copied, moved, removed.
+//! Directory trees: created, copied, moved, removed.
 
 use super::{FsFixture, error_kind};
 use crate::fs::EntryKind;
@@ -100,7 +100,7 @@ fn a_copy_that_is_refused_leaves_nothing() {
             "outside" => kit.link("deep/tree/out", "../../../outside/secret"),
             "dangling" => kit.link("deep/tree/out", "nothing"),
             "fifo" => rustix::fs::mkfifoat(CWD, kit.raw("deep/tree/fifo"), Mode::RWXU).unwrap(),
-            // Stays beneath where it is, and would leave where the copy is.
+            // Stays beneath the root here, and would leave it at the location of the copy.
             "shallower" => kit.link("deep/tree/out", "../../deep"),
             _ => {
                 kit.put("deep/tree/config.json", "x");
@@ -153,7 +153,7 @@ fn renames_keep_what_has_the_new_name_unless_told() {
     assert_eq!((kit.get("b"), kit.get("empty/x")), ("a".into(), "dir/x".into()));
 }
 
-/// Memory and disk are two file systems on most machines; where they are not, there is nothing to see here.
+/// Memory and disk are two file systems on most machines; elsewhere this tests nothing.
 #[test]
 fn a_rename_to_another_file_system_is_a_copy_and_a_removal() {
     let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return };

@@ -1,4 +1,4 @@
-//! One step back, and only if it is still ours to take.
+//! Undo of one step, only if the file has not changed since.
 
 use super::{FsFixture, error_kind};
 use crate::fs::{Change, Fs, Write, WriteOptions};
@@ -47,7 +47,7 @@ fn a_change_is_taken_back_by_whoever_made_it() {
     assert_eq!(kit.get("file"), "by alice");
     alice.undo(&place).unwrap();
     assert_eq!(kit.get("file"), "old");
-    // Without callers there is one, who uses the machine itself.
+    // Without callers there is one: the local user.
     of("local").write(&place, b"new", &WriteOptions::default()).unwrap();
     kit.fs.undo(&place).unwrap();
 }
@@ -182,7 +182,7 @@ fn a_move_is_taken_back_with_what_it_replaced() {
         );
     }
     assert_eq!(kit.get("folder/inner/file"), "x");
-    // Somebody has taken one of the names meanwhile.
+    // One of the names has been taken in the meantime.
     for (name, other) in [("a", "b"), ("b", "a")] {
         let kit = FsFixture::new();
         kit.put("a", "content");

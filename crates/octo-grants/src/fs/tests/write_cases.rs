@@ -1,4 +1,4 @@
-//! What a write keeps, refuses and leaves behind.
+//! What a write retains, refuses and leaves behind.
 
 use super::{FsFixture, error_kind, spec};
 use crate::fs::{
@@ -18,7 +18,7 @@ fn put(kit: &FsFixture, path: &str, text: &str) -> Change {
     Change::Put { place: kit.at(path), bytes: text.into(), mode: None, options: WriteOptions::default() }
 }
 
-/// Once as it is, and once as on a file system that can neither exchange names nor refuse to replace one.
+/// Runs once normally, and once as on a file system without `RENAME_EXCHANGE` and `RENAME_NOREPLACE`.
 fn on_both_kinds_of_file_system(test: impl Fn()) {
     test();
     temp_names::FORCE_PLAIN_RENAME.set(true);
@@ -188,7 +188,7 @@ fn protected_paths_are_refused_also_through_linked_folders() {
         assert_eq!(error_kind(&error), "denied", "{error}");
         assert!(error.hint.unwrap().contains("files.protected"));
     }
-    // A folder may move with what is protected in it, since it stays protected.
+    // A directory may move with its protected contents, because they stay protected.
     kit.fs.rename(&kit.at("sub"), &kit.at("moved"), false).unwrap();
     assert_eq!(kit.get("moved/.git/hooks/x"), "kept");
     assert_eq!(kit.get(".git/config"), "kept");
@@ -313,7 +313,7 @@ fn a_change_that_fails_in_its_third_file_changes_nothing() {
     });
 }
 
-/// The failure comes only when names are changed: the folder of the last file is the first file's new name's.
+/// The failure occurs only in the commit phase: the directory of the last file is the new name of the first.
 #[test]
 fn a_change_that_fails_while_names_are_changed_is_put_back() {
     on_both_kinds_of_file_system(|| {
@@ -326,7 +326,7 @@ fn a_change_that_fails_while_names_are_changed_is_put_back() {
             put(&kit, "new", "new"),
             Change::Remove { place: kit.at("b"), if_hash: None },
             Change::Rename { from: kit.at("dir/x"), to: kit.at("moved") },
-            // A folder cannot go into itself, which only the rename finds out.
+            // A directory cannot be moved into itself, which only the rename detects.
             Change::Rename { from: kit.at("dir"), to: kit.at("dir/sub") },
         ];
         let error = kit.fs.change(changes).unwrap_err();

@@ -1,4 +1,4 @@
-//! Folders by descriptor: opened from their parent, never through a link, and read in one go.
+//! Directories by descriptor: opened from their parent, never through a link, and read at once.
 
 use crate::fs::{EntryKind, file_fingerprint};
 use rustix::fs::{FileType, Mode, OFlags, RawDir, ResolveFlags};
@@ -9,16 +9,16 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many folders a walk keeps open for their children; those beyond are opened again by path.
+/// Number of directories that a walk keeps open for their children; others are reopened by path.
 const MAX_OPEN_FOLDERS: usize = 64;
 
-/// As much as the kernel is asked for at once.
+/// Buffer size per `getdents64` call.
 pub(super) const READ_BUFFER_BYTES: usize = 32 * 1024;
 
 const FOLDER_FLAGS: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// An open folder, counted while it lives.
+/// An open directory, counted while it lives.
 pub(super) struct FolderHandle {
     fd: OwnedFd,
     open: Arc<AtomicUsize>,
@@ -30,18 +30,18 @@ impl FolderHandle {
         Arc::new(Self { fd, open: Arc::clone(open) })
     }
 
-    /// A folder in this one. A link that was put in its place leads nowhere.
+    /// Opens a subdirectory. Fails if it was replaced by a link.
     pub fn enter(&self, name: &[u8]) -> Result<Arc<Self>, Errno> {
         let fd = rustix::fs::openat(&self.fd, name, FOLDER_FLAGS, Mode::empty())?;
         Ok(Self::new(fd, &self.open))
     }
 
-    /// The same over several steps, none of which may be a link.
+    /// Like [`Self::enter`] over several components, none of which may be a link.
     pub fn descend(&self, path: &[u8]) -> Result<Arc<Self>, Errno> {
         Ok(Self::new(descend(self.fd.as_fd(), path)?, &self.open))
     }
 
-    /// Whether children may hold on to it.
+    /// Whether children may keep it open.
     pub fn has_room(&self) -> bool {
         self.open.load(Ordering::Relaxed) <= MAX_OPEN_FOLDERS
     }
@@ -59,16 +59,16 @@ impl AsFd for FolderHandle {
     }
 }
 
-/// Opens a folder several steps below, through no link at all.
+/// Opens a directory several levels below, following no links.
 pub(super) fn descend(from: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     rustix::fs::openat2(from, path, FOLDER_FLAGS, Mode::empty(), RESOLVE_STRICT)
 }
 
-/// Beneath, and through no link at all.
+/// Beneath, and without following any link.
 pub(super) const RESOLVE_STRICT: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
-/// What a folder holds: all names in one piece of memory, each with its closing zero.
+/// Entries of a directory: all names in one buffer, each NUL-terminated.
 #[derive(Default)]
 pub(super) struct FolderListing {
     names: Vec<u8>,
@@ -76,7 +76,7 @@ pub(super) struct FolderListing {
     pub ignore_files: IgnoreFiles,
 }
 
-/// Which of the names that ignore rules are made of a folder holds.
+/// Which of the files that define ignore rules a directory contains.
 #[derive(Default, Clone, Copy)]
 pub(super) struct IgnoreFiles {
     pub gitignore: bool,
@@ -85,7 +85,7 @@ pub(super) struct IgnoreFiles {
 }
 
 impl FolderListing {
-    /// Reads a folder. An error in the middle leaves what came before it.
+    /// Reads a directory. On an error, the entries before it are returned.
     pub fn read(folder: BorrowedFd<'_>, buffer: &mut [MaybeUninit<u8>]) -> (Self, Result<(), Errno>) {
         let mut listing = Self::default();
         let mut entries = RawDir::new(folder, buffer);
@@ -121,7 +121,7 @@ impl FolderListing {
     }
 }
 
-/// The kind that the listing gave, or, where the file system gives none, what a look at it says.
+/// The type from the listing or, if the file system does not report it, from stat.
 pub(super) fn kind_of(folder: BorrowedFd<'_>, name: &CStr, listed: FileType) -> Option<EntryKind> {
     Some(match listed {
         FileType::RegularFile => EntryKind::File,
@@ -132,7 +132,7 @@ pub(super) fn kind_of(folder: BorrowedFd<'_>, name: &CStr, listed: FileType) -> 
     })
 }
 
-/// Opens what is named for reading, without waiting for it and never through a link. What it is has to be asked.
+/// Opens an entry for reading, without blocking and never through a link. The caller must check its type.
 pub(super) fn open_file(folder: BorrowedFd<'_>, name: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat2(folder, name, flags, Mode::empty(), RESOLVE_STRICT)

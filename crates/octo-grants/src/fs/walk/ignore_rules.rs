@@ -1,4 +1,4 @@
-//! What ignore files leave out. Every folder inherits from those above it; the nearest rule decides.
+//! Ignore rules. Every directory inherits from its parents; the nearest rule decides.
 
 use super::folder_listing::{IgnoreFiles, open_file};
 use ignore::Match;
@@ -11,19 +11,19 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Longer ignore files are cut: what makes rules costs time for every entry.
+/// Larger ignore files are truncated: rules cost time for every entry.
 const MAX_IGNORE_FILE_BYTES: u64 = 512 * 1024;
 
-/// The rules of one folder that has some, and of all above it.
+/// Rules of a directory that has some, and of all its parents.
 pub(super) struct IgnoreRules {
     above: Option<Arc<IgnoreRules>>,
-    /// Length of the folder's path beneath the root, with its slash; rules are relative to the folder.
+    /// Length of the directory's path beneath the root, with its slash; rules are relative to the directory.
     base: usize,
-    /// `.ignore`, `.gitignore` and `.git/info/exclude`, in the order of their weight.
+    /// `.ignore`, `.gitignore` and `.git/info/exclude`, in order of precedence.
     ignore: Gitignore,
     git: Gitignore,
     exclude: Gitignore,
-    /// A repository's own folder: git's rules from above end here.
+    /// A repository root: git's rules of parent directories end here.
     repository: bool,
 }
 
@@ -31,12 +31,12 @@ pub(super) struct IgnoreRules {
 pub(super) enum IgnoreMatch {
     NoMatch,
     Ignored,
-    /// A negated rule asks for it.
+    /// Matched by a negated rule.
     Whitelisted,
 }
 
 impl IgnoreRules {
-    /// The rules for what is in a folder. A folder without ignore files shares its parent's.
+    /// Rules for the contents of a directory. A directory without ignore files shares its parent's.
     pub fn within(
         above: Option<&Arc<Self>>,
         folder: BorrowedFd<'_>,
@@ -57,7 +57,7 @@ impl IgnoreRules {
         }))
     }
 
-    /// What the rules say about a path beneath the root.
+    /// Matches a path beneath the root against the rules.
     pub fn match_path(&self, path: &[u8], is_folder: bool) -> IgnoreMatch {
         let (mut git, mut exclude, mut same_repository) = (IgnoreMatch::NoMatch, IgnoreMatch::NoMatch, true);
         let mut next = Some(self);
@@ -88,7 +88,7 @@ fn match_file(rules: &Gitignore, path: &Path, is_folder: bool) -> IgnoreMatch {
     }
 }
 
-/// Lines that are no rules are passed over, as git does; a file that cannot be read has none.
+/// Invalid lines are skipped, as in git; an unreadable file has no rules.
 fn parse(folder: BorrowedFd<'_>, name: &str) -> Gitignore {
     let Some(text) = read(folder, name) else { return Gitignore::empty() };
     let mut rules = GitignoreBuilder::new("");

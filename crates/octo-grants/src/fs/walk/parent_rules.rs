@@ -1,4 +1,4 @@
-//! The rules of the folders above the one where a walk begins.
+//! Ignore rules of the directories above the start of a walk.
 
 use super::folder_listing::{IgnoreFiles, RESOLVE_STRICT, descend};
 use super::ignore_rules::IgnoreRules;
@@ -6,7 +6,7 @@ use rustix::fs::{Mode, OFlags};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-/// The rules of the root and of every folder between it and the start, whose real path beneath the root this is.
+/// Rules of the root and of every directory down to the start, whose real path beneath the root is `real`.
 pub(super) fn rules_above(root: BorrowedFd<'_>, real: &[u8]) -> Option<Arc<IgnoreRules>> {
     let mut rules = None;
     let ends = real.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);

@@ -25,7 +25,7 @@ fn walk(
     fs.walk(&fs.place(&WorkPath::from(start))?, options, visit)
 }
 
-/// Makes files with these contents; a path that ends with a slash is an empty folder.
+/// Creates files with these contents; a path that ends with a slash is an empty directory.
 fn tree(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     plant(folder.path(), files);

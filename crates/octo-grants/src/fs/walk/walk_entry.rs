@@ -1,4 +1,4 @@
-//! One entry of a walk, and what can be asked of it through its folder's descriptor.
+//! Entry of a walk, with access through its directory's descriptor.
 
 use super::folder_listing::open_file;
 use crate::fs::file_fingerprint::{self, FileFingerprint};
@@ -13,27 +13,27 @@ use std::path::Path;
 
 /// One entry of the walk.
 pub struct WalkEntry<'a> {
-    /// Relative to where the walk began; empty when it began at a file.
+    /// Relative to the start of the walk; empty if that is a file.
     pub path: &'a Path,
     pub kind: EntryKind,
-    /// 1 is what the folder itself holds; 0 when the walk began at a file.
+    /// 1 for the direct entries of the directory; 0 if the walk started at a file.
     pub depth: usize,
-    /// Left out by the rules, and here only because the options asked to be told.
+    /// Matched by an ignore rule, and visited only because of `tell_ignored`.
     pub ignored: bool,
     pub(super) at: EntryLocation<'a>,
     pub(super) hard_links: HardLinks,
 }
 
-/// Where an entry is found when it is wanted.
+/// Where to find an entry on demand.
 #[derive(Clone, Copy)]
 pub(super) enum EntryLocation<'a> {
     Child(BorrowedFd<'a>, &'a CStr),
-    /// Where the walk began.
+    /// The start of the walk.
     Start(&'a RootedPath),
 }
 
 impl WalkEntry<'_> {
-    /// Opens a regular file through its folder's descriptor, never through a link.
+    /// Opens a regular file through its directory's descriptor, never through a link.
     pub fn open(&self) -> Result<(File, Stat), ToolError> {
         let fd = match self.at {
             EntryLocation::Child(folder, name) => open_file(folder, name),
@@ -47,7 +47,7 @@ impl WalkEntry<'_> {
         Ok((File::from(fd), seen.stat()))
     }
 
-    /// About the entry itself; a link is not followed.
+    /// Metadata of the entry itself; a link is not followed.
     pub fn stat(&self) -> Result<Stat, ToolError> {
         match self.at {
             EntryLocation::Child(folder, name) => file_fingerprint::of_entry(folder, name)
@@ -58,7 +58,7 @@ impl WalkEntry<'_> {
         }
     }
 
-    /// Where a link points to, as written in it.
+    /// Target of a link, as stored in it.
     pub fn link_target(&self) -> Result<String, ToolError> {
         let EntryLocation::Child(folder, name) = self.at else { return Err(unreadable(Errno::INVAL)) };
         let target = rustix::fs::readlinkat(folder, name, Vec::new()).map_err(unreadable)?;
@@ -66,9 +66,9 @@ impl WalkEntry<'_> {
     }
 }
 
-/// Entries come, go and change while a walk is under way; callers pass over such.
+/// Entries appear, vanish and change during a walk; callers skip those.
 fn unreadable(errno: Errno) -> ToolError {
     ToolError::not_found("This entry cannot be read.")
-        .hint("It may have been changed meanwhile, or it is no regular file.")
+        .hint("It may have changed in the meantime, or is not a regular file.")
         .detail(errno)
 }

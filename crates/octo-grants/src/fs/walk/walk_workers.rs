@@ -1,4 +1,4 @@
-//! The threads of a walk and the work that they share.
+//! Worker threads of a walk and their shared queue.
 
 use super::folder_listing::{FolderHandle, FolderListing, READ_BUFFER_BYTES, kind_of};
 use super::ignore_rules::{IgnoreMatch, IgnoreRules};
@@ -16,10 +16,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread::Scope;
 
-/// A folder with more entries than this is shared among threads.
+/// Directories with more entries are split among threads.
 const ENTRIES_PER_JOB: usize = 256;
 
-/// What is still to do. The last come first, so that few folders are open at a time.
+/// Pending jobs. Last in, first out, so that few directories are open at a time.
 #[derive(Default)]
 pub(super) struct Queue {
     jobs: Vec<Job>,
@@ -32,18 +32,18 @@ pub(super) enum Job {
     Visit(Arc<Contents>, Range<usize>),
 }
 
-/// A folder to be read.
+/// A directory to be read.
 pub(super) struct Enter {
-    /// Absent where too many are open already.
+    /// Absent if too many directories are open.
     pub parent: Option<Arc<FolderHandle>>,
-    /// Beneath the root.
+    /// Relative to the root.
     pub path: Vec<u8>,
-    /// Of what is in it.
+    /// Depth of its entries.
     pub depth: usize,
     pub rules: Option<Arc<IgnoreRules>>,
 }
 
-/// A folder that was read.
+/// A directory that was read.
 pub(super) struct Contents {
     handle: Arc<FolderHandle>,
     listing: FolderListing,
@@ -52,14 +52,14 @@ pub(super) struct Contents {
     rules: Option<Arc<IgnoreRules>>,
 }
 
-/// What a thread keeps from one job to the next.
+/// Buffers that a thread reuses between jobs.
 struct WorkerBuffers {
     buffer: Vec<MaybeUninit<u8>>,
     path: Vec<u8>,
     new_jobs: Vec<Job>,
 }
 
-/// Marks a thread as done with its job, also when the job panics.
+/// Marks a thread as idle after its job, also if the job panics.
 struct BusyGuard<'w, 'a>(&'w Walk<'a>);
 
 impl Drop for BusyGuard<'_, '_> {
@@ -76,7 +76,7 @@ impl Drop for BusyGuard<'_, '_> {
 }
 
 impl Walk<'_> {
-    /// Walks over everything beneath the start. Starts alone; threads come when there is something to share.
+    /// Walks everything beneath the start. Starts with one thread; more are spawned when there is work to share.
     pub(super) fn run(&self, first: Contents) {
         let all = 0..first.listing.len();
         {
@@ -116,7 +116,7 @@ impl Walk<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// The next job, as soon as there is one; none when all is done.
+    /// Waits for the next job; `None` when all are done.
     fn next(&self) -> Option<Job> {
         let mut queue = self.queue();
         loop {
@@ -147,7 +147,7 @@ impl Walk<'_> {
             hire
         };
         if hire {
-            // Without a further thread the work takes longer, nothing else.
+            // Without another thread the walk is only slower.
             let _ = std::thread::Builder::new()
                 .name("walk".to_owned())
                 .spawn_scoped(scope, || self.run_worker(scope));
@@ -195,8 +195,8 @@ impl Walk<'_> {
         Contents { handle, listing, path, depth: enter.depth, rules }
     }
 
-    /// Remembers a folder that could not be read. One that has gone in the meantime, or that a link has
-    /// replaced, is no longer part of the tree.
+    /// Records a directory that could not be read. One that was removed or replaced by a link in the meantime is no
+    /// longer part of the tree.
     fn record_unread(&self, path: &[u8], errno: Errno) {
         if !matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP) {
             let path = Path::new(OsStr::from_bytes(path.get(self.prefix..).unwrap_or_default()));
@@ -253,7 +253,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether an entry is visited, and if so, whether the rules leave it out.
+    /// Whether an entry is visited, and if so, whether it is ignored.
     fn visit_decision(&self, contents: &Contents, name: &[u8], path: &[u8], kind: EntryKind) -> Option<bool> {
         if temp_names::is_temp_name(OsStr::from_bytes(name)) || self.hub_data == Some(path) {
             return None;

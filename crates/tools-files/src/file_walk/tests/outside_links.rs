@@ -1,4 +1,4 @@
-//! Links to the outside, strange names, and calls that nobody waits for.
+//! Links to the outside, unusual names, and cancelled calls.
 
 use super::FindFixture;
 use octo_toolkit::fs::{Read, Walked};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// What is outside, or the name of what is there, in any answer.
+/// Content or name of something outside, in any reply.
 fn leaks(answer: &Value) -> bool {
     let text = answer.to_string();
     text.contains("secret") || text.contains("leak")
@@ -47,7 +47,7 @@ async fn sec_fs_15_nothing_of_the_outside_is_found() {
             input.as_object_mut().unwrap().extend(every.as_object().unwrap().clone());
         }
         let mut answer = kit.call(tool, input.clone()).await;
-        // The text of a link is inside; it alone may name the outside.
+        // The text of a link is inside; only it may name the outside.
         answer["entries"]
             .as_array_mut()
             .into_iter()
@@ -92,11 +92,11 @@ async fn folders_that_could_not_be_read_are_named() {
     let fs = <Fs<Read> as Grant>::open(&kit.capabilities).unwrap();
     let place = fs.place(&WorkPath::from("a")).unwrap();
     let walked = Walked { unread: 1, unread_paths: vec!["b".into()] };
-    assert_eq!(super::super::unread_notes(&place, &walked), ["Folders that could not be read: 1 (a/b)."]);
+    assert_eq!(super::super::unread_notes(&place, &walked), ["Directories that could not be read: 1 (a/b)."]);
     assert!(super::super::unread_notes(&place, &Walked::default()).is_empty());
 }
 
-/// Many names of one large file: hours of work, no room on the disk.
+/// Many names of one large file: hours of work, no disk space.
 fn endless(kit: &FindFixture) {
     let line = b"the quick brown fox jumps over the lazy dog and finds nothing at all in here\n";
     kit.write_file("0/big", &line.repeat(50_000));

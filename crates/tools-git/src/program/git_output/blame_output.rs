@@ -8,9 +8,9 @@ use std::collections::HashMap;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct BlameLine {
-    /// Number of the line in the file, from 1.
+    /// Line number in the file, from 1.
     pub line_number: u64,
-    /// Short id of the commit that wrote it; zeros when it is not committed yet.
+    /// Short id of the commit that wrote it; zeros if not committed yet.
     pub commit: String,
     /// Name of the author.
     pub author: String,
@@ -42,7 +42,7 @@ struct CommitInfo {
     summary: String,
 }
 
-/// The lines, and the commits by how many of them they wrote.
+/// The lines, and the commits by their number of lines.
 pub fn parse(bytes: &[u8]) -> (Vec<BlameLine>, Vec<CommitShare>) {
     let text = String::from_utf8_lossy(bytes);
     let mut known: HashMap<String, CommitInfo> = HashMap::new();
@@ -93,7 +93,7 @@ fn short(id: &str) -> String {
     id.chars().take(12).collect()
 }
 
-/// Seconds and `+0130` as ISO 8601; anything odd is UTC.
+/// Seconds and `+0130` as ISO 8601; anything invalid is UTC.
 fn date(known: &CommitInfo) -> String {
     let digits: i32 = known.zone.parse().unwrap_or(0);
     let offset = Offset::from_seconds((digits / 100 * 60 + digits % 100) * 60).unwrap_or(Offset::UTC);

@@ -1,4 +1,4 @@
-//! `git diff --raw --numstat -p -z`: the list of files, their counts, then the hunks, all from one run.
+//! `git diff --raw --numstat -p -z`: list of files, their counts, then the hunks, all from one run.
 
 use super::status_output::FileChange;
 use schemars::JsonSchema;
@@ -11,7 +11,7 @@ pub struct FileDiff {
     pub path: String,
     /// What happened to the file.
     pub status: FileChange,
-    /// Where it was before, when it was renamed or copied.
+    /// Previous path, if renamed or copied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old_path: Option<String>,
     /// Lines added.
@@ -24,7 +24,7 @@ pub struct FileDiff {
     pub binary: bool,
     /// The changed parts.
     pub hunks: Vec<Hunk>,
-    /// Hunks of this file that were left out; name it in paths to see them.
+    /// Number of omitted hunks of this file; use paths to see them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hunks_omitted: Option<usize>,
 }
@@ -37,7 +37,7 @@ pub struct Hunk {
     pub lines: Vec<String>,
 }
 
-/// The three parts, in git's order. A cut answer loses its last, unfinished hunk.
+/// The three parts, in git's order. Truncated output loses its last, incomplete hunk.
 pub fn parse(bytes: &[u8], cut: bool) -> Vec<FileDiff> {
     let (mut files, rest) = raw(bytes);
     let (counts, patch) = numstat(rest);
@@ -53,7 +53,7 @@ pub fn parse(bytes: &[u8], cut: bool) -> Vec<FileDiff> {
     if cut && let Some(last) = sections.last_mut() {
         last.pop();
     }
-    // Unmerged paths are listed without a section of their own.
+    // Unmerged paths are listed without a section.
     let with_section = files.iter_mut().filter(|file| file.status != FileChange::Unmerged);
     for (file, hunks) in with_section.zip(sections) {
         file.hunks = hunks;
@@ -67,7 +67,7 @@ pub fn parse(bytes: &[u8], cut: bool) -> Vec<FileDiff> {
     files
 }
 
-/// The next piece up to a NUL, and what is after it.
+/// The next item up to a NUL, and the rest.
 fn piece(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     Some((bytes.get(..end)?, bytes.get(end + 1..)?))
@@ -117,7 +117,7 @@ fn raw(bytes: &[u8]) -> (Vec<FileDiff>, &[u8]) {
 
 type LineCounts = HashMap<String, (Option<u64>, Option<u64>)>;
 
-/// `added\tdeleted\tpath\0`, or `added\tdeleted\t\0old\0new\0`; dashes for binary files. An empty piece ends it.
+/// `added\tdeleted\tpath\0`, or `added\tdeleted\t\0old\0new\0`; dashes for binary files. An empty item ends the list.
 fn numstat(bytes: &[u8]) -> (LineCounts, &[u8]) {
     let mut counts = LineCounts::new();
     let mut rest = bytes;
@@ -141,7 +141,7 @@ fn numstat(bytes: &[u8]) -> (LineCounts, &[u8]) {
     (counts, rest)
 }
 
-/// The hunks of each file. Lines are counted by the hunk's header, so that content cannot look like a header.
+/// Hunks of each file. Lines are counted by the hunk's header, so that content cannot look like a header.
 fn sections(text: &str) -> Vec<Vec<Hunk>> {
     let mut sections: Vec<Vec<Hunk>> = Vec::new();
     let (mut old, mut new) = (0u64, 0u64);
@@ -169,7 +169,7 @@ fn sections(text: &str) -> Vec<Vec<Hunk>> {
     sections
 }
 
-/// How many lines a hunk has before and after.
+/// Number of lines of a hunk before and after.
 fn lengths(header: &str) -> (u64, u64) {
     let mut ranges = header.split(' ').skip(1).map(|range| match range.split_once(',') {
         Some((_, length)) => length.parse().unwrap_or(0),

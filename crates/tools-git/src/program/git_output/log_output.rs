@@ -1,18 +1,18 @@
-//! `git log` in a format of NULs.
+//! `git log` in a NUL-separated format.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Fields end with NUL and a record begins with one; what `--shortstat` adds stands after the last field.
+/// Fields end with NUL and a record starts with one; the output of `--shortstat` follows the last field.
 pub const FORMAT: &str = "--format=%x00%H%x00%h%x00%P%x00%an%x00%ae%x00%aI%x00%D%x00%s%x00%b%x00";
 
 const FIELD_COUNT: usize = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Commit {
-    /// The whole id.
+    /// The full id.
     pub hash: String,
-    /// The id, shortened.
+    /// The abbreviated id.
     pub short_hash: String,
     /// Name of the author.
     pub author: String,

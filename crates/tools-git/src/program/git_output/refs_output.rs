@@ -1,9 +1,9 @@
-//! `git for-each-ref` in a format of NULs.
+//! `git for-each-ref` in a NUL-separated format.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// Fields of one ref, each ended by NUL; git puts a line break after the last.
+/// Fields of one ref, each terminated by NUL; git adds a line break after the last.
 pub const FORMAT: &str = "--format=%(refname)%00%(objectname)%00%(HEAD)%00%(upstream:short)%00%(upstream:track,nobracket)%00%(committerdate:iso-strict)%00%(contents:subject)%00%(symref)%00";
 
 const FIELD_COUNT: usize = 8;
@@ -16,20 +16,20 @@ pub struct Branch {
     pub sha: String,
     /// True for the branch that is checked out.
     pub current: bool,
-    /// True for what a remote had when it was last fetched.
+    /// True for a remote's branch, as last fetched.
     pub remote: bool,
-    /// The branch that it follows.
+    /// The branch's upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upstream: Option<String>,
-    /// Commits that the upstream has not.
+    /// Commits that the upstream lacks.
     pub ahead: u64,
     /// Commits that only the upstream has.
     pub behind: u64,
-    /// True when the upstream was deleted.
+    /// True if the upstream was deleted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schemars(default)]
     pub gone: bool,
-    /// When its last commit was made, ISO 8601.
+    /// Date of its last commit, ISO 8601.
     pub date: String,
     /// First line of its last commit's message.
     pub subject: String,

@@ -39,7 +39,7 @@ pub struct StatusEntry {
     pub path: String,
     /// What happened to it.
     pub status: FileChange,
-    /// Where it was before, when it was renamed or copied.
+    /// Previous path, if renamed or copied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub old_path: Option<String>,
 }
@@ -48,7 +48,7 @@ pub struct StatusEntry {
 pub struct Status {
     /// Absent before the first commit.
     pub head: Option<String>,
-    /// Absent when HEAD is detached.
+    /// Absent if HEAD is detached.
     pub branch: Option<String>,
     pub upstream: Option<String>,
     pub ahead: u64,
@@ -97,7 +97,7 @@ fn header(status: &mut Status, rest: &str) {
     }
 }
 
-/// One entry may be staged and changed again since; `before` fields stand between the letters and the path.
+/// One entry may be staged and changed again since; `before` fields are between the letters and the path.
 fn changed(status: &mut Status, rest: &str, before: usize, old_path: Option<String>) {
     let path = rest.splitn(before + 2, ' ').nth(before + 1).unwrap_or_default();
     let mut letters = rest.chars();

@@ -1,4 +1,4 @@
-//! Links, races, and folders that cannot be read.
+//! Links, races, and unreadable directories.
 
 use super::{names_at, open, plant, shown, tree, walk};
 use crate::fs::{EntryKind, Fs, RootSpec, Step, WalkOptions, Workspace, WorkspaceSpec};
@@ -75,7 +75,7 @@ fn what_is_no_file_is_not_opened_and_nobody_waits_for_it() {
     assert!(began.elapsed() < Duration::from_secs(1));
 }
 
-/// Takes from this thread, and from those that it starts, root's power to read everything.
+/// Drops root's capability to read everything, for this thread and those that it starts.
 fn become_ordinary() {
     let mut own = rustix::thread::capabilities(None).unwrap();
     own.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
@@ -108,7 +108,7 @@ fn names_that_are_not_utf8_are_visited() {
     assert_eq!(seen, ["caf\u{fffd}/", "caf\u{fffd}/x"]);
 }
 
-/// A folder and a link to the outside change places all the time while several walks read all they can.
+/// A directory and a link to the outside are swapped continuously while several walks read all they can.
 #[test]
 fn a_folder_that_is_swapped_for_a_link_shows_nothing_of_the_outside() {
     let outside = tree(&[("leak-name", "leak-text"), ("deep/leak-name", "leak-text")]);

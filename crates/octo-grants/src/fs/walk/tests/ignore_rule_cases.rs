@@ -1,4 +1,4 @@
-//! Ignore rules, by hand and against the `ignore` crate's own walker.
+//! Ignore rules, by hand and against the walker of the `ignore` crate.
 
 use super::{names, names_at, plant, tree};
 use crate::fs::WalkOptions;
@@ -159,7 +159,7 @@ proptest! {
             let _ = std::fs::write(folder.path().join(at).join(name), lines.concat());
         }
         for (at, name) in &files {
-            // A name can be a file here and a folder there; the first one wins.
+            // A name can be a file here and a directory there; the first one wins.
             if std::fs::create_dir_all(folder.path().join(at)).is_ok() {
                 let _ = std::fs::OpenOptions::new().write(true).create_new(true).open(folder.path().join(at).join(name));
             }
