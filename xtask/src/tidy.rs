@@ -62,7 +62,7 @@ fn check_all(root: &Path) -> Result<Report> {
         banned_names::check(&sources),
         file_layout::check(&sources),
         import_cycles::check(&sources, &import_cycles::SCOPES),
-        inherent_impls::check(&sources),
+        inherent_impls::check(&sources, &inherent_impls::EXCEPTIONS),
         deployment_files::Deployment::read(root)?.check(),
     ];
     Ok(rules.into_iter().fold(Report::default(), Report::merge))

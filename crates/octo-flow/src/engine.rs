@@ -2,10 +2,7 @@
 //! through the hub.
 
 mod artifacts;
-mod call_step;
-mod frame;
 mod hub_tools;
-mod interpreter;
 mod journal;
 mod nesting_depth;
 mod run_executor;

@@ -2,7 +2,6 @@
 
 pub(crate) mod absent_servers;
 pub(crate) mod item;
-pub(crate) mod list_pages;
 pub(crate) mod profile;
 pub(crate) mod profile_view;
 pub(crate) mod tool_override;

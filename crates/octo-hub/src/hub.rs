@@ -1,12 +1,16 @@
 //! The hub and its construction.
 
+pub(crate) mod call_pipeline;
+pub(crate) mod list_pages;
+pub(crate) mod subscribe;
+
 use crate::catalogue::absent_servers::AbsentServers;
 use crate::catalogue::item::Entry;
 use crate::catalogue::profile::Profile;
 use crate::catalogue::profile_view::View;
 use crate::catalogue::{Catalogue, Change};
+use crate::hub::call_pipeline::Request;
 use crate::pipeline::approval::Approver;
-use crate::pipeline::call_pipeline::Request;
 use crate::pipeline::call_rules::{CallRules, RuleSettings};
 use crate::pipeline::policy::{PolicyEngine, PolicySettings, check_visible, is_visible};
 use crate::pipeline::rate_limit::LimitRule;

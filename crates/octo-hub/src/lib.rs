@@ -12,13 +12,14 @@ mod yaml_files;
 
 pub use catalogue::Change;
 pub use catalogue::item::{Entry, HeaderParam, Item, ListKind};
-pub use catalogue::list_pages::Page;
 pub use catalogue::profile::{Profile, ProfileSettings};
 pub use catalogue::profile_view::View;
 pub use catalogue::tool_override::{Argument, OverrideSettings, ParamTranslation, UnmappedParams};
+pub use hub::call_pipeline::{CallOutcome, Request};
+pub use hub::list_pages::Page;
+pub use hub::subscribe::{MAX_SUBSCRIBED_URI_BYTES, MAX_SUBSCRIPTIONS};
 pub use hub::{Hub, HubConfig};
 pub use pipeline::approval::{ApprovalRequest, Approver};
-pub use pipeline::call_pipeline::{CallOutcome, Request};
 pub use pipeline::call_rules::RuleSettings;
 pub use pipeline::policy::{
     Action, Decision, Obligations, PolicyDecision, PolicyEngine, PolicyRequest, PolicyRules, PolicySettings,
@@ -29,6 +30,5 @@ pub use pipeline::response_cache::CacheRule;
 pub use pipeline::telemetry::{Excerpts, Tracer};
 pub use results::jq_eval;
 pub use results::result_limit::ResultLimits;
-pub use subscriptions::subscribe::{MAX_SUBSCRIBED_URI_BYTES, MAX_SUBSCRIPTIONS};
 pub use subscriptions::subscription_counts::Subscription;
 pub use yaml_files::{Problem, parse_yaml as read_yaml};

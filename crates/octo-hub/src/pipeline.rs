@@ -2,7 +2,6 @@
 
 pub(crate) mod approval;
 pub(crate) mod audit_record;
-pub(crate) mod call_pipeline;
 pub(crate) mod call_rules;
 pub(crate) mod coerce;
 pub(crate) mod compiled_schema;

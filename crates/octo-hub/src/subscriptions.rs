@@ -1,4 +1,3 @@
 //! Subscriptions to resources.
 
-pub(crate) mod subscribe;
 pub(crate) mod subscription_counts;

@@ -3,9 +3,14 @@
 //! The text stays text. Parts are parsed when they are needed and dropped again, so that a document costs little more
 //! memory than its file, and a reference is followed only when somebody asks what it leads to.
 
+pub(crate) mod operation_tool;
+pub(crate) mod ref_inliner;
+pub(crate) mod request;
+pub(crate) mod server_url;
+
+use crate::document::request::percent_encoding;
 use crate::operation::{self, ApiOperation};
 use crate::operation_search::SearchIndex;
-use crate::request::percent_encoding;
 use crate::value_ext::ValueExt;
 use crate::{document_text, json_pointer, signature};
 use octo_toolkit::{Kind, ToolError};

@@ -1,6 +1,6 @@
 //! JSON pointers: the names of places in a document.
 
-use crate::request::percent_encoding;
+use crate::document::request::percent_encoding;
 use serde_json::Value;
 
 /// The tokens of a reference into the same document (`#/components/schemas/Pet`); `None` for any other reference.

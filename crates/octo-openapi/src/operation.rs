@@ -1,7 +1,7 @@
 //! One operation, the same for all versions of the format.
 
+use crate::document::request::param_style::Style;
 use crate::document::{Document, Version, text_of};
-use crate::request::param_style::Style;
 use crate::swagger;
 use crate::value_ext::ValueExt;
 use octo_toolkit::ToolError;

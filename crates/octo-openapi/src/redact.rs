@@ -1,6 +1,6 @@
 //! Takes credentials out of an answer: an API that echoes a request must not tell whoever called it what the hub knows.
 
-use crate::request::percent_encoding;
+use crate::document::request::percent_encoding;
 use bytes::Bytes;
 use http::HeaderValue;
 use memchr::memmem;

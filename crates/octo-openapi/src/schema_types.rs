@@ -44,7 +44,8 @@ fn said_within(document: &Document, schema: &Value, deep: usize) -> String {
         return "value".to_owned();
     }
     if let Some(values) = schema.member("enum").as_array() {
-        let shown: Vec<String> = values.iter().take(12).map(crate::request::param_style::to_text).collect();
+        let shown: Vec<String> =
+            values.iter().take(12).map(crate::document::request::param_style::to_text).collect();
         let more = if values.len() > 12 { ", …" } else { "" };
         return format!("one of {}{more}", shown.join(", "));
     }

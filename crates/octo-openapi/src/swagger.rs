@@ -1,8 +1,8 @@
 //! Version 2.0 in the words of version 3.
 
+use crate::document::request::param_style::Style;
 use crate::document::{Document, text_of};
 use crate::operation::{Body, MediaType, Param, ParamLocation, object, parse_location};
-use crate::request::param_style::Style;
 use crate::value_ext::ValueExt;
 use serde_json::{Map, Value};
 

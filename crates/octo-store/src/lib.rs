@@ -10,7 +10,6 @@ pub(crate) mod audit;
 mod credential_store;
 mod database;
 mod error;
-mod health;
 mod lazy_database;
 mod lazy_store;
 mod lease_store;
@@ -30,8 +29,8 @@ mod stores;
 mod tests;
 
 pub use crate::audit::audit_reader::AuditConnection;
+pub use crate::store::health::{check_database, check_disk};
 pub use error::{BrokenChain, SqliteError};
-pub use health::{check_database, check_disk};
 pub use options::{Durability, Options, SealKeys};
 pub use store::Store;
 pub use stores::sqlite;

@@ -1,5 +1,9 @@
 //! What the tools share: the engine, and per session the refs and what the caller has seen.
 
+pub(crate) mod action_outcome;
+pub(crate) mod element_target;
+pub(crate) mod page_content;
+
 use crate::Settings;
 use crate::engine::{Engine, Page, Session, ViewportSnapshot, WeakSession, World};
 use crate::sanitize;

@@ -1,11 +1,8 @@
 //! The browser toolbox: a real Chromium over its DevTools protocol, whose every request obeys the `Net` grant.
 
-mod action_outcome;
 mod browser_defaults;
 mod browser_sessions;
-mod element_target;
 mod engine;
-mod page_content;
 mod page_renderer;
 mod sanitize;
 mod snapshot;

@@ -2,10 +2,8 @@
 //! known only at run time is marked as opaque, never guessed.
 
 mod builtin;
-mod compound;
 mod nested_commands;
 mod shell_parser;
-mod shell_word;
 mod wrapper;
 
 #[cfg(test)]

@@ -1,26 +1,52 @@
-//! The methods of a type stand in the file that defines it, so that a reader finds them.
+//! Inherent methods are in the module that defines the type, or in its child modules.
 
 use super::Report;
 use super::rust_sources::Source;
 use crate::rust_scan::find_words;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub fn check(sources: &[Source]) -> Report {
-    let mut elsewhere: BTreeMap<(String, &str), BTreeSet<&str>> = BTreeMap::new();
+/// Types whose methods may be elsewhere in their crate, with the reason.
+pub const EXCEPTIONS: [(&str, &str); 0] = [];
+
+pub fn check(sources: &[Source], exceptions: &[(&str, &str)]) -> Report {
+    let mut modules: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for source in sources {
-        let own = defined(&source.code);
+        for name in defined(&source.code) {
+            modules.entry((crate_of(source), name)).or_default().push(module_of(&source.path));
+        }
+    }
+    let mut elsewhere: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for source in sources {
         for name in implemented(&source.code) {
-            if !own.contains(name) {
-                let crate_of = source.path.split("/src/").next().unwrap_or_default();
-                elsewhere.entry((crate_of.to_owned(), name)).or_default().insert(&source.path);
+            let homes = modules.get(&(crate_of(source), name)).map(Vec::as_slice).unwrap_or_default();
+            let is_home = homes.iter().any(|home| is_within(&source.path, home));
+            if !is_home && !exceptions.iter().any(|(excepted, _)| *excepted == name) {
+                elsewhere.entry((crate_of(source), name)).or_default().insert(&source.path);
             }
         }
     }
     let problems = elsewhere.into_iter().map(|((_, name), paths)| {
         let paths: Vec<&str> = paths.into_iter().collect();
-        format!("methods of {name} stand outside of the file that defines it: {}", paths.join(", "))
+        format!("methods of {name} outside the module that defines it: {}", paths.join(", "))
     });
-    Report { problems: problems.collect(), notes: Vec::new() }
+    let notes =
+        exceptions.iter().map(|(name, reason)| format!("methods of {name} in several modules: {reason}"));
+    Report { problems: problems.collect(), notes: notes.collect() }
+}
+
+fn crate_of(source: &Source) -> &str {
+    source.path.split("/src/").next().unwrap_or_default()
+}
+
+/// Path of a module without `.rs`, `/mod.rs` or `/lib.rs`.
+fn module_of(path: &str) -> &str {
+    let path = path.trim_end_matches(".rs");
+    ["/mod", "/lib", "/main"].iter().find_map(|end| path.strip_suffix(end)).unwrap_or(path)
+}
+
+/// Whether a file is the module itself or a descendant.
+fn is_within(path: &str, module: &str) -> bool {
+    module_of(path).strip_prefix(module).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn defined(code: &str) -> BTreeSet<&str> {
@@ -71,7 +97,7 @@ mod tests {
 
     fn problems(files: &[(&str, &str)]) -> usize {
         let sources: Vec<Source> = files.iter().map(|(path, text)| Source::new(path, text)).collect();
-        check(&sources).problems.len()
+        check(&sources, &[("Facade", "x")]).problems.len()
     }
 
     #[test]
@@ -83,8 +109,13 @@ mod tests {
             ("fn f() -> impl Fn() { || {} }\nstruct X;", 0),
             ("use crate::Hub;\n\nimpl Hub {\n    fn b(&self) {}\n}\n", 1),
             ("impl<T> crate::hub::Hub<T> { }\n", 1),
+            ("impl Facade { }\n", 0),
         ] {
             assert_eq!(problems(&[("x/src/hub.rs", defined), ("x/src/call.rs", other)]), count, "{other}");
+        }
+        let other = "impl super::Hub { }\n";
+        for (path, count) in [("x/src/hub/call.rs", 0), ("x/src/hub_call.rs", 1), ("y/src/hub/call.rs", 1)] {
+            assert_eq!(problems(&[("x/src/hub.rs", defined), (path, other)]), count, "{path}");
         }
     }
 }

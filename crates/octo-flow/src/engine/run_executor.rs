@@ -1,11 +1,15 @@
 //! Execution of one run in this process, from its current state to where it stops.
 
+pub(crate) mod call_step;
+pub(crate) mod frame;
+pub(crate) mod interpreter;
+
 use super::artifacts::Artifacts;
-use super::frame::{Frame, RunScope};
 use super::journal::{Journal, StepRecord};
 use super::stop_reason::{StepFailure, StopReason};
 use super::{EngineInner, Invoker, LiveRun};
 use crate::compiled_workflow::CompiledWorkflow;
+use crate::engine::run_executor::frame::{Frame, RunScope};
 use octo_model::{Json, Kind, ToolError};
 use octo_ports::{RunLease, RunStatus};
 use serde_json::{Map, Value};

@@ -1,7 +1,7 @@
 //! Audit record of one call: opened before anything runs, closed on drop.
 
 use crate::catalogue::item::Entry;
-use crate::pipeline::call_pipeline::Request;
+use crate::hub::call_pipeline::Request;
 use crate::pipeline::coerce::Coercions;
 use crate::pipeline::telemetry::Excerpts;
 use octo_model::{CallId, JsonObject, Operation, ToolError};

@@ -1,7 +1,7 @@
 //! Telemetry of calls: spans, metrics, log lines.
 
 use crate::catalogue::item::{Entry, Item};
-use crate::pipeline::call_pipeline::Request;
+use crate::hub::call_pipeline::Request;
 use metrics::{Counter, Histogram};
 use octo_model::{CallId, Json, JsonObject, Kind, ToolError};
 use octo_ports::Outcome;

@@ -1,7 +1,7 @@
 //! Validation of arguments against the tool's schema, with errors that tell how to fix them.
 
 use crate::catalogue::item::Entry;
-use crate::pipeline::call_pipeline::timeout_error;
+use crate::hub::call_pipeline::timeout_error;
 use crate::pipeline::coerce::{Coercions, coerce};
 use crate::pipeline::compiled_schema::{CompiledSchema, Validity};
 use jsonschema::error::ValidationErrorKind;

@@ -2,8 +2,8 @@
 
 use crate::catalogue::item::Item;
 use crate::hub::Hub;
+use crate::hub::call_pipeline::Request;
 use crate::pipeline::audit_record::AuditRecord;
-use crate::pipeline::call_pipeline::Request;
 use crate::pipeline::compiled_schema::Validity;
 use crate::pipeline::policy::Permit;
 use crate::results::image_size;

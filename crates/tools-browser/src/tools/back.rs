@@ -1,8 +1,8 @@
 //! `browser_back`.
 
-use crate::action_outcome::ActionOutcome;
 use crate::browser_defaults;
 use crate::browser_sessions::BrowserSessions;
+use crate::browser_sessions::action_outcome::ActionOutcome;
 use crate::engine::WaitUntil;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;

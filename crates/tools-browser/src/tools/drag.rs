@@ -1,9 +1,9 @@
 //! `browser_drag`.
 
-use crate::action_outcome::ActionOutcome;
 use crate::browser_defaults;
 use crate::browser_sessions::BrowserSessions;
-use crate::element_target::ElementTarget;
+use crate::browser_sessions::action_outcome::ActionOutcome;
+use crate::browser_sessions::element_target::ElementTarget;
 use crate::engine::DropTarget;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;

@@ -1,9 +1,9 @@
 //! `browser_fill_form`.
 
-use crate::action_outcome::ActionOutcome;
 use crate::browser_defaults;
+use crate::browser_sessions::action_outcome::ActionOutcome;
+use crate::browser_sessions::element_target::ElementTarget;
 use crate::browser_sessions::{ActiveSession, BrowserSessions};
-use crate::element_target::ElementTarget;
 use crate::engine::{Button, Node};
 use crate::snapshot::find_items;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};

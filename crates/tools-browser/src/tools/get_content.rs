@@ -2,7 +2,7 @@
 
 use crate::browser_defaults;
 use crate::browser_sessions::BrowserSessions;
-use crate::page_content::{ContentFormat, default_accessibility};
+use crate::browser_sessions::page_content::{ContentFormat, default_accessibility};
 use octo_toolkit::reply_budget::prefix_within;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError, json_len};
 use schemars::JsonSchema;

@@ -1,9 +1,9 @@
 //! `browser_navigate`.
 
 use crate::browser_sessions::BrowserSessions;
-use crate::element_target::ElementTarget;
+use crate::browser_sessions::element_target::ElementTarget;
+use crate::browser_sessions::page_content::{ContentFormat, default_markdown};
 use crate::engine::{CaptureArea, WaitUntil};
-use crate::page_content::{ContentFormat, default_markdown};
 use crate::snapshot::{RenderOptions, links, render};
 use crate::tools::screenshot;
 use crate::{browser_defaults, sanitize};

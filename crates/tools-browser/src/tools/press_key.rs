@@ -1,7 +1,7 @@
 //! `browser_press_key`.
 
-use crate::action_outcome::ActionOutcome;
 use crate::browser_sessions::BrowserSessions;
+use crate::browser_sessions::action_outcome::ActionOutcome;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;

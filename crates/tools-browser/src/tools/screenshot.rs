@@ -1,8 +1,8 @@
 //! `browser_screenshot`.
 
 use crate::browser_defaults;
+use crate::browser_sessions::element_target::ElementTarget;
 use crate::browser_sessions::{ActiveSession, BrowserSessions, PageState};
-use crate::element_target::ElementTarget;
 use crate::engine::{CaptureArea, ImageFormat, Node, Page, World};
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Image, Kind, Tool, ToolError};
 use schemars::JsonSchema;

@@ -1,9 +1,9 @@
 //! `browser_scroll`.
 
-use crate::action_outcome::ActionOutcome;
 use crate::browser_defaults;
+use crate::browser_sessions::action_outcome::ActionOutcome;
+use crate::browser_sessions::element_target::ElementTarget;
 use crate::browser_sessions::{ActiveSession, BrowserSessions};
-use crate::element_target::ElementTarget;
 use crate::engine::{Node, World};
 use crate::snapshot::{RenderOptions, find_items, render};
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Kind, Tool, ToolError};

@@ -1,8 +1,8 @@
 //! `browser_upload`.
 
-use crate::action_outcome::{ActionOutcome, NO_CHANGE};
 use crate::browser_sessions::BrowserSessions;
-use crate::element_target::ElementTarget;
+use crate::browser_sessions::action_outcome::{ActionOutcome, NO_CHANGE};
+use crate::browser_sessions::element_target::ElementTarget;
 use crate::{browser_defaults, sanitize};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};

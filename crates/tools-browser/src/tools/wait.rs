@@ -1,7 +1,7 @@
 //! `browser_wait`.
 
-use crate::action_outcome::ActionOutcome;
 use crate::browser_defaults;
+use crate::browser_sessions::action_outcome::ActionOutcome;
 use crate::browser_sessions::{ActiveSession, BrowserSessions};
 use crate::snapshot::find_items;
 use octo_toolkit::{CallContext, Chromium, Effect, Example, Tool, ToolError};

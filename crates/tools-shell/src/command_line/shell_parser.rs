@@ -1,7 +1,10 @@
 //! Commands: simple commands between operators, in groups, loops, functions and here-documents.
 
-use super::shell_word::ends_word;
+pub(crate) mod compound;
+pub(crate) mod shell_word;
+
 use super::{ARITHMETIC_REASON, CommandLine, ParseError, SimpleCommand, Word};
+use crate::command_line::shell_parser::shell_word::ends_word;
 use std::iter::Peekable;
 use std::str::Chars;
 

@@ -1,7 +1,7 @@
 //! How values are written into paths, queries, headers and cookies.
 
+use crate::document::request::percent_encoding;
 use crate::operation::{Param, ParamLocation};
-use crate::request::percent_encoding;
 use serde_json::Value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

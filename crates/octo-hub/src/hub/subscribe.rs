@@ -1,8 +1,8 @@
 //! Subscribing to a resource: audited, authorized and rate limited like any other call.
 
 use crate::hub::Hub;
+use crate::hub::call_pipeline::{Request, check_single_uri};
 use crate::pipeline::audit_record::AuditRecord;
-use crate::pipeline::call_pipeline::{Request, check_single_uri};
 use crate::pipeline::error_limits::truncate_error;
 use crate::subscriptions::subscription_counts::Subscription;
 use octo_model::{CallId, JsonObject, Kind, ToolError};

@@ -1,7 +1,7 @@
 //! Words: quotes, escapes, and expansions with `$`.
 
-use super::shell_parser::{Parser, Terminator};
-use super::{ARITHMETIC_REASON, EXPANSION, ParseError, SimpleCommand, Word};
+use crate::command_line::shell_parser::{Parser, Terminator};
+use crate::command_line::{ARITHMETIC_REASON, EXPANSION, ParseError, SimpleCommand, Word};
 
 /// Context of a `$`. Within double quotes and here-documents a single quote is an ordinary character.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Compound commands: loops, conditionals and here-documents.
 
-use super::shell_parser::{ListEnd, Parser, Terminator};
-use super::shell_word::{QuoteContext, ends_word};
-use super::{ARITHMETIC_REASON, ParseError, SimpleCommand, Word};
+use crate::command_line::shell_parser::shell_word::{QuoteContext, ends_word};
+use crate::command_line::shell_parser::{ListEnd, Parser, Terminator};
+use crate::command_line::{ARITHMETIC_REASON, ParseError, SimpleCommand, Word};
 
 impl Parser<'_> {
     /// Here-documents that start after a line break; substitutions in them run.

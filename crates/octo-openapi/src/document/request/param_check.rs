@@ -1,8 +1,8 @@
 //! Whether a value is what a parameter wants. Values that an address cannot tell apart are not told apart here either:
 //! `"42"` is an integer, `7` is a string.
 
+use crate::document::request::param_style::to_text;
 use crate::operation::Param;
-use crate::request::param_style::to_text;
 use crate::schema_types::{choices, resolve_outer, type_name, types};
 use crate::value_ext::ValueExt;
 use crate::{Document, sample};

@@ -1,9 +1,9 @@
 //! An operation as one tool: its parameters side by side, and what it carries as `body`.
 
 use crate::compat_schema::CompatSchemaBuilder;
+use crate::document::request::ROUTING_HEADERS;
+use crate::document::request::request_body::MULTIPART_FORM;
 use crate::operation::{ApiOperation, Body, Param, ParamLocation, essence, is_json};
-use crate::request::ROUTING_HEADERS;
-use crate::request::request_body::MULTIPART_FORM;
 use crate::{Document, RequestValues, markup, signature};
 use octo_toolkit::ToolError;
 use serde_json::{Map, Value, json};

@@ -1,11 +1,11 @@
 //! Execution of a step that calls a tool: recorded before and after, retried where that is safe.
 
-use super::frame::{Frame, RunScope};
-use super::hub_tools::{LLM_TOOL, tool_info};
-use super::journal::{Attempt, StepStatus};
-use super::run_executor::RunExecutor;
-use super::stop_reason::{StepFailure, StopReason};
 use crate::compiled_workflow::{Action, Step};
+use crate::engine::hub_tools::{LLM_TOOL, tool_info};
+use crate::engine::journal::{Attempt, StepStatus};
+use crate::engine::run_executor::RunExecutor;
+use crate::engine::run_executor::frame::{Frame, RunScope};
+use crate::engine::stop_reason::{StepFailure, StopReason};
 use crate::expr::EvalError;
 use crate::workflow_manifest::Repeat;
 use octo_hub::Request;
@@ -25,14 +25,14 @@ enum Invocation {
 }
 
 /// Result of one attempt.
-pub(super) struct AttemptResult {
+pub(crate) struct AttemptResult {
     call_id: Option<String>,
     duration: Duration,
     outcome: Result<Value, StepFailure>,
 }
 
 impl RunExecutor {
-    pub(super) async fn call_step(&self, step: &Step, frame: &Frame) -> Result<(), StopReason> {
+    pub(crate) async fn call_step(&self, step: &Step, frame: &Frame) -> Result<(), StopReason> {
         let key = frame.key(&step.id);
         match self.journal.status(&key) {
             Some(StepStatus::Done) => return Ok(()),
@@ -190,7 +190,7 @@ impl RunExecutor {
     }
 
     /// Returns the output if it is within the limits.
-    pub(super) fn check_output_size(&self, key: &str, output: Value) -> Result<Value, StepFailure> {
+    pub(crate) fn check_output_size(&self, key: &str, output: Value) -> Result<Value, StepFailure> {
         let bytes = output.to_string().len();
         let told = if bytes > MAX_STEP_OUTPUT_BYTES {
             format!("The step's output has {bytes} bytes; the limit is {MAX_STEP_OUTPUT_BYTES}.")
@@ -255,7 +255,7 @@ impl RunExecutor {
         self.record_failure(key, StepStatus::Retrying, Some(tried), failure).await
     }
 
-    pub(super) async fn record_failed(
+    pub(crate) async fn record_failed(
         &self,
         key: &str,
         tried: Option<&AttemptResult>,
@@ -308,7 +308,7 @@ impl RunExecutor {
     }
 
     /// An expression without a value.
-    pub(super) async fn record_eval_error(&self, key: &str, fault: &EvalError) -> StopReason {
+    pub(crate) async fn record_eval_error(&self, key: &str, fault: &EvalError) -> StopReason {
         let hint = match fault {
             EvalError::Absent(path) => Some(format!("Write default({path}, …) if it may be absent.")),
             EvalError::TypeMismatch(_) => None,

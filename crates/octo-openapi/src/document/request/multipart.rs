@@ -1,6 +1,6 @@
 //! Forms with files in them.
 
-use crate::request::param_style::to_text;
+use crate::document::request::param_style::to_text;
 use crate::value_ext::ValueExt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,7 +1,7 @@
 //! What a request carries, in one of the types that its operation takes.
 
+use crate::document::request::{multipart, param_style, percent_encoding};
 use crate::operation::{Body, MediaType, essence, is_json};
-use crate::request::{multipart, param_style, percent_encoding};
 use crate::schema_types::resolve_outer;
 use crate::value_ext::ValueExt;
 use crate::{Document, SampleMembers, sample};

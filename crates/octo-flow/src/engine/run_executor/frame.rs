@@ -1,7 +1,7 @@
 //! Position of a run in its loops, and the names visible there.
 
-use super::journal::StepStatus;
-use super::run_executor::RunExecutor;
+use crate::engine::journal::StepStatus;
+use crate::engine::run_executor::RunExecutor;
 use crate::expr::{ExprPath, PathPart, Scope};
 use serde_json::Value;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Interpreter of steps: conditions, loops, branches and error handling.
 
-use super::frame::{Frame, RunScope};
-use super::journal::StepStatus;
-use super::run_executor::RunExecutor;
-use super::stop_reason::{StepFailure, StopReason};
 use crate::compiled_workflow::{Action, ErrorHandler, ForEach, LoopItems, Step};
+use crate::engine::journal::StepStatus;
+use crate::engine::run_executor::RunExecutor;
+use crate::engine::run_executor::frame::{Frame, RunScope};
+use crate::engine::stop_reason::{StepFailure, StopReason};
 use crate::expr::EvalError;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
@@ -20,7 +20,7 @@ const MAX_LOOP_ITEMS: usize = 1_000;
 impl RunExecutor {
     /// Runs steps in order. `halt` means that a parallel branch has stopped: running calls finish and no new
     /// ones start, so that no call is interrupted by the failure of another.
-    pub(super) fn run_steps<'a>(
+    pub(crate) fn run_steps<'a>(
         &'a self,
         steps: &'a [Step],
         frame: Frame,
