@@ -1,4 +1,4 @@
-//! Logging in with a browser: who may, what is sent where, and what is refused.
+//! Browser logins: who may log in, what is sent where, and what is refused.
 
 #![expect(
     clippy::unwrap_used,
@@ -155,12 +155,12 @@ async fn a_private_authorization_server_must_be_named_by_the_operator() {
     }
     let named = logins(&Stores::in_memory(), spec);
     named.begin(&ada(), "s").await.unwrap();
-    // And the server may not turn to another one behind the operator's back.
+    // The server must not switch to another authorization server without the operator.
     world.rules().protected = json!({});
     assert_eq!(named.begin(&ada(), "s").await.unwrap_err().kind, Kind::Denied);
 }
 
-/// A client that the operator has registered by hand, with or without the authorization server it is for.
+/// A client registered by the operator, with or without its authorization server.
 fn registered(world: &AuthServer, issuer: Option<&str>) -> LoginSpec {
     let mut spec = world.spec("s");
     spec.net = net(&["127.0.0.1"]);
@@ -174,7 +174,7 @@ fn registered(world: &AuthServer, issuer: Option<&str>) -> LoginSpec {
 
 const CLIENT_SECRET: &str = "c4nary-of-the-operator";
 
-/// Whether anything that a server was sent holds the client secret, in a form or in a header.
+/// Whether a server received the client secret, in a form or a header.
 fn saw_client_secret(world: &AuthServer) -> bool {
     let basic = STANDARD.encode(format!("corp:{CLIENT_SECRET}"));
     let seen: Vec<String> = world.seen.lock().unwrap().iter().map(|seen| format!("{seen:?}")).collect();
@@ -186,7 +186,7 @@ async fn a_client_secret_goes_only_to_the_issuer_of_the_settings() {
     let secret_methods = json!({"token_endpoint_auth_methods_supported": ["client_secret_basic"]});
     let only_device = json!({"authorization_endpoint": null});
     for metadata in [secret_methods, only_device] {
-        // The server names itself, then another authorization server; it has metadata of its own, then none.
+        // The server names itself, then another authorization server; with metadata of its own, then without.
         for (elsewhere, protected) in [(false, true), (true, true), (false, false)] {
             let (world, attacker) = (AuthServer::start().await, AuthServer::start().await);
             world.rules().metadata = metadata.clone();
@@ -215,7 +215,7 @@ async fn a_client_secret_goes_only_to_the_issuer_of_the_settings() {
     let named = logins(&Stores::in_memory(), registered(&world, Some(&world.base)));
     log_in(&world, &named, "s").await;
     assert!(saw_client_secret(&world));
-    // The server turns to another authorization server: nothing of the first goes there.
+    // The server switches to another authorization server, which receives nothing of the first.
     let attacker = AuthServer::start().await;
     world.rules().protected = json!({"authorization_servers": [attacker.base]});
     assert_eq!(named.begin(&ada(), "s").await.unwrap_err().kind, Kind::Denied);
@@ -242,7 +242,7 @@ async fn endpoints_on_another_site_begin_no_login() {
             world.requests_to("/register").is_empty() && genuine.seen.lock().unwrap().is_empty(),
             "{endpoint}"
         );
-        // The operator knows that they belong together.
+        // The operator has declared that they belong together.
         if let Auth::OAuth(oauth) = &mut spec.auth {
             oauth.issuer = Some(world.base.clone());
         }
@@ -370,7 +370,7 @@ async fn a_token_is_not_sent_to_another_address_under_the_same_name() {
     let (world, other) = (AuthServer::start().await, AuthServer::start().await);
     let store = Stores::in_memory();
     log_in(&world, &logins(&store, world.spec("s")), "s").await;
-    // The settings now say that `s` is another server.
+    // The settings now define `s` as another server.
     let logins = logins(&store, other.spec("s"));
     let upstream = upstream(&other, &logins, "s");
     wait_listing(&upstream, |now| matches!(now.state, Listed::Down(_))).await;
