@@ -115,14 +115,14 @@ async fn an_answer_of_another_issuer_is_never_redeemed() {
 #[tokio::test]
 async fn metadata_that_are_not_the_servers_begin_no_login() {
     for (metadata, protected, part) in [
-        (json!({"issuer": "https://evil.example"}), json!({}), "say that they are those of"),
+        (json!({"issuer": "https://evil.example"}), json!({}), "claims to be that of"),
         (json!({}), json!({"resource": "https://evil.example/mcp"}), "another server"),
         (json!({"code_challenge_methods_supported": null}), json!({}), "S256"),
         (json!({"code_challenge_methods_supported": ["plain"]}), json!({}), "S256"),
         (json!({"token_endpoint": "http://evil.example/token"}), json!({}), "not encrypted"),
-        (json!({"authorization_endpoint": "javascript:alert(1)"}), json!({}), "not an address"),
-        (json!({"registration_endpoint": "file:///etc/passwd"}), json!({}), "not an address"),
-        (json!({}), json!({"authorization_servers": []}), "who gives out tokens"),
+        (json!({"authorization_endpoint": "javascript:alert(1)"}), json!({}), "not a valid login URL"),
+        (json!({"registration_endpoint": "file:///etc/passwd"}), json!({}), "not a valid login URL"),
+        (json!({}), json!({"authorization_servers": []}), "names no authorization server"),
         (json!({}), json!({"authorization_servers": ["http://169.254.169.254"]}), "not encrypted"),
         (json!({}), json!({"authorization_servers": ["https://169.254.169.254"]}), "public internet"),
         (json!({}), json!({"authorization_servers": ["https://10.0.0.1/x"]}), "public internet"),
@@ -289,7 +289,7 @@ async fn a_code_can_be_pasted_where_the_browser_cannot_come_back() {
     let back = world.approve(&authorization_url(logins.begin(&ada(), "s").await.unwrap()));
     let code = back.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
     let error = logins.complete(&ada(), "s", &code).await.unwrap_err();
-    assert!(error.text().contains("whole address"), "{error}");
+    assert!(error.text().contains("full URL"), "{error}");
     let elsewhere = back.as_str().replace("localhost:3100", "evil.example");
     assert_eq!(logins.complete(&ada(), "s", &elsewhere).await.unwrap_err().kind, Kind::Invalid);
     logins.complete(&ada(), "s", back.as_str()).await.unwrap();

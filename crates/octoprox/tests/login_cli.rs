@@ -261,7 +261,7 @@ async fn a_browser_comes_back_to_this_machine() {
     let mut wrong = back.clone();
     wrong.set_query(Some("code=stolen&state=guessed"));
     let (status, page) = browser.come_back(&wrong).await;
-    assert!(status == 400 && page.contains("No login waits"), "{status} {page}");
+    assert!(status == 400 && page.contains("No pending login"), "{status} {page}");
     let (status, page) = browser.come_back(&back).await;
     assert!(status == 200 && page.contains("You are logged in"), "{status} {page}");
     let (code, out, err) = login.end().await;
@@ -324,7 +324,7 @@ async fn a_login_that_was_declined_ends_with_the_reason() {
         .finish();
     login.say(&format!("{query}\n")).await;
     let (code, _, err) = login.end().await;
-    assert!(code == 1 && err.contains("declined") && err.contains("Begin it again"), "{code} {err}");
+    assert!(code == 1 && err.contains("declined") && err.contains("Start it again"), "{code} {err}");
 }
 
 #[tokio::test]
