@@ -304,17 +304,17 @@ async fn what_is_missing_or_wrong_is_named_with_an_example() {
     let bench = loaded(&server).await;
     let before = server.requests().len();
     for (path, method, more, kind, said) in [
-        ("/pets/{id}", "GET", json!({}), Kind::Invalid, "`id` is needed: an integer"),
+        ("/pets/{id}", "GET", json!({}), Kind::Invalid, "`id` is required: an integer"),
         ("/pets/{id}", "GET", json!({"path_params": {"id": "x"}}), Kind::Invalid, "must be an integer"),
         ("/pets/{id}", "GET", json!({"path_params": {"id": 1, "no": 1}}), Kind::Invalid, "It has id"),
         ("/pets", "POST", json!({}), Kind::Invalid, "{\"name\":\"text\"}"),
-        ("/pets", "POST", json!({"body": {"age": 1}}), Kind::Invalid, "lacks name"),
+        ("/pets", "POST", json!({"body": {"age": 1}}), Kind::Invalid, "is missing name"),
         (
             "/pets",
             "POST",
             json!({"body": {"name": "x"}, "content_type": "text/xml"}),
             Kind::Invalid,
-            "takes application/json",
+            "accepts application/json",
         ),
         ("/pets/{id}", "POST", json!({}), Kind::NotFound, "GET, DELETE"),
         ("/pet", "GET", json!({}), Kind::NotFound, "/pets"),
@@ -335,7 +335,7 @@ async fn documents_that_cannot_be_used_are_refused_with_the_reason() {
     let bench = bench();
     for (load, said) in [
         (json!({"spec_content": ""}), "empty"),
-        (json!({"spec_content": "{\"openapi\": \"3.0.0\", "}), "no JSON"),
+        (json!({"spec_content": "{\"openapi\": \"3.0.0\", "}), "not valid JSON"),
         (json!({"spec_content": "a: 1"}), "which version"),
         (json!({"spec_content": "openapi: 4.0.0"}), "4.0.0"),
         (json!({"spec_content": "openapi: 3.0.0\npaths: {}"}), "no operation"),
@@ -346,7 +346,7 @@ async fn documents_that_cannot_be_used_are_refused_with_the_reason() {
         (json!({"spec_content": document("/v1").to_string(), "auth_header": "x"}), "nowhere to go"),
         (
             json!({"spec_content": document("/v1").to_string(), "base_url_override": server.url, "auth_header": "a\nb"}),
-            "no header can hold",
+            "invalid in a header",
         ),
         (json!({"spec_path": "x.json"}), "no workspace"),
         (json!({"name": "../x", "spec_content": "x"}), "The name is"),
