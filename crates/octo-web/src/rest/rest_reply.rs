@@ -14,7 +14,7 @@ use std::io::Write;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const INPUT_REQUIRED_MESSAGE: &str = "The call needs more input, which REST cannot provide.";
-const INPUT_REQUIRED_HINT: &str = "Call it over MCP, with a client that supports elicitation.";
+const INPUT_REQUIRED_HINT: &str = "Call it over MCP, with a client that can answer questions.";
 
 /// Parts of a reply that depend on the outcome. No error means success.
 struct ReplyParts {
@@ -69,7 +69,7 @@ fn untyped_result(result: &JsonObject) -> Json {
 /// Text of a failed target.
 fn error_text(result: &JsonObject) -> String {
     let words: Vec<String> = result.list("content").iter().filter_map(block_text).collect();
-    if words.is_empty() { "The tool failed without a reason.".to_owned() } else { words.join("\n") }
+    if words.is_empty() { "The tool failed and does not say why.".to_owned() } else { words.join("\n") }
 }
 
 impl ReplyParts {
