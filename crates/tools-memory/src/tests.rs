@@ -1,4 +1,4 @@
-//! The tools through the bench, on a memory that is only a list. The real one has tests of its own.
+//! The tools on an in-memory store. The real store has its own tests.
 #![expect(clippy::disallowed_methods, reason = "tests look at the files behind the grant's back")]
 
 mod in_memory_store;

@@ -1,4 +1,4 @@
-//! The tools against a server of our own that remembers what it was asked.
+//! The tools against a local server that records its requests.
 #![expect(clippy::disallowed_methods, reason = "tests listen on loopback")]
 
 mod spec_sources;

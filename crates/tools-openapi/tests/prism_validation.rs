@@ -1,4 +1,4 @@
-//! Requests that are built here, judged by somebody else: Prism validates them against the same documents.
+//! Independent validation of requests: Prism checks them against the same documents.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,

@@ -1,4 +1,4 @@
-//! A memory that is a list: as little as the tools need.
+//! Minimal in-memory store for the tools.
 
 use octo_ports::StoreResult;
 use octo_toolkit::BoxFuture;

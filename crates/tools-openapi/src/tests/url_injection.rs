@@ -1,4 +1,4 @@
-//! Values that try to reach another path, another host, or to take the credential along.
+//! Values that try to reach another path or host, or to leak the credential.
 
 use super::*;
 
