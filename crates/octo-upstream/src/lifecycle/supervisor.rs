@@ -24,7 +24,7 @@ const STABLE_AFTER: Duration = Duration::from_secs(10);
 /// Minimum delay between two attempts, regardless of waiting calls.
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// How long the server stream may take to open; some servers send no response before that.
+/// How long the server stream may take to open; some servers send no response until they have a message.
 const STREAM_OPEN_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Why a connection ended.

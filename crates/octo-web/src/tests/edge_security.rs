@@ -34,7 +34,7 @@ async fn without_tokens_only_the_own_user_gets_in() {
             assert_eq!(answer.status, 403, "{method} {path}: {}", answer.text);
             assert_eq!(
                 answer.json()["error"]["hint"],
-                "Create a token with `octoprox token new`.",
+                "Ask the operator for a token: `octoprox token new`.",
                 "{}",
                 answer.text
             );
