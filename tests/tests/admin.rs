@@ -150,7 +150,7 @@ async fn starting_and_changing_servers_is_for_administrators() -> Result<()> {
     // A browser could be anybody's: the page finishes nothing, and says what to do.
     let (status, page) = admin_request(&hub, "GET", "/auth/callback?code=x&state=y", None, none).await?;
     assert_eq!(status, 200);
-    assert!(page.as_str().is_some_and(|page| page.contains("Copy the whole address")), "{page}");
+    assert!(page.as_str().is_some_and(|page| page.contains("Copy the full URL")), "{page}");
     Ok(())
 }
 

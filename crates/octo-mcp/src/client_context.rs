@@ -1,4 +1,4 @@
-//! Who sent a request, and how they speak.
+//! Context of a client's request.
 
 use crate::task::TASKS_EXTENSION;
 use octo_model::{Caller, Frontend, Json, JsonObject};
@@ -7,23 +7,23 @@ use octo_wire::{Era, Revision};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What is known of a client for the length of one request.
+/// What is known about a client during one request.
 #[derive(Clone)]
 pub struct ClientContext {
     pub caller: Arc<Caller>,
     pub face: Frontend,
     pub profile: String,
     pub revision: Revision,
-    /// As the client declared them.
+    /// As declared by the client.
     pub capabilities: Arc<JsonObject>,
-    /// Log messages from here upwards are wanted.
+    /// Minimum level of log messages for the client.
     pub level: Option<Level>,
     /// Requests with the same key come from the same client.
     pub key: u64,
 }
 
 impl ClientContext {
-    /// Whether the client can be asked anything at all.
+    /// Whether the client supports any server requests.
     pub fn accepts_requests(&self) -> bool {
         ["elicitation", "sampling", "roots"].iter().any(|ability| self.capabilities.get(ability).is_some())
     }
@@ -35,13 +35,13 @@ impl ClientContext {
     }
 }
 
-/// A key that no other client of this process has.
+/// Returns a key that is unique in this process.
 pub fn next_client_key() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// The client capability that a request of a server needs.
+/// Client capability that a server request needs.
 pub fn required_capability(method: &str) -> Option<&'static str> {
     match method {
         "elicitation/create" => Some("elicitation"),

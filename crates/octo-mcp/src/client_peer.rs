@@ -1,4 +1,4 @@
-//! The way back to a client, in each era.
+//! Peers: the client's end of a call, in each era.
 
 use crate::client_context::{ClientContext, required_capability};
 use crate::legacy_session::Session;
@@ -9,12 +9,12 @@ use octo_wire::{Message, meta};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// What leaves for a client on one stream. Notices are dropped when it is full, answers and questions wait.
+/// Outgoing messages of one stream. Notifications are dropped if it is full; responses and requests wait.
 pub type Outbox = mpsc::Sender<Message>;
 
 pub const LOG_METHOD: &str = "notifications/message";
 
-/// Log messages are sent only to clients that asked for their level.
+/// Whether a notification may be sent: log messages only at the level that the client requested.
 pub fn passes_log_level(method: &str, params: &JsonObject, level: Option<Level>) -> bool {
     if method != LOG_METHOD {
         return true;
@@ -23,7 +23,7 @@ pub fn passes_log_level(method: &str, params: &JsonObject, level: Option<Level>)
     matches!((level, of_message), (Some(wanted), Some(level)) if level >= wanted)
 }
 
-/// The message of a notice of progress, or its numbers.
+/// Message of a progress notification, or its numbers.
 fn progress_text(progress: &JsonObject) -> String {
     let number = |key: &str| progress.get(key).map(|value| value.as_str().to_owned());
     let numbers = || match (number("progress").unwrap_or_default(), number("total")) {
@@ -40,16 +40,16 @@ fn can_ask(capabilities: &JsonObject, method: &str, params: &JsonObject) -> bool
     !is_url_elicitation(method, params) || declared.member("url").is_some()
 }
 
-/// Whether a question sends a person to an address, which only some clients can do.
+/// Whether a question sends a person to a URL, which only some clients support.
 fn is_url_elicitation(method: &str, params: &JsonObject) -> bool {
     method == "elicitation/create" && params.text("mode").as_deref() == Some("url")
 }
 
-/// Only the legacy era has a name for such a question, and tells that it is answered.
+/// Only the legacy era has an id for such a question, and a notification when it is complete.
 const ELICITATION_ID: &str = "elicitationId";
 const ELICITATION_COMPLETE: &str = "notifications/elicitation/complete";
 
-/// A legacy client: it can be asked in the middle of a call.
+/// A legacy client: it can be asked within a call.
 pub struct LegacyPeer {
     pub session: Arc<Session>,
     pub out: Outbox,
@@ -95,7 +95,7 @@ pub struct Question {
 }
 
 impl Question {
-    /// As it stands in `inputRequests`.
+    /// As an entry of `inputRequests`.
     pub fn to_json(&self) -> Json {
         JsonObject::new().with("method", self.method.as_str()).with("params", self.params.clone()).to_json()
     }
@@ -104,12 +104,12 @@ impl Question {
 /// A modern client: a question ends its request, and the answer comes with the next one.
 pub struct ModernPeer {
     pub client: ClientContext,
-    /// Changes when a parked call goes on under another request.
+    /// Changes when a suspended call resumes under another request.
     pub out: Mutex<Outbox>,
     pub questions: mpsc::UnboundedSender<Question>,
-    /// Whether the client wants to hear how far the call is.
+    /// Whether the client requested progress notifications.
     pub wants_progress: bool,
-    /// How far the call is, in words.
+    /// Latest progress, as text.
     pub progress_text: watch::Sender<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What the hub says of itself.
+//! Capabilities, instructions and server info of the hub.
 
 use crate::client_context::ClientContext;
 use crate::mcp::Mcp;
@@ -8,7 +8,7 @@ use octo_wire::{Revision, code, meta};
 use std::sync::OnceLock;
 
 const DEFAULT_INSTRUCTIONS: &str = "Tools of this hub and of the servers behind it. A server's tools begin with its name and two \
-underscores. A reply that was cut names a handle: read the rest with result_read.";
+underscores. A truncated reply names a handle: read the rest with result_read.";
 
 pub fn server_info() -> Json {
     static INFO: OnceLock<Json> = OnceLock::new();
@@ -63,7 +63,7 @@ impl Mcp {
     }
 }
 
-/// The revision of a legacy handshake: the client's when we know it, else the nearest we have.
+/// Revision for a legacy handshake: the client's if supported, otherwise the nearest one.
 pub fn negotiate_revision(asked: Option<&str>) -> Revision {
     match asked.and_then(Revision::parse) {
         Some(Revision::R20260728) => Revision::NEWEST_LEGACY,
@@ -73,7 +73,7 @@ pub fn negotiate_revision(asked: Option<&str>) -> Revision {
     }
 }
 
-/// Everything that a modern result must carry beside its own content.
+/// Adds the members that every modern result must have.
 pub fn complete_result(mut result: JsonObject, cacheable: bool) -> JsonObject {
     if result.get("resultType").is_none() {
         result.set("resultType", "complete");
@@ -93,7 +93,7 @@ pub fn complete_result(mut result: JsonObject, cacheable: bool) -> JsonObject {
 }
 
 pub fn method_not_found(method: &str) -> RpcError {
-    crate::rpc_errors::rpc_error(code::METHOD_NOT_FOUND, format!("There is no method `{method}` here."))
+    crate::rpc_errors::rpc_error(code::METHOD_NOT_FOUND, format!("Method not found: `{method}`."))
 }
 
 #[cfg(test)]

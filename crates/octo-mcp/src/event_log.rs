@@ -1,4 +1,4 @@
-//! The events of one legacy stream, kept so that a client can come back for them.
+//! Events of one legacy stream, stored so that a client can resume it.
 
 use bytes::Bytes;
 use octo_wire::{Message, sse};
@@ -10,17 +10,18 @@ use tokio::sync::Notify;
 
 /// How long the events of a finished stream are kept.
 const RETENTION: Duration = Duration::from_secs(300);
-/// Time that a client waits before it comes back.
+/// Delay before a client reconnects.
 pub const RECONNECT_DELAY_MS: u64 = 1_000;
-/// Notices and questions that are kept for a client that does not read. Older ones are dropped; the answer never is.
+/// Maximum stored notifications and requests for a client that does not read. Older ones are dropped; the response
+/// never is.
 const MAX_EVENTS: usize = 1_024;
 const MAX_EVENT_BYTES: usize = 512 << 10;
-/// The same once all streams of the hub together have more than their share.
+/// Limit per stream once all streams of the hub together exceed their budget.
 const MAX_EVENT_BYTES_WHEN_FULL: usize = 16 << 10;
-/// Bytes that all streams of the hub may have before each has to do with less, and finished ones are not kept.
+/// Budget of all streams of the hub, in bytes. Above it each stream gets less, and finished ones are dropped.
 const MAX_TOTAL_BYTES: usize = 32 << 20;
 
-/// What all event logs of the hub take up.
+/// Size of all event logs of the hub.
 #[derive(Default)]
 pub struct EventBudget(AtomicUsize);
 
@@ -45,14 +46,14 @@ struct Event {
 
 #[derive(Default)]
 struct LogState {
-    /// By their places, some of which may be missing.
+    /// By sequence number; some may be missing.
     events: VecDeque<Event>,
     next: u64,
-    /// Of the events that may go.
+    /// Number of droppable events.
     count: usize,
     bytes: usize,
     finished: Option<Instant>,
-    /// There was no room to keep it after its end.
+    /// Dropped after its end for lack of room.
     discarded: bool,
 }
 
@@ -64,7 +65,7 @@ impl LogState {
         }
         self.events.push_back(Event { sequence: self.next, text, droppable });
         self.next += 1;
-        // The newest stays: a client that reads is about to take it.
+        // The newest event stays: a reading client is about to take it.
         while self.count > 1 && (self.count > MAX_EVENTS || self.bytes > most) {
             let Some(oldest) = self.events.iter().position(|event| event.droppable) else { return };
             if let Some(dropped) = self.events.remove(oldest) {
@@ -78,14 +79,14 @@ impl LogState {
         self.events.iter().map(|event| event.text.len()).sum()
     }
 
-    /// The first event at a place or behind it.
+    /// First event at or after a position.
     fn first_from(&self, place: u64) -> Option<&Event> {
         self.events.get(self.events.partition_point(|event| event.sequence < place))
     }
 }
 
 impl EventLog {
-    /// With a priming event the client has an id to come back with before anything was sent.
+    /// A priming event gives the client an id to resume with before anything was sent.
     pub fn new(number: u64, primed: bool, budget: &Arc<EventBudget>) -> Self {
         let first =
             if primed { sse::encode_priming(&event_id(number, 0), RECONNECT_DELAY_MS) } else { Bytes::new() };
@@ -134,7 +135,8 @@ impl EventLog {
         inner.discarded || inner.finished.is_some_and(|at| at.elapsed() > RETENTION)
     }
 
-    /// The first event at a place or behind it, and the place after it; waits for one, and gives nothing past the end.
+    /// Returns the first event at or after a position, and the next position; waits for one, and returns `None` past
+    /// the end.
     pub async fn next(&self, place: u64) -> Option<(Bytes, u64)> {
         loop {
             let news = self.changed.notified();
@@ -164,7 +166,7 @@ fn event_id(stream: u64, event: u64) -> String {
     format!("{stream}-{event}")
 }
 
-/// Stream and event that an id names.
+/// Stream and event numbers of an event id.
 pub fn parse_event_id(text: &str) -> Option<(u64, u64)> {
     let (stream, event) = text.split_once('-')?;
     Some((stream.parse().ok()?, event.parse().ok()?))

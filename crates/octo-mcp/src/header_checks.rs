@@ -1,4 +1,4 @@
-//! Headers of a modern request held against its body: what proxies route by must be what is executed.
+//! Checks headers of a modern request against its body: what proxies route by must be what is executed.
 
 use crate::rpc_errors::rpc_error;
 use http::HeaderMap;
@@ -6,7 +6,7 @@ use octo_hub::HeaderParam;
 use octo_model::{Json, JsonObject, RpcError};
 use octo_wire::{Revision, code, header, meta};
 
-/// A header's value, when it is there once and readable.
+/// Value of a header that occurs exactly once and is readable.
 pub fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut all = headers.get_all(name).iter();
     let only = all.next()?;
@@ -20,7 +20,7 @@ fn mismatch(what: &str) -> RpcError {
     rpc_error(code::HEADER_MISMATCH, format!("{what} The header and the body of a request must agree."))
 }
 
-/// Revision and context: present, equal in header and body, and supported.
+/// Checks revision and context: present, equal in header and body, and supported.
 pub fn check_context(headers: &HeaderMap, about: &JsonObject) -> Result<(), RpcError> {
     let missing = |key: &str| rpc_error(code::INVALID_PARAMS, format!("params._meta needs `{key}`."));
     let in_header = header_text(headers, header::REVISION);
@@ -42,13 +42,12 @@ pub fn check_revision(revision: &str) -> Result<(), RpcError> {
     let data = JsonObject::new()
         .with("supported", Json::of(&[Revision::MODERN.as_str()]))
         .with("requested", revision);
-    let mut error =
-        rpc_error(code::UNSUPPORTED_REVISION, "This revision of the protocol is not supported here.");
+    let mut error = rpc_error(code::UNSUPPORTED_REVISION, "Unsupported protocol revision.");
     error.data = Some(data.to_json());
     Err(error)
 }
 
-/// `Mcp-Method` and, where an item is named, `Mcp-Name`.
+/// Checks `Mcp-Method` and, if an item is named, `Mcp-Name`.
 pub fn check_names(headers: &HeaderMap, method: &str, params: &JsonObject) -> Result<(), RpcError> {
     if header_text(headers, header::METHOD) != Some(method) {
         return Err(mismatch("Mcp-Method differs or is missing."));
@@ -70,7 +69,7 @@ pub fn check_names(headers: &HeaderMap, method: &str, params: &JsonObject) -> Re
     }
 }
 
-/// `Mcp-Param-*` for the parameters that the tool's schema marks.
+/// Checks `Mcp-Param-*` for the parameters that the tool's schema marks.
 pub fn check_params(
     headers: &HeaderMap,
     mirrored: &[HeaderParam],

@@ -1,10 +1,10 @@
-//! One message in, one message out.
+//! Handling of single messages.
 
 use crate::legacy_session::Session;
 use octo_model::{JsonObject, RpcError};
 use octo_wire::{Id, Message};
 
-/// Takes what needs no answer.
+/// Handles a message that needs no response.
 pub fn handle_incoming(session: &Session, message: Message) {
     match message {
         Message::Response { id, result } => session.resolve_question(Some(&id), Ok(result)),
@@ -18,7 +18,7 @@ pub fn handle_incoming(session: &Session, message: Message) {
     }
 }
 
-/// A call's end as the message that tells it.
+/// Response message for the outcome of a call.
 pub fn response_message(id: Id, done: Result<JsonObject, RpcError>) -> Message {
     match done {
         Ok(result) => Message::Response { id, result },

@@ -1,4 +1,4 @@
-//! The legacy era: a handshake, a session, questions in the middle of a call.
+//! Legacy era: a handshake, a session, client requests within a call.
 
 use crate::client_context::required_capability;
 use crate::client_peer::{LegacyPeer, Outbox};
@@ -14,11 +14,11 @@ use octo_wire::{code, meta};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// A modern upstream may ask again after each answer, but not for ever.
+/// A modern upstream may ask again after each answer, up to this many times.
 const MAX_INPUT_ROUNDS: usize = 16;
 
 impl Mcp {
-    /// Answers one request of a legacy client after its handshake.
+    /// Handles one request of a legacy client after its handshake.
     pub(crate) async fn handle_legacy(
         self: &Arc<Self>,
         session: Arc<Session>,
@@ -42,7 +42,7 @@ impl Mcp {
         }
     }
 
-    /// Calls, and as long as the answer is a question, asks the client and calls again.
+    /// Calls; while the result is `input_required`, asks the client and calls again.
     async fn call_with_input(
         self: &Arc<Self>,
         session: Arc<Session>,
@@ -72,7 +72,7 @@ impl Mcp {
         }
         Err(rpc_error(
             code::INTERNAL,
-            "The server behind the hub keeps asking. Give it all it needs at once.",
+            "The upstream server keeps asking for input. Provide all input at once.",
         ))
     }
 
@@ -94,7 +94,7 @@ impl Mcp {
                     .to_owned()
             } else {
                 format!(
-                    "This session has {MAX_SUBSCRIPTIONS} subscriptions already. End one with resources/unsubscribe."
+                    "This session already has {MAX_SUBSCRIPTIONS} subscriptions. End one with resources/unsubscribe."
                 )
             };
             return Err(rpc_error(code::INVALID_PARAMS, why));
@@ -104,7 +104,7 @@ impl Mcp {
         Ok(JsonObject::new())
     }
 
-    /// What this session has not subscribed to is nobody else's to end.
+    /// Ends a subscription of this session only.
     async fn handle_unsubscribe(
         &self,
         session: &Session,
@@ -126,11 +126,11 @@ fn to_rpc_error(error: ToolError) -> RpcError {
 
 fn set_level(session: &Session, params: &JsonObject) -> Result<JsonObject, RpcError> {
     let level = params.text("level").and_then(|text| Level::parse(&text));
-    session.set_level(level.ok_or_else(|| rpc_error(code::INVALID_PARAMS, "There is no such log level."))?);
+    session.set_level(level.ok_or_else(|| rpc_error(code::INVALID_PARAMS, "Unknown log level."))?);
     Ok(JsonObject::new())
 }
 
-/// Puts the questions of a modern upstream to a legacy client, one after the other.
+/// Asks a legacy client the questions of a modern upstream, one after the other.
 async fn ask_all(peer: &Arc<dyn Peer>, requests: &JsonObject) -> Result<JsonObject, RpcError> {
     let mut answers = JsonObject::new();
     for (key, request) in requests.iter() {
@@ -146,7 +146,7 @@ async fn ask_all(peer: &Arc<dyn Peer>, requests: &JsonObject) -> Result<JsonObje
 fn ask_error(method: &str, why: AskError) -> RpcError {
     match why {
         AskError::Refused(error) => error,
-        AskError::Gone => rpc_error(code::INTERNAL, "The client went away before it answered."),
+        AskError::Gone => rpc_error(code::INTERNAL, "The client disconnected before it answered."),
         AskError::Unable => {
             let ability = required_capability(method).unwrap_or("this");
             rpc_error(code::INVALID_PARAMS, format!("This call needs a client that supports {ability}."))

@@ -1,4 +1,4 @@
-//! What a legacy client and we know of each other: one HTTP session, or one stdio connection.
+//! State of a legacy client: one HTTP session, or one stdio connection.
 
 use crate::client_context::ClientContext;
 use crate::client_peer::Outbox;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// Streams of a session that a client can come back to, unless more of them are under way.
+/// Streams of a session that a client can resume; more while they are active.
 const MAX_STREAMS: usize = 16;
 
 type Answer = Result<JsonObject, RpcError>;
@@ -24,11 +24,11 @@ pub struct Session {
     pub client: ClientContext,
     transient: bool,
     pub closed: CancellationToken,
-    /// Whether the stream for notices is open; there is only one.
+    /// Whether the notification stream is open; there is only one.
     pub listening: AtomicBool,
     inner: Mutex<SessionState>,
     next: AtomicU64,
-    /// Requests and streams under way.
+    /// Active requests and streams.
     active_requests: AtomicU32,
     started: Instant,
     last_seen_ms: AtomicU64,
@@ -49,7 +49,7 @@ impl Session {
         Self::build(client, false)
     }
 
-    /// For one request of a client that names no session.
+    /// Session for one request of a client without a session id.
     pub fn transient(client: ClientContext) -> Arc<Self> {
         Self::build(client, true)
     }
@@ -80,12 +80,12 @@ impl Session {
         self.lock().level = Some(level);
     }
 
-    /// A number that is used once in this session.
+    /// A number that is unique within this session.
     pub fn next_number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Asks the client on a stream of a call; forgets the question when nobody waits any more.
+    /// Asks the client on the stream of a call; drops the question if the caller gives up.
     pub async fn ask(&self, out: &Outbox, method: &str, params: JsonObject) -> Result<JsonObject, AskError> {
         let number = self.next_number();
         let (answer, answered) = oneshot::channel();
@@ -99,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Takes the client's answer to one of our questions.
+    /// Delivers the client's answer to a question.
     pub fn resolve_question(&self, id: Option<&Id>, answer: Answer) {
         let Some(number) = id.and_then(Id::to_number) else {
             return;
@@ -110,7 +110,7 @@ impl Session {
         }
     }
 
-    /// Notes a request so that it can be cancelled by its id.
+    /// Registers a request so that it can be cancelled by its id.
     pub fn start_request(self: &Arc<Self>, id: &Id) -> ActiveRequest {
         let cancel = CancellationToken::new();
         self.lock().running.insert(id.clone(), cancel.clone());
@@ -130,7 +130,7 @@ impl Session {
         }
     }
 
-    /// Whether it ends with its request, since no client can name it again.
+    /// Whether the session ends with its request, because no client can name it again.
     pub fn is_transient(&self) -> bool {
         self.transient
     }
@@ -139,7 +139,8 @@ impl Session {
         !self.transient && self.lock().subscriptions.len() < MAX_SUBSCRIPTIONS
     }
 
-    /// Keeps a subscription until it is ended or the session is gone. One too many, made meanwhile, ends at once.
+    /// Stores a subscription until it ends or the session closes. One beyond the limit, made concurrently, ends
+    /// immediately.
     pub fn subscribe(&self, uri: String, subscription: Subscription) {
         let mut inner = self.lock();
         if inner.subscriptions.len() < MAX_SUBSCRIPTIONS && !self.closed.is_cancelled() {
@@ -169,7 +170,7 @@ impl Session {
         inner.streams.insert(number, Arc::clone(log));
     }
 
-    /// Forgets the streams that no client comes back for any more.
+    /// Drops streams that can no longer be resumed.
     pub fn sweep_streams(&self) {
         self.lock().streams.retain(|_, log| !log.is_stale());
     }
@@ -189,7 +190,7 @@ impl Session {
             && self.started.elapsed().saturating_sub(seen) > limit
     }
 
-    /// Whether the client has introduced itself; the session before the handshake is nobody's.
+    /// Whether the handshake is complete.
     pub fn is_initialized(&self) -> bool {
         self.lock().initialized
     }
@@ -205,7 +206,7 @@ impl Session {
         running.iter().for_each(CancellationToken::cancel);
     }
 
-    /// Takes every subscription out of the session.
+    /// Removes and returns all subscriptions.
     pub fn take_subscriptions(&self) -> Vec<Subscription> {
         self.lock().subscriptions.drain().map(|(_, subscription)| subscription).collect()
     }
@@ -222,7 +223,7 @@ impl Drop for ForgetOnDrop<'_> {
     }
 }
 
-/// A request or stream under way.
+/// An active request or stream.
 pub struct ActiveRequest {
     session: Arc<Session>,
     id: Option<Id>,

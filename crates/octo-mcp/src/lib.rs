@@ -1,4 +1,4 @@
-//! The MCP face: stdio and streamable HTTP, both eras. It converts; it never decides.
+//! MCP frontend: stdio and streamable HTTP, both eras. It converts; it never decides.
 
 mod client_context;
 mod client_peer;

@@ -1,4 +1,4 @@
-//! `subscriptions/listen`: a long answer made of notices.
+//! `subscriptions/listen`: a long response made of notifications.
 
 use crate::client_context::ClientContext;
 use crate::discover::server_info;
@@ -16,22 +16,22 @@ use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
-/// One `subscriptions/listen`. Dropping it ends its subscriptions.
+/// One `subscriptions/listen` request. Dropping it ends its subscriptions.
 pub struct ListenStream {
     mcp: Arc<Mcp>,
     id: Id,
     filter: NotificationFilter,
     changes: broadcast::Receiver<Change>,
-    /// Held for as long as the subscription lasts.
+    /// Held while the request lasts.
     _subscriptions: Vec<Subscription>,
-    /// Tasks that have not been told to their end.
+    /// Tasks whose end has not been reported.
     tasks: Vec<WatchedTask>,
 }
 
 type WatchedTask = (Arc<Task>, watch::Receiver<()>);
 
 impl Mcp {
-    /// Begins a subscription; what cannot be watched is left out of the acknowledgement.
+    /// Opens a listen stream; resources that cannot be watched are left out of the acknowledgement.
     pub(crate) async fn listen(
         self: &Arc<Self>,
         client: &ClientContext,
@@ -71,7 +71,7 @@ impl Mcp {
         Ok(ListenStream { mcp, id, filter, changes, _subscriptions: subscriptions, tasks })
     }
 
-    /// The tasks that are to be told of: as they are now, and at each change.
+    /// Tasks to report: their current state, and each change.
     fn watched_tasks(
         &self,
         client: &ClientContext,
@@ -96,7 +96,7 @@ impl ListenStream {
         JsonObject::new().with(meta::SUBSCRIPTION, self.id.json().clone())
     }
 
-    /// The first message of the subscription.
+    /// First message of the stream.
     pub fn acknowledgement(&self) -> Message {
         let mut agreed = self.filter.to_members();
         if !self.tasks.is_empty() {
@@ -107,7 +107,7 @@ impl ListenStream {
         Message::Notification { method: "notifications/subscriptions/acknowledged".to_owned(), params }
     }
 
-    /// The next notice; nothing when the hub is gone.
+    /// Next notification; `None` when the hub closes.
     pub async fn next(&mut self) -> Option<Message> {
         loop {
             let change = tokio::select! {
@@ -134,7 +134,7 @@ impl ListenStream {
         }
     }
 
-    /// A task as it is now; one that has ended is not told again.
+    /// Notification with the current state of a task; an ended task is removed.
     fn task_notification(&mut self, at: usize) -> Option<Message> {
         let (task, _) = self.tasks.get(at)?;
         let params = task.details().with("_meta", self.meta());
@@ -144,7 +144,7 @@ impl ListenStream {
         Some(Message::Notification { method: "notifications/tasks".to_owned(), params })
     }
 
-    /// The answer that ends the subscription.
+    /// Response that ends the stream.
     pub fn end_response(&self) -> Message {
         let meta = self.meta().with(meta::SERVER, server_info());
         Message::Response {
@@ -154,7 +154,7 @@ impl ListenStream {
     }
 }
 
-/// Which of them has changed.
+/// Waits for a change; returns the index of the task.
 async fn next_change(tasks: &mut [WatchedTask]) -> usize {
     if tasks.is_empty() {
         return std::future::pending().await;

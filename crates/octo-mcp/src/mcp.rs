@@ -1,4 +1,4 @@
-//! The face, put together once.
+//! The MCP frontend and its settings.
 
 use crate::event_log::EventBudget;
 use crate::legacy_session::Session;
@@ -13,18 +13,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Limits of the face.
+/// Limits of the frontend.
 #[derive(Debug, Clone)]
 pub struct McpSettings {
-    /// A legacy session without a request or an open stream for this long is dropped.
+    /// Legacy sessions without a request or open stream for this long are dropped.
     pub session_idle: Duration,
     pub max_sessions: usize,
-    /// How many of them one caller may have.
+    /// Maximum sessions per caller.
     pub max_sessions_per_caller: usize,
     pub max_body_bytes: usize,
-    /// How often a quiet stream is kept alive.
+    /// Keep-alive interval of a quiet stream.
     pub keep_alive: Duration,
-    /// Whether caches may share lists between callers, as long as policy shows everybody the same.
+    /// Whether caches may share lists between callers, while the policy shows all callers the same.
     pub shared_lists: bool,
     pub tasks: TaskSettings,
 }
@@ -51,14 +51,14 @@ pub struct Mcp {
     pub(crate) tasks: TaskRegistry,
     pub(crate) event_budget: Arc<EventBudget>,
     pub(crate) state_sealer: StateSealer,
-    /// Whether callers are told apart since the start, so that no cache may share their lists.
+    /// Whether callers have been distinguished since the start, so that caches must not share lists.
     private_lists: AtomicBool,
-    /// Ends every open stream and every task.
+    /// Ends all open streams and tasks.
     pub(crate) closing: CancellationToken,
 }
 
 impl Mcp {
-    /// Needs a runtime, since idle sessions are swept.
+    /// Needs a runtime, because idle sessions are swept.
     pub fn new(hub: Arc<Hub>, settings: McpSettings) -> Result<Arc<Self>, std::io::Error> {
         let mcp = Arc::new(Self {
             hub,
@@ -88,31 +88,30 @@ impl Mcp {
         Ok(mcp)
     }
 
-    /// From now on callers are told apart.
+    /// Callers are distinguished from now on.
     pub fn keep_lists_private(&self) {
         self.private_lists.store(true, Ordering::Relaxed);
     }
 
-    /// Whether lists may be shared between callers.
+    /// Whether caches may share lists between callers.
     pub(crate) fn cache_scope(&self) -> &'static str {
         let is_private = self.private_lists.load(Ordering::Relaxed) || !self.hub.has_shared_listing();
         if is_private { "private" } else { "public" }
     }
 
-    /// Ends every stream that would otherwise stay open, so that the listener can drain, and the calls that went on
-    /// without one.
+    /// Ends all open streams, so that the listener can drain, and all tasks.
     pub fn close(&self) {
         self.closing.cancel();
     }
 
-    /// Closes, and waits for the calls that went on: when this returns, their records are closed, too.
+    /// Closes, and waits for the tasks: when this returns, their audit records are closed, too.
     pub async fn shutdown(&self) {
         self.close();
         self.tasks.shutdown().await;
     }
 
-    /// Ends the sessions and tasks of callers who may not come in any more, or have fewer rights than these began with. Needs
-    /// a runtime.
+    /// Ends the sessions and tasks of callers whose token was revoked or has fewer scopes than at their start. Needs a
+    /// runtime.
     pub fn end_revoked_callers(self: &Arc<Self>, is_allowed: impl Fn(&Caller) -> bool) {
         self.tasks.cancel_where(|caller| !is_allowed(caller));
         for session in self.sessions.remove_where(|session| !is_allowed(&session.client.caller)) {
@@ -122,7 +121,7 @@ impl Mcp {
         }
     }
 
-    /// Ends what runs for a session that is over, and its subscriptions.
+    /// Ends everything that runs for a closed session, and its subscriptions.
     pub(crate) async fn close_session(&self, session: &Session) {
         session.close();
         for subscription in session.take_subscriptions() {

@@ -1,4 +1,4 @@
-//! The methods that both eras share.
+//! Methods common to both eras.
 
 use crate::client_context::ClientContext;
 use crate::discover::method_not_found;
@@ -11,7 +11,7 @@ use octo_wire::{Era, code};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// What a method asks for.
+/// What a method requests.
 pub enum RoutedMethod {
     List(ListKind),
     Operation(Method),
@@ -60,7 +60,7 @@ impl Mcp {
         Ok(result)
     }
 
-    /// A request for the hub, from the params of a client's.
+    /// Builds a hub request from the params of a client's request.
     pub(crate) fn hub_request(
         &self,
         client: &ClientContext,
@@ -97,7 +97,7 @@ fn item_name(method: Method, params: &JsonObject) -> Result<String, RpcError> {
     name.ok_or_else(|| rpc_error(code::INVALID_PARAMS, format!("{} needs a {member}.", method.as_str())))
 }
 
-/// A call's outcome as a result or a protocol error.
+/// Converts the outcome of a call to a result or a protocol error.
 pub fn into_rpc_result(
     method: Method,
     called: CallOutcome,
@@ -109,7 +109,7 @@ pub fn into_rpc_result(
     }
 }
 
-/// What a method name that nobody knows is answered with.
+/// Error for an unknown method.
 pub fn unknown_method(method: &str) -> RpcError {
     method_not_found(method)
 }

@@ -1,4 +1,4 @@
-//! The modern era: every request carries its own context, and a question ends it.
+//! Modern era: every request carries its own context, and a question ends it.
 
 use crate::client_context::ClientContext;
 use crate::client_peer::{ModernPeer, Outbox, Question};
@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Questions asked at the same moment are put to the client together.
+/// Questions within this time are sent to the client together.
 const QUESTION_BATCH_WINDOW: Duration = Duration::from_millis(5);
 
 impl Mcp {
-    /// Answers one request of a modern client; `subscriptions/listen` is handled by the transports.
+    /// Handles one request of a modern client; `subscriptions/listen` is handled by the transports.
     pub(crate) async fn handle_modern(
         self: &Arc<Self>,
         client: &ClientContext,
@@ -88,7 +88,7 @@ impl Mcp {
         self.run_until_blocked(running, method, CallReplay { client: client.clone(), params }, seal).await
     }
 
-    /// Without abilities a client is only told things, and only when it asked for them.
+    /// A client without capabilities is only notified, and only if it asked for notifications.
     fn notification_peer(&self, client: &ClientContext, params: &JsonObject, out: Outbox) -> Arc<dyn Peer> {
         let wants_notifications = client.level.is_some()
             || !client.capabilities.is_empty()
@@ -109,7 +109,7 @@ impl Mcp {
         }
     }
 
-    /// Starts a call that may ask something, or become a task; then it is asked how far it is.
+    /// Starts a call that may ask questions or become a task; the caller polls it.
     pub(crate) fn start_call(
         self: &Arc<Self>,
         client: &ClientContext,
@@ -131,7 +131,7 @@ impl Mcp {
         Ok(RunningCall { call: Box::pin(async move { hub.call(request).await }), peer, questions, cancel })
     }
 
-    /// Gives the answers to a parked call and lets it go on.
+    /// Passes the answers to a suspended call and resumes it.
     async fn resume_call(
         self: &Arc<Self>,
         parked: SuspendedCall,
@@ -154,7 +154,7 @@ impl Mcp {
         self.run_until_blocked(parked.running, method, again, seal).await
     }
 
-    /// Runs until the call ends or asks something, or has taken so long that it becomes a task.
+    /// Runs until the call ends, asks a question, or takes long enough to become a task.
     async fn run_until_blocked(
         self: &Arc<Self>,
         mut running: RunningCall,
@@ -202,7 +202,7 @@ impl Mcp {
         for (key, question) in &open {
             requests.set(key, question.to_json());
         }
-        let full = || rpc_error(code::INTERNAL, "Too many calls wait for an answer. Try again later.");
+        let full = || rpc_error(code::INTERNAL, "Too many suspended calls. Try again later.");
         let ticket = self.suspended.insert(SuspendedCall::new(running, open)).ok_or_else(full)?;
         let state = self.state_sealer.seal(RequestState::Suspended(ticket), &seal).ok_or_else(full)?;
         Ok(JsonObject::new()
@@ -211,7 +211,7 @@ impl Mcp {
             .with("requestState", state.as_str()))
     }
 
-    /// An upstream's own question: its state is sealed before it leaves.
+    /// Seals the state of an upstream's own question before it is sent to the client.
     fn seal_upstream_state(&self, mut result: JsonObject, seal: &[u8]) -> Result<JsonObject, RpcError> {
         if result.text("resultType").as_deref() != Some("input_required") {
             return Ok(result);
@@ -232,8 +232,5 @@ fn question_key(at: usize) -> String {
 }
 
 fn invalid_request_state() -> RpcError {
-    rpc_error(
-        code::INVALID_PARAMS,
-        "The requestState is not valid here any more. Send the request again without it.",
-    )
+    rpc_error(code::INVALID_PARAMS, "The requestState is no longer valid. Send the request again without it.")
 }

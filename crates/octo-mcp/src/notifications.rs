@@ -1,4 +1,4 @@
-//! Changes as notifications, for those who want them.
+//! Change notifications.
 
 use crate::client_peer::{LOG_METHOD, passes_log_level};
 use crate::legacy_session::Session;
@@ -7,7 +7,7 @@ use octo_model::{Json, JsonObject};
 use octo_wire::Message;
 use std::collections::HashSet;
 
-/// What a stream wants to hear of.
+/// Notifications that a stream wants.
 #[derive(Debug, Clone, Default)]
 pub struct NotificationFilter {
     pub tools: bool,
@@ -17,7 +17,7 @@ pub struct NotificationFilter {
 }
 
 impl NotificationFilter {
-    /// From the params of `subscriptions/listen`.
+    /// Parses the params of `subscriptions/listen`.
     pub fn from_params(wanted: &JsonObject) -> Self {
         let uris = wanted.list("resourceSubscriptions").iter().filter_map(Json::to_text).collect();
         Self {
@@ -28,7 +28,7 @@ impl NotificationFilter {
         }
     }
 
-    /// Every list; resources are asked of the session.
+    /// All lists; resources are checked against the session.
     pub fn all_lists() -> Self {
         Self { tools: true, prompts: true, resources: true, uris: HashSet::new() }
     }
@@ -61,7 +61,7 @@ impl NotificationFilter {
     }
 }
 
-/// The notification for a change, when it is wanted. `meta` is added to its params.
+/// Notification for a change, if wanted. `meta` is added to its params.
 pub fn change_notification(
     change: &Change,
     filter: &NotificationFilter,
@@ -81,7 +81,7 @@ pub fn change_notification(
     Some(Message::Notification { method: method.to_owned(), params })
 }
 
-/// The log message for a warning, when it concerns this session and the session wants log messages of that level.
+/// Log message for a warning, if it concerns this session and the session wants that level.
 pub fn warning_notification(change: &Change, session: &Session) -> Option<Message> {
     let Change::Warning { audience, text } = change else { return None };
     let params =

@@ -1,4 +1,4 @@
-//! State that travels through the client and comes back: sealed, bound to who and what, and short-lived.
+//! Request state that travels through the client: encrypted, bound to caller and request, and short-lived.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, RandomizedNonceKey};
 use aws_lc_rs::digest::{SHA256, digest};
@@ -11,12 +11,12 @@ use serde_json::Value;
 
 const STATE_TTL_SECONDS: i64 = 900;
 
-/// What a request state stands for.
+/// Content of a request state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RequestState {
-    /// A call that waits in this process.
+    /// A call suspended in this process.
     Suspended(u128),
-    /// An upstream's own state, to be handed back to it; it may have given none.
+    /// State of an upstream, to be returned to it; it may have sent none.
     Upstream(Option<String>),
 }
 
@@ -29,14 +29,14 @@ struct SealedState {
 pub struct StateSealer(RandomizedNonceKey);
 
 impl StateSealer {
-    /// The key comes from the system by way of two random UUIDs, since the library's own generator takes a tenth of a
-    /// second to warm up and most processes never seal anything.
+    /// The key is derived from two random UUIDs, because the library's own generator takes 100 ms to warm up and most
+    /// processes never seal anything.
     pub fn new() -> Result<Self, std::io::Error> {
         let mut seed = [uuid::Uuid::new_v4().into_bytes(), uuid::Uuid::new_v4().into_bytes()].concat();
         seed.extend_from_slice(b"octoprox request state");
         RandomizedNonceKey::new(&AES_256_GCM, digest(&SHA256, &seed).as_ref())
             .map(Self)
-            .map_err(|_| std::io::Error::other("the sealing key cannot be made"))
+            .map_err(|_| std::io::Error::other("cannot create the sealing key"))
     }
 
     pub fn seal(&self, state: RequestState, bound: &[u8]) -> Option<String> {
@@ -47,7 +47,7 @@ impl StateSealer {
         Some(URL_SAFE_NO_PAD.encode(whole))
     }
 
-    /// Nothing for a state that was changed, is too old, or belongs to another caller or request.
+    /// Returns `None` for a state that was modified, has expired, or belongs to another caller or request.
     pub fn open(&self, state: &str, bound: &[u8]) -> Option<RequestState> {
         let whole = URL_SAFE_NO_PAD.decode(state).ok()?;
         let (nonce, text) = whole.split_at_checked(12)?;
@@ -63,7 +63,7 @@ fn now() -> i64 {
     Clock::system().now().as_second()
 }
 
-/// Principal, profile, method and arguments, in one digest.
+/// Digest of principal, profile, method and arguments.
 pub fn binding_digest(caller: &Caller, profile: &str, method: &str, params: &JsonObject) -> Vec<u8> {
     let mut text = String::new();
     let name = params.text("name").or_else(|| params.text("uri")).unwrap_or_default();
@@ -78,7 +78,7 @@ pub fn binding_digest(caller: &Caller, profile: &str, method: &str, params: &Jso
     digest(&SHA256, text.as_bytes()).as_ref().to_vec()
 }
 
-/// The same text for the same value, whatever the order of its members.
+/// The same text for the same value, regardless of the order of members.
 fn write_canonical(value: &Value, into: &mut String) {
     match value {
         Value::Object(members) => {

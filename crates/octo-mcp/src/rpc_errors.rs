@@ -1,4 +1,4 @@
-//! Errors as MCP says them. Each kind is mapped here, once.
+//! Mapping of errors to MCP. Each kind is mapped here only.
 
 use octo_model::{Json, JsonObject, Kind, Method, RpcError, ToolError};
 use octo_wire::{Era, Revision, code};
@@ -47,7 +47,7 @@ fn protocol_error(method: Method, error: &ToolError, revision: Revision) -> RpcE
     RpcError { code, message: error.text(), data: Some(error_data(error).to_json()) }
 }
 
-/// A missing resource has a code of its own in the legacy era only; everything else passes as it came.
+/// A missing resource has its own code in the legacy era only; everything else passes unchanged.
 fn passthrough_error(method: Method, mut error: RpcError, revision: Revision) -> RpcError {
     if method == Method::ReadResource && error.code == code::LEGACY_NOT_FOUND {
         error.code = not_found_code(revision);
@@ -62,7 +62,7 @@ fn not_found_code(revision: Revision) -> i64 {
     }
 }
 
-/// The HTTP status that goes with an error in the modern era.
+/// HTTP status for an error in the modern era.
 pub fn http_status(error: &RpcError) -> http::StatusCode {
     match error.code {
         code::METHOD_NOT_FOUND => http::StatusCode::NOT_FOUND,

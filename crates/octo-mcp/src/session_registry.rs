@@ -1,4 +1,4 @@
-//! All legacy sessions over HTTP, and their end.
+//! All legacy sessions over HTTP.
 
 use crate::legacy_session::Session;
 use http::StatusCode;
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Session ids are 128 random bits and only work for the caller that began the session.
+/// Registry of sessions. Session ids are 128 random bits and work only for the caller that started the session.
 pub struct SessionRegistry {
     state: Mutex<RegistryState>,
     max_sessions: usize,
@@ -17,7 +17,7 @@ pub struct SessionRegistry {
 #[derive(Default)]
 struct RegistryState {
     sessions: HashMap<u128, Arc<Session>>,
-    /// How many each caller has.
+    /// Sessions per caller.
     callers: HashMap<Principal, usize>,
 }
 
@@ -33,12 +33,12 @@ impl RegistryState {
     }
 }
 
-/// Why a session cannot begin.
+/// Limit that prevents a new session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionLimit {
-    /// The hub has as many as it takes.
+    /// Limit of the hub.
     Hub,
-    /// The caller has.
+    /// Limit of the caller.
     Caller,
 }
 
@@ -52,7 +52,7 @@ impl SessionLimit {
 
     pub const fn message(self) -> &'static str {
         match self {
-            Self::Hub => "There are too many sessions. Try again later.",
+            Self::Hub => "The hub has too many sessions. Try again later.",
             Self::Caller => {
                 "You have too many sessions. End some of them with DELETE, or wait until they are idle."
             }
@@ -69,7 +69,7 @@ impl SessionRegistry {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The id of the session, unless there are too many.
+    /// Registers a session and returns its id, unless a limit is reached.
     pub fn begin(&self, session: Arc<Session>) -> Result<String, SessionLimit> {
         let id = uuid::Uuid::new_v4();
         let mut all = self.lock();
@@ -86,11 +86,11 @@ impl SessionRegistry {
         Ok(id.as_simple().to_string())
     }
 
-    /// Somebody else's session is answered like one that does not exist.
+    /// Finds a session. Another caller's session looks like one that does not exist.
     pub fn find(&self, id: &str, caller: &Caller) -> Option<Arc<Session>> {
         let id = uuid::Uuid::try_parse(id).ok()?;
         let session = self.lock().sessions.get(&id.as_u128()).cloned()?;
-        // It runs with the rights that it began with: whoever has fewer now begins another.
+        // A session keeps the scopes of its start: a caller with fewer now must start another.
         if !caller.covers(&session.client.caller) {
             return None;
         }
@@ -110,13 +110,13 @@ impl SessionRegistry {
         ended
     }
 
-    /// Takes out every session that was idle for too long, and the room they took.
+    /// Removes and returns all idle sessions, and sweeps their streams.
     pub fn sweep(&self, idle: Duration) -> Vec<Arc<Session>> {
         self.lock().sessions.values().for_each(|session| session.sweep_streams());
         self.remove_where(|session| session.is_idle(idle))
     }
 
-    /// Takes out every session that this is true of.
+    /// Removes and returns all sessions that match.
     pub fn remove_where(&self, mut is_over: impl FnMut(&Session) -> bool) -> Vec<Arc<Session>> {
         let mut all = self.lock();
         let ended: Vec<Arc<Session>> =

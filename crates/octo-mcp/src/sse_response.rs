@@ -1,4 +1,4 @@
-//! Answers that grow into streams.
+//! HTTP responses and event streams.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// One message as the whole answer.
+/// One message as the whole response.
 pub fn json_response(status: StatusCode, message: &Message) -> Response {
     let mut response = Response::new(Body::from(message.to_bytes()));
     *response.status_mut() = status;
@@ -19,14 +19,14 @@ pub fn json_response(status: StatusCode, message: &Message) -> Response {
     response
 }
 
-/// An answer without a body.
+/// A response without a body.
 pub fn empty_response(status: StatusCode) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     response
 }
 
-/// An event stream that nothing on the way holds back.
+/// An event stream that proxies do not buffer.
 pub fn sse_response(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     use futures_util::StreamExt;
     let mut response = Response::new(Body::from_stream(chunks.map(Ok::<_, Infallible>)));
@@ -37,7 +37,7 @@ pub fn sse_response(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Respo
     response
 }
 
-/// A stream of chunks made by asking for the next one, with comments in between when it is quiet.
+/// A stream of chunks from `next`, with keep-alive comments while it is quiet.
 pub fn with_keep_alive<S: Send + 'static, F>(
     state: S,
     pause: Duration,
@@ -64,7 +64,7 @@ where
     })
 }
 
-/// A future that goes on by itself when nobody waits for it any more: a legacy client's disconnect is no cancel.
+/// A future that continues as its own task when it is dropped: a legacy client's disconnect does not cancel.
 pub struct DetachOnDrop<F: Future<Output: Send> + Send + 'static>(Option<Pin<Box<F>>>);
 
 impl<F: Future<Output: Send> + Send + 'static> DetachOnDrop<F> {

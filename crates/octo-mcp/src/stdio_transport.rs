@@ -1,4 +1,4 @@
-//! MCP over stdio: lines of JSON, both eras on one connection.
+//! MCP over stdio: JSON lines, both eras on one connection.
 
 use crate::client_context::{ClientContext, next_client_key};
 use crate::client_peer::Outbox;
@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 struct StdioConnection {
     mcp: Arc<Mcp>,
     out: Outbox,
-    /// The handshake's session; before it, and for modern requests, one without abilities.
+    /// Session of the handshake; before it, and for modern requests, one without capabilities.
     session: Mutex<Arc<Session>>,
 }
 
@@ -86,7 +86,7 @@ async fn read_messages(
         }
         while tasks.try_join_next().is_some() {}
         if line.len() > most {
-            let why = format!("A message may have {most} bytes. Send less at once.");
+            let why = format!("A message is limited to {most} bytes. Send less at once.");
             connection.send_error(code::INVALID_REQUEST, &why).await;
             continue;
         }
@@ -106,12 +106,12 @@ async fn read_messages(
             Err(fault) => connection.send_error(code::PARSE, fault.0).await,
         }
     }
-    // What was asked before the input ended is still answered.
+    // Requests received before the end of the input are still answered.
     while tasks.join_next().await.is_some() {}
     Ok(())
 }
 
-/// Reads a line to its end and keeps at most one byte more of it than `most`. Says how many bytes it had; 0 at the end.
+/// Reads a whole line, but keeps at most `most + 1` bytes of it. Returns the number of bytes read; 0 at the end.
 async fn read_line(
     lines: &mut (impl AsyncBufRead + Unpin),
     line: &mut Vec<u8>,
@@ -219,7 +219,7 @@ impl StdioConnection {
     }
 }
 
-/// Tells a client that has made the legacy handshake what has changed.
+/// Notifies a client after its legacy handshake of changes.
 async fn forward_changes(connection: Arc<StdioConnection>) {
     let mut changes = connection.mcp.hub.changes();
     loop {

@@ -1,4 +1,4 @@
-//! Calls of modern clients that wait for an answer: kept until the retry or their end.
+//! Suspended calls of modern clients: kept until the retry or their expiry.
 
 use crate::client_peer::{ModernPeer, Question};
 use octo_hub::CallOutcome;
@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 const SUSPENDED_TTL: Duration = Duration::from_secs(600);
 const MAX_SUSPENDED: usize = 10_000;
 
-/// A call in the middle of its run. Dropping it cancels the target.
+/// A running call. Dropping it cancels the target.
 pub struct RunningCall {
     pub call: BoxFuture<'static, CallOutcome>,
     pub peer: Arc<ModernPeer>,
@@ -37,7 +37,7 @@ impl SuspendedCall {
 pub struct SuspendedCalls(Mutex<HashMap<u128, SuspendedCall>>);
 
 impl SuspendedCalls {
-    /// The ticket, or nothing when too many wait already.
+    /// Stores a call and returns its ticket; `None` if too many are suspended.
     pub fn insert(&self, parked: SuspendedCall) -> Option<u128> {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= MAX_SUSPENDED {

@@ -1,4 +1,4 @@
-//! One call that goes on after its request was answered: what is known of it, and how it is told.
+//! A task: a call that outlives its request.
 
 use crate::client_context::ClientContext;
 use crate::client_peer::Question;
@@ -9,25 +9,25 @@ use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-/// The extension of the protocol that this is.
+/// Name of the protocol extension.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// How often a client should ask, from a young task to an old one.
+/// Suggested polling interval, from a young task to an old one.
 const POLL_INTERVAL_RANGE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 const MAX_MESSAGE_CHARS: usize = 500;
-/// Results are capped by the hub; the details of an error that is kept are capped here.
+/// Results are limited by the hub; the data of a stored error is limited here.
 const MAX_DATA_BYTES: usize = 64 << 10;
 
 /// How a task ended.
 pub enum TaskEnd {
     Completed(JsonObject),
-    /// The error as it is told.
+    /// The error as reported.
     Failed(JsonObject),
     Cancelled,
 }
 
 impl TaskEnd {
-    /// In buffers of its own, since the message that brought it may be far larger.
+    /// Copied, because the message it came in may be far larger.
     pub fn completed(result: &JsonObject) -> Self {
         Self::Completed(result.detached())
     }
@@ -39,11 +39,11 @@ impl TaskEnd {
 
 pub struct Task {
     pub id: String,
-    /// Ends the call.
+    /// Cancels the call.
     pub cancel: CancellationToken,
-    /// Whose it is; nobody else learns that it exists.
+    /// Owner; the task is hidden from others.
     owner: TaskOwner,
-    /// With the rights that it began with.
+    /// With the scopes at its start.
     pub caller: Arc<Caller>,
     started: Instant,
     created: String,
@@ -69,7 +69,7 @@ struct TaskState {
     updated: String,
     message: Option<String>,
     questions: Vec<(String, Question)>,
-    /// How many questions there were; their keys are never used twice.
+    /// Number of questions so far; their keys are never reused.
     question_count: usize,
     end: Option<(Instant, TaskEnd)>,
 }
@@ -85,7 +85,7 @@ impl Task {
             end: None,
         };
         Self {
-            // One of them has 122 random bits.
+            // Each UUID has 122 random bits.
             id: format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple()),
             cancel,
             owner: TaskOwner::from_client(client),
@@ -98,7 +98,7 @@ impl Task {
         }
     }
 
-    /// Whether this client may know of it: the same caller at the same profile.
+    /// Whether this client may see the task: same caller, same profile.
     pub fn is_owned_by(&self, client: &ClientContext) -> bool {
         self.owner == TaskOwner::from_client(client)
     }
@@ -121,12 +121,12 @@ impl Task {
         }
     }
 
-    /// Says what the call is doing.
+    /// Sets the status message.
     pub fn set_message(&self, message: &str) {
         self.update(|state| state.message = Some(truncate(message)));
     }
 
-    /// Puts a question of the call to the client.
+    /// Adds a question to the client.
     pub fn add_question(&self, question: Question) {
         self.update(|state| {
             state.question_count += 1;
@@ -134,7 +134,7 @@ impl Task {
         });
     }
 
-    /// Puts all of them, and gives the answers under the same keys.
+    /// Asks all questions and returns the answers under the same keys.
     pub async fn ask_all(&self, requests: &JsonObject) -> Result<JsonObject, AskError> {
         let mut waiting = Vec::new();
         for (key, request) in requests.iter() {
@@ -151,7 +151,7 @@ impl Task {
         Ok(answers)
     }
 
-    /// Takes answers; those to questions that are not open are nobody's.
+    /// Takes answers; those to questions that are not open are ignored.
     pub fn submit_answers(&self, answers: &JsonObject) {
         self.update(|state| {
             let (given, open): (Vec<_>, Vec<_>) = std::mem::take(&mut state.questions)
@@ -181,7 +181,7 @@ impl Task {
         self.lock().end.is_some()
     }
 
-    /// Whether nobody is promised anything of it any more.
+    /// Whether its retention is over.
     pub fn is_expired(&self) -> bool {
         self.lock().end.as_ref().is_some_and(|(at, _)| at.elapsed() > self.retention)
     }
@@ -190,13 +190,13 @@ impl Task {
         self.changed.subscribe()
     }
 
-    /// Returns when it has ended.
+    /// Waits for its end.
     pub async fn wait_ended(&self) {
         let mut changes = self.changes();
         while !self.has_ended() && changes.changed().await.is_ok() {}
     }
 
-    /// What every task says. As long as it runs, its life goes on from now; after that it has a fixed end.
+    /// Common members of all task results. While it runs, its lifetime extends from now; afterwards it is fixed.
     fn summary(&self, state: &TaskState) -> JsonObject {
         let open = state.questions.iter().any(|(_, question)| !question.answer.is_closed());
         let status = match &state.end {
@@ -221,7 +221,7 @@ impl Task {
         task
     }
 
-    /// The answer to the call that became this task.
+    /// Result of the call that became this task.
     pub fn created_result(&self) -> JsonObject {
         self.summary(&self.lock()).with("resultType", "task")
     }

@@ -1,4 +1,4 @@
-//! Calls that go on without a request: they become tasks, and are followed to their end.
+//! Calls that become tasks, and their execution to the end.
 
 use crate::client_context::ClientContext;
 use crate::discover::complete_result;
@@ -14,30 +14,30 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// A server behind the hub may ask again after each answer, but not for ever.
+/// An upstream server may ask again after each answer, up to this many times.
 const MAX_INPUT_ROUNDS: usize = 16;
-/// Between two rounds nothing runs; an answer is waited for this long.
+/// Maximum wait for an answer; nothing runs meanwhile.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What a tool's definition says of tasks.
+/// Task support of a tool's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskSupport {
-    /// It says nothing, and is expected to be quick.
+    /// Not declared; expected to be quick.
     Unspecified,
-    /// It may take long.
+    /// May take long.
     Optional,
-    /// It takes so long that it may only be called as a task.
+    /// Takes so long that it may only be called as a task.
     Required,
 }
 
-/// A call of a tool, as it can be made again.
+/// A tool call that can be repeated.
 pub struct CallReplay {
     pub client: ClientContext,
     pub params: JsonObject,
 }
 
 impl Mcp {
-    /// Revisions before 2026-07-28 have a place for this in the definition of a tool.
+    /// Task support of the called tool. Revisions before 2026-07-28 declare it in the definition.
     pub(crate) fn task_support(&self, client: &ClientContext, params: &JsonObject) -> TaskSupport {
         let Ok(view) = self.hub.view(&client.profile) else { return TaskSupport::Unspecified };
         let entry = view.by_name(ListKind::Tools, &params.text("name").unwrap_or_default());
@@ -48,14 +48,14 @@ impl Mcp {
         }
     }
 
-    /// Whether a call that has taken so long becomes a task. What its tool says is looked up late, since a server behind the
-    /// hub may list it only after the call has begun.
+    /// Whether a call that has taken this long becomes a task. The tool's support is looked up late, because an
+    /// upstream may list it only after the call started.
     pub(crate) fn should_become_task(&self, again: &CallReplay, waited: Duration) -> bool {
         waited >= self.settings.tasks.default_wait
             || self.task_support(&again.client, &again.params) != TaskSupport::Unspecified
     }
 
-    /// Makes a running call a task. When there is no room for one more it is given back, and waited for as ever.
+    /// Turns a running call into a task. Returns it unchanged if there is no room for another task.
     pub(crate) fn into_task(
         self: &Arc<Self>,
         running: RunningCall,
@@ -77,7 +77,7 @@ impl Mcp {
         Ok(task_result)
     }
 
-    /// One call of the hub, and one more for each time the server behind it ended the call with a question.
+    /// One call of the hub, and another each time the upstream ends the call with a question.
     async fn run_to_completion(
         self: &Arc<Self>,
         task: &Task,
@@ -107,7 +107,7 @@ impl Mcp {
             let Ok(Ok(answers)) = answers else {
                 return TaskEnd::failed(&rpc_error(
                     code::INTERNAL,
-                    "No answer came to what the call needs to know.",
+                    "The call's questions were not answered in time.",
                 ));
             };
             params.set("inputResponses", answers);
@@ -129,11 +129,11 @@ impl Mcp {
         }
         TaskEnd::failed(&rpc_error(
             code::INTERNAL,
-            "The server behind the hub keeps asking. Give it all it needs at once.",
+            "The upstream server keeps asking for input. Provide all input at once.",
         ))
     }
 
-    /// Waits for the end of one call of the hub and notes what is heard of it.
+    /// Waits for the end of one call of the hub; records its questions and progress.
     async fn await_call(&self, task: &Task, running: &mut RunningCall) -> CallOutcome {
         let mut progress_changes = running.peer.progress_text.subscribe();
         loop {
@@ -148,7 +148,7 @@ impl Mcp {
     }
 }
 
-/// A task's notices have no stream to go to.
+/// Outbox without a receiver: notifications of a task have no stream.
 fn null_outbox() -> mpsc::Sender<octo_wire::Message> {
     mpsc::channel(1).0
 }

@@ -1,4 +1,4 @@
-//! The tasks of all callers: so many each, so many in all, and none for ever.
+//! Tasks of all callers, limited per caller, in total and in time.
 
 use crate::client_context::ClientContext;
 use crate::mcp::Mcp;
@@ -11,15 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// At the end, calls that do not end at once are waited for this long.
+/// Maximum wait for calls at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// When a call becomes a task, and how many there may be.
 #[derive(Debug, Clone)]
 pub struct TaskSettings {
-    /// A tool that says that it may take long is waited for this long.
+    /// Wait for a tool that declares task support.
     pub long_tool_wait: Duration,
-    /// Any other tool is waited for this long.
+    /// Wait for any other tool.
     pub default_wait: Duration,
     /// How long a task is kept after its end.
     pub retention: Duration,
@@ -47,7 +47,7 @@ impl TaskRegistry {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new task, or nothing when the caller or the hub has too many.
+    /// Starts a task; `None` if the caller or the hub has too many.
     pub fn begin(
         &self,
         client: &ClientContext,
@@ -65,7 +65,7 @@ impl TaskRegistry {
         Some(task)
     }
 
-    /// Somebody else's task is answered like one that does not exist.
+    /// Finds a task. Another caller's task looks like one that does not exist.
     pub fn find(&self, client: &ClientContext, id: &str) -> Option<Arc<Task>> {
         self.lock().get(id).filter(|task| task.is_owned_by(client) && !task.is_expired()).cloned()
     }
@@ -74,12 +74,12 @@ impl TaskRegistry {
         self.lock().retain(|_, task| !task.is_expired());
     }
 
-    /// Ends the calls of callers that this is true of.
+    /// Cancels the tasks of matching callers.
     pub fn cancel_where(&self, is_over: impl Fn(&Caller) -> bool) {
         self.lock().values().filter(|task| is_over(&task.caller)).for_each(|task| task.cancel.cancel());
     }
 
-    /// Ends them all, and waits until their records are closed.
+    /// Cancels all tasks and waits until their records are closed.
     pub async fn shutdown(&self) {
         let begun: Vec<Arc<Task>> = self.lock().values().cloned().collect();
         begun.iter().for_each(|task| task.cancel.cancel());
@@ -89,7 +89,7 @@ impl TaskRegistry {
 }
 
 impl Mcp {
-    /// `tasks/get`, `tasks/update` and `tasks/cancel`.
+    /// Handles `tasks/get`, `tasks/update` and `tasks/cancel`.
     pub(crate) fn handle_task_method(
         &self,
         client: &ClientContext,
@@ -102,7 +102,7 @@ impl Mcp {
         let invalid = |message: &str| rpc_error(code::INVALID_PARAMS, message);
         let id = params.text("taskId").ok_or_else(|| invalid("This method needs a taskId."))?;
         let task = self.tasks.find(client, &id).ok_or_else(|| {
-            invalid("There is no such task. Tasks are kept for a while after their end; call the tool again.")
+            invalid("Task not found. Tasks are kept for a limited time after their end; call the tool again.")
         })?;
         match method {
             "tasks/get" => return Ok(task.details()),
@@ -118,7 +118,7 @@ impl Mcp {
     }
 }
 
-/// What a client is told that has not declared the extension.
+/// Error for a client that has not declared the extension.
 pub fn missing_tasks_capability() -> RpcError {
     let extensions = JsonObject::new().with(TASKS_EXTENSION, JsonObject::new());
     let required = JsonObject::new().with("extensions", extensions);

@@ -1,4 +1,4 @@
-//! One login in use: what each request carries, and what a refusal means.
+//! A login in use: adds credentials to requests and handles refusals.
 
 use crate::challenge;
 use crate::login_registry::LoginRegistry;
@@ -14,31 +14,31 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::form_urlencoded::byte_serialize;
 
-/// What another process did is noticed within this time.
+/// Changes by other processes are noticed within this time.
 const CACHE_TTL: Duration = Duration::from_secs(2);
-/// A token that was refused so many seconds after it was given would be refused again.
+/// A token refused within this many seconds after it was issued would be refused again.
 const MIN_TOKEN_AGE_SECS: i64 = 10;
 
-/// A person's login at one server, or everybody's. Whoever has it can speak to that server in their name, and to no other.
+/// Login of a person or of all callers at one server. Its holder can call that server on their behalf, and no other.
 pub struct Account {
     registry: Arc<LoginRegistry>,
     spec: Arc<LoginSpec>,
     owner: Owner,
     cache: Mutex<Option<CachedLogin>>,
-    /// What the server did not take.
+    /// Version that the server refused.
     refused: Mutex<Option<LoginVersion>>,
 }
 
-/// What the store had, and when.
+/// Cached state of the store, with its time.
 #[derive(Clone)]
 struct CachedLogin {
     at: Instant,
-    /// How many logins had begun or ended in this process.
+    /// Value of the registry's change counter.
     version: u64,
     login: Option<Arc<StoredLogin>>,
 }
 
-/// What a request went out with.
+/// Version of the login that a request was sent with.
 #[derive(Debug, Clone, Copy)]
 pub struct UsedCredential(Option<LoginVersion>);
 
@@ -55,14 +55,15 @@ impl Account {
         &self.owner
     }
 
-    /// Whether there is a login that the server has not refused yet, such as one that another process has made.
+    /// Whether there is a login that the server has not refused yet, such as one made by another process.
     pub async fn has_untried_login(&self) -> bool {
         let Ok(Some(held)) = self.cached_or_loaded().await else { return false };
         let unwanted = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         self.is_usable(&held) && unwanted != Some(held.version())
     }
 
-    /// Adds the credential to a request. Without a login the request goes out bare, and the server says what it wants.
+    /// Adds the credential to a request. Without a login the request is sent without one, and the server responds with
+    /// a challenge.
     pub async fn authorize(
         &self,
         uri: &mut Uri,
@@ -86,14 +87,14 @@ impl Account {
         Ok(UsedCredential(Some(held.version())))
     }
 
-    /// The variable with which a program is started, where the key is given that way and there is one.
+    /// Environment variable for a program, if the key is passed that way and exists.
     pub async fn env_variable(&self) -> Result<Option<(String, String)>, ToolError> {
         let Auth::Key(KeyPlacement::Environment(name)) = &self.spec.auth else { return Ok(None) };
         let held = self.usable_login().await?;
         Ok(held.map(|held| (name.clone(), held.tokens.access.expose().to_owned())))
     }
 
-    /// Whether a refused request may go out again, with another token than it had.
+    /// Whether a refused request may be sent again, with another token.
     pub async fn on_refused(
         &self,
         used: UsedCredential,
@@ -121,7 +122,7 @@ impl Account {
         Ok(renewed.is_some_and(|held| self.is_usable(&held)))
     }
 
-    /// A login that can be used now, renewed where it is time for that.
+    /// Returns a usable login, refreshed if due.
     async fn usable_login(&self) -> Result<Option<Arc<StoredLogin>>, ToolError> {
         let Some(held) = self.cached_or_loaded().await? else { return Ok(None) };
         if !self.is_usable(&held) {
@@ -150,9 +151,9 @@ impl Account {
             && held.tokens.is_for(self.spec.url.as_deref())
     }
 
-    /// While the token is still good, nobody waits for the next one.
+    /// While the token is valid, no call waits for the next one.
     fn refresh_in_background(&self, held: &StoredLogin) {
-        // Whoever is at the gate already does it.
+        // The holder of the lock already refreshes it.
         if self.registry.refresh_lock(&held.slot).try_lock().is_err()
             || self.registry.recent_refresh_failure(&held.slot).is_some()
         {
@@ -162,7 +163,7 @@ impl Account {
             (self.registry.clone(), self.spec.clone(), held.slot.clone(), held.version());
         tokio::spawn(async move {
             if let Err(error) = refresh(&registry, &spec, &slot, mark).await {
-                tracing::warn!(target: "upstream", server = %spec.server, %error, "the login is not renewed yet");
+                tracing::warn!(target: "upstream", server = %spec.server, %error, "cannot refresh the login yet");
             }
         });
     }
@@ -174,7 +175,7 @@ impl Account {
         Ok(renewed)
     }
 
-    /// What was seen a moment ago, or what the store has.
+    /// Returns the cached login if recent, otherwise loads it from the store.
     async fn cached_or_loaded(&self) -> Result<Option<Arc<StoredLogin>>, ToolError> {
         let known = self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match known {
@@ -219,6 +220,6 @@ fn with_query(uri: &Uri, name: &str, secret: &str) -> Result<Uri, ToolError> {
 }
 
 fn unsendable_error() -> ToolError {
-    ToolError::invalid("The credential of the server cannot be sent in this place.")
-        .hint("Check the name of the header in the server's `auth`, and log in again.")
+    ToolError::invalid("The credential cannot be sent as configured.")
+        .hint("Check the header name in the server's `auth`, and log in again.")
 }

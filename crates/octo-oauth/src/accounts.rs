@@ -1,4 +1,4 @@
-//! With whose login a server is spoken to: everybody's one, or each caller's own.
+//! Selects the login for a server: a shared one, or one per caller.
 
 use crate::account::Account;
 use crate::login_registry::{LoginEvent, LoginRegistry};
@@ -8,7 +8,7 @@ use octo_ports::Owner;
 use std::sync::Arc;
 use tokio::sync::broadcast;
 
-/// The logins at one server.
+/// Logins at one server.
 #[derive(Clone)]
 pub struct Accounts(AccountsKind);
 
@@ -18,7 +18,7 @@ enum AccountsKind {
     PerCaller { registry: Arc<LoginRegistry>, spec: Arc<LoginSpec> },
 }
 
-/// One login for whoever uses the server. Only a hub of one person may give a person's away like this.
+/// One login for all callers of the server. A personal login may be shared like this only in a single-user hub.
 impl From<Arc<Account>> for Accounts {
     fn from(one: Arc<Account>) -> Self {
         Self(AccountsKind::Shared(one))
@@ -37,7 +37,7 @@ impl Accounts {
         matches!(self.0, AccountsKind::PerCaller { .. })
     }
 
-    /// The login of all, where they have one in common.
+    /// The shared login, if there is one.
     pub fn shared(&self) -> Option<Arc<Account>> {
         match &self.0 {
             AccountsKind::Shared(one) => Some(one.clone()),
@@ -45,7 +45,7 @@ impl Accounts {
         }
     }
 
-    /// The login of this caller, and of nobody else where each has their own.
+    /// Login of this caller; the shared one only if logins are shared.
     pub fn for_caller(&self, caller: &Caller) -> Arc<Account> {
         match &self.0 {
             AccountsKind::Shared(one) => one.clone(),
@@ -62,17 +62,17 @@ impl Accounts {
         }
     }
 
-    /// Whether the server is a program that cannot be started without a key.
+    /// Whether the server is a program that needs a key to start.
     pub fn needs_env_key(&self) -> bool {
         matches!(self.parts().1.auth, Auth::Key(KeyPlacement::Environment(_)))
     }
 
-    /// Logins that begin or end in this process, at this server and others.
+    /// Logins and logouts in this process, at this server and others.
     pub fn login_events(&self) -> broadcast::Receiver<LoginEvent> {
         self.parts().0.events.subscribe()
     }
 
-    /// Whether this is about a login at this server.
+    /// Whether an event is about this server.
     pub fn concerns(&self, news: &LoginEvent) -> bool {
         self.parts().1.server == news.server
     }

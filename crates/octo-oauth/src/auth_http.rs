@@ -1,5 +1,5 @@
-//! Requests to authorization servers: to addresses that the network policy allows, within a time and a size, and never on to
-//! another place with anything secret.
+//! HTTP client for authorization servers: subject to the egress policy, with limits of time and size; secrets are never
+//! sent on to a redirect.
 
 use crate::login_spec::{Auth, LoginSpec};
 use bytes::Bytes;
@@ -21,9 +21,9 @@ const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlen
 
 pub(crate) struct AuthHttp<'a> {
     net: &'a Net,
-    /// The servers that the operator has named; these may be private.
+    /// Servers named by the operator; these may be private.
     configured_urls: Vec<Url>,
-    /// The authorization server that the settings name.
+    /// Authorization server named in the settings.
     issuer: Option<&'a str>,
 }
 
@@ -38,17 +38,20 @@ impl<'a> AuthHttp<'a> {
         Self { net: &spec.net, configured_urls: named, issuer }
     }
 
-    /// An address that secrets may be sent to: encrypted, or on this machine, or the very server that was named without.
+    /// Checks a URL that secrets may be sent to: https, loopback, or a server that was configured with http.
     pub(crate) fn checked_url(&self, text: &str) -> Result<Url, ToolError> {
         let url = self.net.url(text).map_err(|error| invalid_url(text).detail(error))?;
         if url.scheme() == "https" || is_loopback(&url) || self.is_configured(&url) {
             return Ok(url);
         }
-        Err(ToolError::denied(format!("The login leads to {}, which is not encrypted.", display_url(text)))
-            .hint("The server's operator must publish https addresses."))
+        Err(ToolError::denied(format!(
+            "The login leads to {}, which is not encrypted (https).",
+            display_url(text)
+        ))
+        .hint("The server's operator must publish https URLs."))
     }
 
-    /// An address that a person shall open.
+    /// Checks a URL that a person opens.
     pub(crate) fn checked_page(&self, text: &str) -> Result<Url, ToolError> {
         let url = self.checked_url(text)?;
         if url.fragment().is_some() {
@@ -57,7 +60,7 @@ impl<'a> AuthHttp<'a> {
         Ok(url)
     }
 
-    /// Whether the settings name this authorization server, letter by letter.
+    /// Whether the settings name this authorization server, compared exactly.
     pub(crate) fn is_configured_issuer(&self, issuer: &str) -> bool {
         self.issuer == Some(issuer)
     }
@@ -66,7 +69,7 @@ impl<'a> AuthHttp<'a> {
         self.configured_urls.iter().any(|named| named.origin() == url.origin())
     }
 
-    /// Named servers are reached as such; everything else that the internet may reach.
+    /// Configured servers may be private; all others must be public.
     fn net_for(&self, url: &Url) -> Result<Net, ToolError> {
         if self.is_configured(url) {
             self.net.for_configured_host(url.as_str())
@@ -80,16 +83,16 @@ impl<'a> AuthHttp<'a> {
         let asked = display_url(ask.url.as_str());
         let answer = self.net_for(&ask.url)?.send(ask).await?;
         if answer.truncated {
-            return Err(ToolError::unavailable(format!("{asked} answered with more than a login needs."))
+            return Err(ToolError::unavailable(format!("The response of {asked} is too large for a login."))
                 .detail(MAX_BODY_BYTES));
         }
         if answer.url.origin() != origin {
-            return Err(ToolError::denied(format!("{asked} sends on to another server.")));
+            return Err(ToolError::denied(format!("{asked} redirects to another server.")));
         }
         Ok((answer.status, answer.body))
     }
 
-    /// A JSON document; nothing where there is none.
+    /// Fetches a JSON document; `None` if there is none.
     pub(crate) async fn get_json<T: DeserializeOwned>(&self, url: &Url) -> Result<Option<T>, ToolError> {
         let ask = NetRequest {
             headers: [(ACCEPT, JSON)].into_iter().collect(),
@@ -101,7 +104,7 @@ impl<'a> AuthHttp<'a> {
         let (status, body) = self.send(ask).await?;
         if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
             return Err(ToolError::unavailable(format!(
-                "{} answered with HTTP status {}.",
+                "{} returned HTTP status {}.",
                 display_url(url.as_str()),
                 status.as_u16()
             ))
@@ -150,7 +153,7 @@ impl<'a> AuthHttp<'a> {
         self.send(ask).await
     }
 
-    /// The headers with which a server refuses whoever says nothing of themselves.
+    /// Returns the headers with which a server refuses an unauthenticated request.
     pub(crate) async fn probe(&self, url: &Url) -> Result<(StatusCode, HeaderMap), ToolError> {
         let both = HeaderValue::from_static("application/json, text/event-stream");
         let ask = NetRequest {
@@ -181,14 +184,11 @@ pub(crate) fn is_on_this_machine(text: &str) -> bool {
 }
 
 fn invalid_url(text: &str) -> ToolError {
-    ToolError::denied(format!(
-        "The login leads to {}, which is not an address of a login.",
-        display_url(text)
-    ))
-    .hint("The server's metadata are wrong; its operator must mend them.")
+    ToolError::denied(format!("The login leads to {}, which is not a valid login URL.", display_url(text)))
+        .hint("The server's metadata is wrong; its operator must fix it.")
 }
 
-/// Enough of an address to be recognised: never its query, which may hold secrets, nor anything that plays with a terminal.
+/// URL for messages: never its query, which may contain secrets, nor characters that affect a terminal.
 pub(crate) fn display_url(text: &str) -> String {
     let bare = text.split(['?', '#']).next().unwrap_or_default();
     let bare: String = bare.chars().filter(|c| c.is_ascii_graphic() && *c != '`').take(120).collect();

@@ -1,4 +1,4 @@
-//! The way through a browser: PKCE, `state`, the address to open, and what comes back.
+//! Authorization code flow: PKCE, `state`, the authorization URL, and the callback.
 
 use crate::issuer::Issuer;
 use crate::login_spec::RESERVED_AUTHORIZE_PARAMS;
@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use url::Url;
 
-/// Longer answers are not those of a login.
+/// Longer answers are rejected.
 const MAX_ANSWER_LEN: usize = 16 << 10;
 
-/// All that is needed to finish what has begun. It waits in the store, sealed.
+/// Everything needed to complete a pending login. Stored encrypted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct LoginFlow {
-    /// Who began.
+    /// Who started it.
     pub(crate) by: Principal,
-    /// The server's address.
+    /// URL of the server.
     pub(crate) url: String,
     pub(crate) issuer: Issuer,
     pub(crate) client: OAuthClient,
@@ -44,19 +44,19 @@ pub(crate) enum LoginFlowKind {
     },
 }
 
-/// 256 bits that nobody can guess, as text that needs no escaping.
+/// 256 random bits, as text that needs no escaping.
 pub(crate) fn random_token() -> Result<String, ToolError> {
     let mut bytes = [0; 32];
-    rand::fill(&mut bytes).map_err(|_| ToolError::internal("no random bytes for a login"))?;
+    rand::fill(&mut bytes).map_err(|_| ToolError::internal("no random bytes available"))?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// What a text is known by, where the text itself should not stand.
+/// Hash under which a secret text is stored or compared.
 pub(crate) fn sha256_base64(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest(&SHA256, text.as_bytes()))
 }
 
-/// The address that a person opens.
+/// URL that a person opens.
 pub(crate) fn authorization_url(
     endpoint: Url,
     started: &LoginFlow,
@@ -82,7 +82,7 @@ pub(crate) fn authorization_url(
     {
         url.query_pairs_mut().append_pair(name, value);
     }
-    // Without being asked anew, people give no leave for later, and there is no refresh token.
+    // Without a consent prompt there is no offline access, and no refresh token.
     let asks_for_later = started.scopes.iter().any(|scope| scope == "offline_access");
     if asks_for_later && !extra.contains_key("prompt") {
         url.query_pairs_mut().append_pair("prompt", "consent");
@@ -90,7 +90,7 @@ pub(crate) fn authorization_url(
     url.into()
 }
 
-/// What a browser was sent back with.
+/// Parameters of the callback.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallbackParams {
     pub(crate) code: Option<String>,
@@ -100,7 +100,7 @@ pub(crate) struct CallbackParams {
 }
 
 impl CallbackParams {
-    /// The part of the address behind its `?`.
+    /// Parses the query of the callback URL.
     pub(crate) fn parse(query: &str) -> Result<Self, ToolError> {
         if query.len() > MAX_ANSWER_LEN {
             return Err(unreadable_answer());
@@ -121,34 +121,35 @@ impl CallbackParams {
         Ok(read)
     }
 
-    /// Whoever answered must be the one that was asked, letter by letter; where the issuer promises to say who it is,
-    /// silence is a mismatch, too.
+    /// The response must come from the requested issuer, compared exactly. If the issuer promises the `iss` parameter,
+    /// its absence is a mismatch, too.
     pub(crate) fn check_issuer(&self, issuer: &Issuer) -> Result<(), ToolError> {
         let promised = issuer.authorization_response_iss_parameter_supported;
         match &self.iss {
             Some(iss) if *iss == issuer.issuer => Ok(()),
             None if !promised => Ok(()),
-            _ => Err(ToolError::denied("The answer to the login came from another authorization server.")
-                .hint("Nothing was sent to either. Begin the login again.")),
+            _ => Err(ToolError::denied("The login was answered by another authorization server.")
+                .hint("Nothing was sent to either. Start the login again.")),
         }
     }
 
-    /// The code, or why there is none. To be asked after the issuer was checked: what a stranger says is not repeated.
+    /// Returns the code, or why there is none. Call it after the issuer was checked: messages of strangers are not
+    /// repeated.
     pub(crate) fn into_code(self) -> Result<String, ToolError> {
         match (self.code, self.error) {
             (Some(code), None) if !code.is_empty() => Ok(code),
             (_, Some(error)) if error == "access_denied" => {
                 Err(ToolError::new(Kind::Unauthorized, "The login was declined.")
-                    .hint("Begin it again, and agree to what is asked."))
+                    .hint("Start it again, and agree to the request."))
             }
             (_, Some(_)) => Err(ToolError::new(Kind::Unauthorized, "The authorization server refused the login.")
-                .hint("Begin it again; if that stays, the server's `scopes` or `client_id` in the settings are wrong.")),
+                .hint("Start it again; if it fails again, check the server's `scopes` and `client_id` in the settings.")),
             _ => Err(unreadable_answer()),
         }
     }
 }
 
-/// What a person has pasted: the address that their browser was sent to, a part of it, or the code alone.
+/// Pasted text: the callback URL, a part of it, or the code alone.
 pub(crate) enum PastedAnswer {
     Redirect(CallbackParams),
     Code(String),
@@ -162,8 +163,8 @@ pub(crate) fn parse_pasted(text: &str, redirect: &str) -> Result<PastedAnswer, T
     if text.contains("://") {
         let (url, own) = (Url::parse(text).map_err(|_| unreadable_answer())?, Url::parse(redirect).ok());
         if !own.is_some_and(|own| own.origin() == url.origin() && own.path() == url.path()) {
-            return Err(ToolError::invalid("That is not the address that the login leads back to.")
-                .hint("Copy the whole address of the last page, even if the browser could not show it."));
+            return Err(ToolError::invalid("That is not the callback URL of the login.")
+                .hint("Copy the full URL of the last page, even if the browser could not open it."));
         }
         return CallbackParams::parse(url.query().unwrap_or_default()).map(PastedAnswer::Redirect);
     }
@@ -176,7 +177,7 @@ pub(crate) fn parse_pasted(text: &str, redirect: &str) -> Result<PastedAnswer, T
 
 fn unreadable_answer() -> ToolError {
     ToolError::invalid("That is not the answer to a login.")
-        .hint("Copy the whole address of the last page, even if the browser could not show it.")
+        .hint("Copy the full URL of the last page, even if the browser could not open it.")
 }
 
 #[cfg(test)]
@@ -290,7 +291,7 @@ mod tests {
         ] {
             assert!(pairs.contains(&(name.into(), value.into())), "{name} in {url}");
         }
-        // What the settings add; nothing that the hub sets comes twice.
+        // Parameters from the settings; none that the hub sets occurs twice.
         let url = addressed(&[("access_type", "offline"), ("prompt", "select_account"), ("state", "evil")]);
         let named = |wanted: &str| -> Vec<String> {
             url.query_pairs()

@@ -1,29 +1,29 @@
-//! What a server says in `WWW-Authenticate` when it wants a login.
+//! Parser of the `WWW-Authenticate` challenge of a server.
 
 use http::HeaderMap;
 use http::header::WWW_AUTHENTICATE;
 
-/// Longer headers are not read.
+/// Longer headers are ignored.
 const MAX_HEADER_LEN: usize = 8192;
 const MAX_SCOPES: usize = 64;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Challenge {
-    /// Where the metadata of the protected resource is.
+    /// URL of the protected resource metadata.
     pub(crate) metadata_url: Option<String>,
-    /// What the refused request would have needed.
+    /// Scopes that the refused request needs.
     pub(crate) scopes: Vec<String>,
     error: Option<String>,
 }
 
 impl Challenge {
-    /// The login is good, but not for this.
+    /// Whether the login is valid but lacks scopes.
     pub(crate) fn needs_more_scope(&self) -> bool {
         self.error.as_deref() == Some("insufficient_scope")
     }
 }
 
-/// The challenge of the scheme that we can answer.
+/// Returns the Bearer challenge, if any.
 pub(crate) fn parse(headers: &HeaderMap) -> Option<Challenge> {
     let values = headers.get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
     values.filter(|text| text.len() <= MAX_HEADER_LEN).find_map(parse_bearer)
@@ -40,7 +40,7 @@ fn parse_bearer(text: &str) -> Option<Challenge> {
             return found;
         }
         match after.trim_start().strip_prefix('=') {
-            // A name without a value begins the next scheme.
+            // A name without a value starts the next scheme.
             None if found.is_some() => return found,
             None => {
                 found = word.eq_ignore_ascii_case("bearer").then(Challenge::default);
@@ -68,7 +68,7 @@ impl Challenge {
     }
 }
 
-/// Words with blanks between them, each once.
+/// Space-separated scopes, without duplicates.
 pub(crate) fn parse_scopes(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     for word in text.split_ascii_whitespace().take(MAX_SCOPES) {
@@ -83,7 +83,7 @@ fn is_token(c: char) -> bool {
     c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)
 }
 
-/// A value with or without quotes, and what follows it.
+/// Parses a value with or without quotes; returns it and the rest.
 fn parse_value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let end = text.find([',', ' ', '\t']).unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! The device grant (RFC 8628): a person enters a short code on any machine, and the hub asks until they have.
+//! Device grant (RFC 8628): a person enters a short code on any machine, and the hub polls until they have.
 
 use crate::auth_http::AuthHttp;
 use crate::authorization_code::{LoginFlow, LoginFlowKind};
@@ -17,13 +17,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Seconds between two questions: what the standard says, and what we keep to whatever a server says.
+/// Seconds between two polls: the default of the standard, and the limits applied to what a server requests.
 const DEFAULT_POLL_SECS: u64 = 5;
 const MIN_POLL_SECS: u64 = 1;
 const MAX_POLL_SECS: u64 = 60;
-/// Added when the server finds us too quick.
+/// Added after `slow_down`.
 const SLOW_DOWN_SECS: u64 = 5;
-/// Seconds that a code lasts at most.
+/// Maximum lifetime of a code, in seconds.
 pub(crate) const MAX_CODE_LIFETIME_SECS: i64 = 1800;
 
 #[derive(Deserialize)]
@@ -37,7 +37,7 @@ struct DeviceResponse {
     interval: Option<Value>,
 }
 
-/// What a person has to do.
+/// Device code for a person to enter.
 pub(crate) struct DeviceCode {
     pub(crate) code: Secret,
     pub(crate) interval: u64,
@@ -63,7 +63,7 @@ pub(crate) async fn request_code(
     let authorization = client.authenticate(&mut form);
     let (status, body) = web.post_form(endpoint, &form, authorization).await?;
     let refused = || {
-        ToolError::unavailable("The authorization server gave no code to enter.")
+        ToolError::unavailable("The authorization server returned no device code.")
             .hint("Try again later, or log in with a browser.")
             .detail(format!("HTTP status {}", status.as_u16()))
     };
@@ -94,13 +94,13 @@ pub(crate) async fn request_code(
     })
 }
 
-/// What a person can read and type.
+/// Whether a person can read and type it.
 fn is_typeable(code: &str) -> bool {
     (1..=64).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
 }
 
-/// Asks until the person has entered the code, or it is too late. The login counts only while it still waits: one that was
-/// begun anew, or cancelled, is not finished behind anybody's back.
+/// Polls until the person has entered the code, or it has expired. The login is stored only if it is still pending: one
+/// that was restarted or cancelled is not completed.
 pub(crate) async fn poll_to_end(
     registry: Arc<LoginRegistry>,
     spec: Arc<LoginSpec>,
@@ -160,7 +160,7 @@ async fn poll(
             Err(refused) if refused.has_code("slow_down") => {
                 interval = (interval + SLOW_DOWN_SECS).min(MAX_POLL_SECS)
             }
-            // Nobody answered: less and less often, as the standard asks.
+            // No response: poll less often, as the standard requires.
             Err(TokenError::Unavailable(_)) => interval = (interval * 2).min(MAX_POLL_SECS),
             Err(refused) => return Err(refused),
         }

@@ -1,5 +1,5 @@
-//! Who gives out tokens for a server: the metadata of the protected resource (RFC 9728), then those of its authorization
-//! server (RFC 8414, or OpenID Connect's).
+//! Discovery of the authorization server: protected resource metadata (RFC 9728), then authorization server metadata
+//! (RFC 8414 or OpenID Connect).
 
 use crate::auth_http::{AuthHttp, display_url};
 use crate::challenge::Challenge;
@@ -8,15 +8,15 @@ use octo_model::ToolError;
 use serde::Deserialize;
 use url::Url;
 
-/// However many a server lists.
+/// Maximum scopes taken from the metadata.
 const MAX_SCOPES: usize = 64;
 
 #[derive(Debug)]
 pub(crate) struct Discovery {
     pub(crate) issuer: Issuer,
-    /// What tokens shall be for.
+    /// Audience of the tokens.
     pub(crate) resource: String,
-    /// All that the server knows.
+    /// All scopes that the server supports.
     pub(crate) scopes: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) async fn discover(
     wanted: Option<&str>,
 ) -> Result<Discovery, ToolError> {
     let Some(protected) = fetch_resource_metadata(web, server, challenge).await? else {
-        // Before there was such metadata, the server was its own authorization server.
+        // Without protected resource metadata the server is its own authorization server.
         let issuer = match wanted {
             Some(wanted) => fetch_issuer(web, wanted).await?,
             None => fetch_own_issuer(web, server).await?,
@@ -62,11 +62,8 @@ async fn fetch_resource_metadata(
     if let Some(address) = &challenge.metadata_url {
         let found = web.get_json(&web.checked_url(address)?).await?;
         return found.map(Some).ok_or_else(|| {
-            ToolError::unavailable(format!(
-                "There are no metadata of the server at {}.",
-                display_url(address)
-            ))
-            .hint("The server's operator must mend them.")
+            ToolError::unavailable(format!("No metadata of the server found at {}.", display_url(address)))
+                .hint("The server's operator must fix it.")
         });
     }
     for address in [well_known_with_path(server, NAME), well_known_at_root(server, NAME)] {
@@ -77,47 +74,45 @@ async fn fetch_resource_metadata(
     Ok(None)
 }
 
-/// The operator's choice, or the first that the server names.
+/// The configured issuer, or the first one that the server lists.
 fn choose_issuer<'a>(listed: &'a [String], wanted: Option<&'a str>) -> Result<&'a str, ToolError> {
     let none = || {
-        ToolError::unavailable("The server does not say who gives out tokens for it.")
-            .hint("Name the authorization server in the settings, as `issuer`, if it is known.")
+        ToolError::unavailable("The server names no authorization server.")
+            .hint("Set the authorization server as `issuer` in the settings, if it is known.")
     };
     match wanted {
         Some(wanted) if listed.iter().any(|one| one == wanted) => Ok(wanted),
-        Some(_) => Err(ToolError::denied(
-            "The server names other authorization servers than the settings do.",
-        )
-        .hint("Somebody must have changed one of them: compare `issuer` with what the server publishes.")),
+        Some(_) => Err(ToolError::denied("The server names other authorization servers than the settings.")
+            .hint("One of them has changed: compare `issuer` with what the server publishes.")),
         None => listed.first().map(String::as_str).ok_or_else(none),
     }
 }
 
-/// Metadata of an issuer, at the addresses that follow from its name, for exactly this name.
+/// Fetches the metadata of an issuer at the well-known URLs; `issuer` must match exactly.
 async fn fetch_issuer(web: &AuthHttp<'_>, issuer: &str) -> Result<Issuer, ToolError> {
     let url = web.checked_url(issuer)?;
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(ToolError::denied(format!("{} is not the name of an issuer.", display_url(issuer))));
+        return Err(ToolError::denied(format!("{} is not a valid issuer URL.", display_url(issuer))));
     }
     let found = fetch_metadata(web, &url).await?.ok_or_else(|| no_metadata(issuer))?;
     if found.issuer != issuer {
         return Err(ToolError::denied(format!(
-            "The metadata of {} say that they are those of {}.",
+            "The metadata of {} claims to be that of {}.",
             display_url(issuer),
             display_url(&found.issuer)
         ))
-        .hint("Nothing was sent there. The operator of the server must find out who answers in its place."));
+        .hint("Nothing was sent there. The server's operator must find out who responds in its place."));
     }
     found.validate(web)
 }
 
-/// The server as its own issuer.
+/// Treats the server as its own issuer.
 async fn fetch_own_issuer(web: &AuthHttp<'_>, server: &Url) -> Result<Issuer, ToolError> {
     let origin = server.origin().ascii_serialization();
     let found = fetch_metadata(web, &web.checked_url(&origin)?).await?.ok_or_else(|| no_metadata(&origin))?;
     if found.issuer.strip_suffix('/').unwrap_or(&found.issuer) != origin {
         return Err(ToolError::denied(format!(
-            "The metadata at {} are those of {}.",
+            "The metadata at {} is that of {}.",
             display_url(&origin),
             display_url(&found.issuer)
         )));
@@ -160,13 +155,13 @@ fn well_known_at_root(url: &Url, name: &str) -> Url {
     with_path(url, format!("/.well-known/{name}"))
 }
 
-/// The server's address as a token's audience: without what changes from call to call.
+/// URL of the server as a token's audience, without query and fragment.
 pub(crate) fn canonical_resource(server: &Url) -> String {
     let bare = with_path(server, server.path().to_owned());
     if bare.path() == "/" { bare.as_str().trim_end_matches('/').to_owned() } else { bare.into() }
 }
 
-/// Whether a resource is this server, or all of the part of its host that the server lies in.
+/// Whether a resource is this server, or a path prefix of it on the same origin.
 fn covers(resource: &str, server: &Url) -> bool {
     let Ok(resource) = Url::parse(resource) else { return false };
     let (whole, part) = (trimmed_path(&resource), trimmed_path(server));
@@ -177,16 +172,19 @@ fn covers(resource: &str, server: &Url) -> bool {
 
 fn resource_mismatch(server: &Url, resource: &str) -> ToolError {
     ToolError::denied(format!(
-        "The metadata of {} are those of another server, {}.",
+        "The metadata of {} is that of another server, {}.",
         display_url(server.as_str()),
         display_url(resource)
     ))
-    .hint("No login was begun: its token would be for that other server.")
+    .hint("No login was started: its token would be for that other server.")
 }
 
 fn no_metadata(issuer: &str) -> ToolError {
-    ToolError::unavailable(format!("{} publishes nothing of how to log in.", display_url(issuer)))
-        .hint("Check the server's address; if it wants an API key, say so in its `auth`.")
+    ToolError::unavailable(format!(
+        "{} publishes no OAuth metadata (RFC 8414, RFC 9728).",
+        display_url(issuer)
+    ))
+    .hint("Check the server's URL; if it needs an API key, set that in its `auth`.")
 }
 
 #[cfg(test)]

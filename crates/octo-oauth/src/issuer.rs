@@ -1,4 +1,4 @@
-//! What an authorization server says of itself, as far as a login needs it.
+//! Metadata of an authorization server, as far as a login needs it.
 
 use crate::auth_http::{AuthHttp, display_url};
 use crate::same_site::is_same_site;
@@ -26,8 +26,9 @@ pub(crate) struct Issuer {
 }
 
 impl Issuer {
-    /// Every address in it keeps to the rules, or none of it is used. Codes and secrets stay within the issuer's own site, unless
-    /// the settings name the issuer: otherwise it could show people another provider's page and take what that page returns.
+    /// Validates all URLs, or rejects the metadata as a whole. Codes and secrets stay within the issuer's own site,
+    /// unless the settings name the issuer: otherwise it could show people another provider's page and intercept what
+    /// that page returns.
     pub(crate) fn validate(self, web: &AuthHttp<'_>) -> Result<Self, ToolError> {
         let all = [
             &self.authorization_endpoint,
@@ -42,7 +43,7 @@ impl Issuer {
         Ok(self)
     }
 
-    /// An address of the issuer's own site, or any where the settings name the issuer.
+    /// Checks a URL: on the issuer's own site, or any if the settings name the issuer.
     pub(crate) fn own_site_url(&self, web: &AuthHttp<'_>, address: &str) -> Result<Url, ToolError> {
         let url = web.checked_page(address)?;
         if web.is_configured_issuer(&self.issuer) || is_same_site(&web.checked_url(&self.issuer)?, &url) {
@@ -51,13 +52,13 @@ impl Issuer {
         Err(foreign_endpoint(&self.issuer, address))
     }
 
-    /// The host that a login's code goes to.
+    /// Host that receives the authorization code.
     pub(crate) fn code_host(&self) -> String {
         let url = self.token_endpoint.as_deref().and_then(|url| Url::parse(url).ok());
         url.and_then(|url| url.host_str().map(ToOwned::to_owned)).unwrap_or_default()
     }
 
-    /// A person can log in with a browser.
+    /// Whether a person can log in with a browser.
     pub(crate) fn supports_code(&self) -> bool {
         self.authorization_endpoint.is_some() && self.allows_grant_type("authorization_code")
     }
@@ -70,7 +71,7 @@ impl Issuer {
         self.grant_types_supported.as_ref().is_none_or(|all| all.iter().any(|one| one == grant))
     }
 
-    /// What a browser brings back is of no use to whoever reads along.
+    /// Whether a code is useless to others who intercept it.
     pub(crate) fn supports_pkce(&self) -> bool {
         self.code_challenge_methods_supported.as_ref().is_some_and(|all| all.iter().any(|one| one == "S256"))
     }
@@ -81,16 +82,15 @@ impl Issuer {
 
     pub(crate) fn token_endpoint(&self) -> Result<&str, ToolError> {
         self.token_endpoint.as_deref().ok_or_else(|| {
-            ToolError::unavailable("The authorization server names no address for tokens.")
-                .hint("Its metadata are wrong; its operator must mend them.")
+            ToolError::unavailable("The authorization server has no token endpoint.")
+                .hint("Its metadata is wrong; its operator must fix it.")
         })
     }
 }
 
-/// An issuer whose endpoint lies on another site.
 fn foreign_endpoint(issuer: &str, address: &str) -> ToolError {
     ToolError::denied(format!(
-        "The authorization server {} sends logins on to {}, which is another site.",
+        "The authorization server {} forwards logins to {}, which is another site.",
         display_url(issuer),
         display_url(address)
     ))

@@ -1,5 +1,4 @@
-//! Renews logins that nobody uses, so that refresh tokens which expire when they are not used stay valid, and notices logins
-//! that were lost.
+//! Refreshes unused logins, so that refresh tokens that expire without use stay valid, and detects lost logins.
 
 use crate::login_registry::LoginRegistry;
 use crate::login_spec::{Auth, LoginSpec};
@@ -14,23 +13,23 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// The store is looked through at least this often: other processes log in and renew as well.
+/// Maximum interval between sweeps: other processes log in and refresh as well.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
-/// And not more often than this.
+/// Minimum interval between sweeps.
 const MIN_SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-/// A sweep takes up no more than this part of the time.
+/// A sweep takes at most one part in this many of the time.
 const SWEEP_INTERVAL_FACTOR: u32 = 20;
-/// Renewals at the same time.
+/// Concurrent refreshes.
 const MAX_CONCURRENT_REFRESHES: usize = 4;
-/// Seconds by which logins that were made together are renewed apart.
+/// Maximum jitter, in seconds, between logins that were made together.
 const MAX_JITTER_SECS: u64 = 30;
-/// Seconds from one renewal of a login to the next, however short its tokens live.
+/// Minimum seconds between two refreshes of a login, however short its tokens live.
 const MIN_REFRESH_INTERVAL_SECS: i64 = 5;
-/// The wait after a renewal that came to nothing, which doubles each time, and its longest.
+/// Delay after a failed refresh, doubled each time, and its maximum.
 const FIRST_RETRY_DELAY: Duration = Duration::from_secs(30);
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(15 * 60);
 
-/// Renews logins before their tokens expire, until it is told to stop. Of several hubs with one store, one renews.
+/// Refreshes logins before their tokens expire, until stopped. Of several hubs with one store, one refreshes.
 pub(crate) async fn keep_alive(registry: Arc<LoginRegistry>, stop: CancellationToken) {
     let mut changes = registry.version.subscribe();
     let mut retries = Retries::default();
@@ -55,7 +54,7 @@ pub(crate) async fn keep_alive(registry: Arc<LoginRegistry>, stop: CancellationT
     }
 }
 
-/// Logins that could not be renewed: how often, and when it is tried again.
+/// Failed refreshes: number of attempts, and the time of the next one.
 #[derive(Default)]
 struct Retries(HashMap<Slot, (u32, Instant)>);
 
@@ -76,9 +75,9 @@ impl Retries {
     }
 }
 
-/// Renews what is due; the time until something is due again.
+/// Refreshes what is due; returns the time until the next one is due.
 async fn sweep(registry: &Arc<LoginRegistry>, retries: &mut Retries) -> Duration {
-    // A store that nobody has logged in to is not made for this.
+    // Do not create a store that has no logins.
     if !registry.has_logins() {
         return SWEEP_INTERVAL;
     }
@@ -102,7 +101,7 @@ async fn sweep(registry: &Arc<LoginRegistry>, retries: &mut Retries) -> Duration
     let renewals = stream::iter(due).map(|(spec, held)| async move {
         let renewed = refresh(registry, &spec, &held.slot, held.version()).await;
         if let Err(error) = &renewed {
-            tracing::warn!(target: "upstream", server = %spec.server, %error, "login renewal failed; will retry");
+            tracing::warn!(target: "upstream", server = %spec.server, %error, "login refresh failed; will retry");
         }
         let wait = renewed.as_ref().ok().and_then(Option::as_ref).and_then(|held| due_in(registry, held));
         (held.slot, renewed.is_ok(), wait)
@@ -116,7 +115,7 @@ async fn sweep(registry: &Arc<LoginRegistry>, retries: &mut Retries) -> Duration
     next
 }
 
-/// A login that can be renewed, and the time until it is due. One that was lost is announced.
+/// Returns a refreshable login and the time until it is due. Announces a lost one.
 async fn refreshable_login(
     registry: &LoginRegistry,
     spec: &LoginSpec,
@@ -131,7 +130,7 @@ async fn refreshable_login(
         }
         None => registry.clear_loss(slot),
     }
-    // What was given for another address is of no use to the server of this one.
+    // Tokens issued for another URL are of no use here.
     if held.tokens.refresh.is_none() || !held.tokens.is_for(spec.url.as_deref()) {
         return None;
     }

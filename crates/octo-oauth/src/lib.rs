@@ -1,6 +1,6 @@
-//! Logins at the servers behind the hub: OAuth 2.1 with PKCE, the device grant, and API keys. Every address and every answer
-//! of a login comes from a stranger: addresses keep to the network policy, answers to their sizes and times, and what one
-//! issuer has given is never shown to another.
+//! Logins at upstream servers: OAuth 2.1 with PKCE, the device grant, and API keys. All URLs and responses of a login
+//! are untrusted: URLs are subject to the egress policy, responses are limited in size and time, and credentials of one
+//! issuer are never sent to another.
 
 mod account;
 mod accounts;

@@ -1,4 +1,4 @@
-//! A login before a person is asked: with which flow, as which client, for which scopes.
+//! Preparation of a login: flow, client and scopes.
 
 use crate::authorization_code::{LoginFlow, LoginFlowKind};
 use crate::discovery::Discovery;
@@ -9,7 +9,7 @@ use octo_model::{Principal, ToolError};
 
 const MAX_SCOPES: usize = 128;
 
-/// What is known before a person is asked.
+/// What is known before a person is prompted.
 pub(crate) struct LoginPlan {
     pub(crate) by: Principal,
     pub(crate) url: String,
@@ -32,8 +32,8 @@ impl LoginPlan {
     }
 }
 
-/// What is asked for: what the server demands, else what the settings or its metadata say; what was given before stays, and
-/// so does the leave to renew.
+/// Scopes to request: those that the server demands, otherwise those of the settings or its metadata; plus those
+/// granted before, and `offline_access` if supported.
 pub(crate) fn requested_scopes(
     found: &Discovery,
     oauth: &OAuth,
@@ -53,11 +53,11 @@ pub(crate) fn requested_scopes(
     all
 }
 
-/// The way that the settings want and the server has.
+/// Flow that the settings permit and the server supports.
 pub(crate) fn choose_flow(wanted: Flow, issuer: &Issuer) -> Result<Flow, ToolError> {
     let none = |what: &str| {
-        ToolError::unavailable(format!("The authorization server has no way to log in {what}."))
-            .hint("Set `flow` in the server's `auth` to another one, or ask the server's operator.")
+        ToolError::unavailable(format!("The authorization server does not support logging in {what}."))
+            .hint("Set another `flow` in the server's `auth`, or ask the server's operator.")
     };
     match wanted {
         Flow::Device if issuer.supports_device() => Ok(Flow::Device),
@@ -65,9 +65,9 @@ pub(crate) fn choose_flow(wanted: Flow, issuer: &Issuer) -> Result<Flow, ToolErr
         Flow::Auto if !issuer.supports_code() && issuer.supports_device() => Ok(Flow::Device),
         Flow::Auto | Flow::Browser if !issuer.supports_code() => Err(none("with a browser")),
         Flow::Auto | Flow::Browser if !issuer.supports_pkce() => Err(ToolError::denied(
-            "The authorization server does not protect codes with S256, so no login is begun.",
+            "The authorization server does not support PKCE with S256, so no login was started.",
         )
-        .hint("Its operator must offer PKCE and say so in its metadata.")),
+        .hint("Its operator must support PKCE and declare it in the metadata.")),
         Flow::Auto | Flow::Browser => Ok(Flow::Browser),
     }
 }

@@ -1,4 +1,4 @@
-//! What all logins of a process share: the store, what waits to be written to it, and whose turn it is.
+//! State shared by all logins of a process: the store, unsaved tokens and refresh locks.
 
 use crate::authorization_code;
 use crate::challenge::Challenge;
@@ -15,18 +15,18 @@ use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use tokio::time::Instant;
 
-/// Entries of each map; past it the map begins anew.
+/// Maximum entries of each map; a full map is cleared.
 const MAX_ENTRIES: usize = 10_000;
-/// Seconds by which processes differ.
+/// Maximum refresh jitter between processes, in seconds.
 const MAX_JITTER_SECS: u64 = 30;
-/// Tries to write what must not be lost, and the first wait between them.
+/// Attempts to write refreshed tokens, and the first delay between them.
 const MAX_WRITE_ATTEMPTS: u32 = 4;
 const WRITE_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// So much news is kept for a slow listener.
+/// Events buffered for a slow receiver.
 const EVENT_CAPACITY: usize = 256;
 
-/// A login that has begun or ended, as this process has noticed.
+/// A login or logout that this process has noticed.
 #[derive(Debug, Clone)]
 pub struct LoginEvent {
     pub owner: Owner,
@@ -38,7 +38,7 @@ pub struct LoginEvent {
 pub enum LoginChange {
     LoggedIn,
     LoggedOut,
-    /// It can no longer be used, and why.
+    /// No longer usable, with the reason.
     Lost(String),
 }
 
@@ -48,18 +48,18 @@ pub(crate) struct LoginRegistry {
     pub(crate) identity: ClientIdentity,
     clock: Clock,
     specs: Mutex<HashMap<String, Arc<LoginSpec>>>,
-    /// What servers have asked for since.
+    /// Last challenges of the servers.
     challenges: Mutex<HashMap<LoginKey, Challenge>>,
-    /// Why the last login came to nothing.
+    /// Why the last login attempt failed.
     failures: Mutex<HashMap<LoginKey, String>>,
     refresh_locks: Mutex<HashMap<Slot, Arc<tokio::sync::Mutex<()>>>>,
-    /// Renewals that failed are not tried again before this.
+    /// Failed refreshes; not retried before this time.
     refresh_failures: Mutex<HashMap<Slot, (Instant, ToolError)>>,
-    /// Logins of which it was announced that they are lost.
+    /// Logins whose loss has been announced.
     announced_losses: Mutex<HashSet<Slot>>,
-    /// What was given and could not be written: the revision that it follows, and the grant.
+    /// Tokens that could not be written, with the revision that they replace.
     unsaved: Mutex<HashMap<Slot, (u64, TokenSet)>>,
-    /// Pages at which logins begin.
+    /// Start pages of pending logins.
     pub(crate) start_pages: StartPages,
     pub(crate) version: watch::Sender<u64>,
     pub(crate) events: broadcast::Sender<LoginEvent>,
@@ -101,7 +101,7 @@ impl LoginRegistry {
         })
     }
 
-    /// Seconds since 1970.
+    /// Unix time in seconds.
     pub(crate) fn now(&self) -> i64 {
         self.clock.now().as_second()
     }
@@ -116,12 +116,12 @@ impl LoginRegistry {
 
     pub(crate) fn spec(&self, server: &str) -> Result<Arc<LoginSpec>, ToolError> {
         lock(&self.specs).get(server).cloned().ok_or_else(|| {
-            ToolError::not_found(format!("There is no login for a server called `{server}`."))
-                .hint("Look at the list of servers; a server without `auth` needs none.")
+            ToolError::not_found(format!("No login is configured for server `{server}`."))
+                .hint("Check the list of servers; a server without `auth` needs no login.")
         })
     }
 
-    /// Whether there is a server at which somebody logs in.
+    /// Whether a server with OAuth is configured.
     pub(crate) fn has_logins(&self) -> bool {
         lock(&self.specs).values().any(|spec| matches!(spec.auth, Auth::OAuth(_)))
     }
@@ -143,7 +143,7 @@ impl LoginRegistry {
         insert_bounded(&self.failures, account, why);
     }
 
-    /// A login has begun or ended: nothing of before holds.
+    /// A login was added or removed: earlier challenges, failures and start pages are void.
     pub(crate) fn login_changed(&self, account: &LoginKey, is_in: bool) {
         lock(&self.challenges).remove(account);
         lock(&self.failures).remove(account);
@@ -153,7 +153,7 @@ impl LoginRegistry {
         self.publish(account.clone(), change);
     }
 
-    /// Keeps a login in place of every other that its owner has at the server.
+    /// Stores a login, replacing all others of its owner at the server.
     pub(crate) async fn store_login(
         &self,
         account: &LoginKey,
@@ -176,17 +176,17 @@ impl LoginRegistry {
         let _ = self.events.send(LoginEvent { owner, server, change });
     }
 
-    /// Says once that somebody has to log in again.
+    /// Announces a lost login, once.
     pub(crate) fn announce_loss(&self, slot: &Slot, why: &str) {
         if !lock(&self.announced_losses).insert(slot.clone()) {
             return;
         }
         let (server, remedy) = (&slot.server, format!("octoprox login {}", slot.server));
-        tracing::warn!(target: "upstream", %server, why, remedy, "the login was lost");
+        tracing::warn!(target: "upstream", %server, why, remedy, "login lost");
         self.publish((slot.owner.clone(), server.clone()), LoginChange::Lost(why.to_owned()));
     }
 
-    /// The login is good, perhaps again: its next loss is news.
+    /// The login is valid (again): its next loss is announced.
     pub(crate) fn clear_loss(&self, slot: &Slot) {
         lock(&self.announced_losses).remove(slot);
     }
@@ -213,7 +213,7 @@ impl LoginRegistry {
         insert_bounded(&self.refresh_failures, slot.clone(), (Instant::now() + time, why));
     }
 
-    /// The newest login of an owner at a server.
+    /// Newest login of an owner at a server.
     pub(crate) async fn newest(&self, owner: &Owner, server: &str) -> Result<Option<StoredLogin>, ToolError> {
         let newest = self.store.all(owner, server).await?.into_iter().next();
         newest.map(|kept| StoredLogin::try_from(kept).map(|held| self.with_unsaved(held))).transpose()
@@ -224,7 +224,7 @@ impl LoginRegistry {
         kept.map(|kept| StoredLogin::try_from(kept).map(|held| self.with_unsaved(held))).transpose()
     }
 
-    /// With what this process knows and could not write.
+    /// Applies tokens that this process could not write.
     fn with_unsaved(&self, held: StoredLogin) -> StoredLogin {
         let mut unwritten = lock(&self.unsaved);
         match unwritten.get(&held.slot) {
@@ -237,8 +237,8 @@ impl LoginRegistry {
         }
     }
 
-    /// Writes what was renewed in place of what it was renewed from. When the store does not take it, this process goes on
-    /// with it: the old refresh token may be worth nothing any more.
+    /// Replaces a login with its refreshed tokens. If the store fails, this process keeps using them: the old refresh
+    /// token may be void.
     pub(crate) async fn replace(&self, held: StoredLogin, grant: TokenSet) -> Result<StoredLogin, ToolError> {
         let secret = grant.to_secret()?;
         let mut pause = WRITE_RETRY_DELAY;
@@ -251,7 +251,7 @@ impl LoginRegistry {
                 Err(error @ StoreError::Conflict(_)) => return Err(error.into()),
                 Err(_) if last > 0 => tokio::time::sleep(pause).await,
                 Err(error) => {
-                    tracing::error!(target: "upstream", server = %held.slot.server, %error, "a renewed login could not be written")
+                    tracing::error!(target: "upstream", server = %held.slot.server, %error, "cannot write a refreshed login")
                 }
             }
             pause *= 3;

@@ -1,4 +1,4 @@
-//! Logging in and out, as the faces see it.
+//! Login and logout, as used by the frontends.
 
 use crate::account::Account;
 use crate::accounts::Accounts;
@@ -30,10 +30,10 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-/// Seconds that a person has for the browser's way.
+/// Lifetime of a pending browser login, in seconds.
 const BROWSER_LOGIN_SECS: i64 = 600;
 const DEVICE_LOGIN_GRACE_SECS: i64 = 30;
-/// The issuer of API keys: nobody.
+/// Placeholder issuer for API keys.
 const API_KEY_ISSUER: &str = "api-key";
 
 /// All logins of a hub.
@@ -43,30 +43,30 @@ pub struct Logins(Arc<LoginRegistry>);
 /// What a person has to do to log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginPrompt {
-    /// Open the address at the authorization server; afterwards the browser comes back to the hub, or its last address is pasted.
-    /// Where there is a `start` page of the hub, opening that instead lets the browser complete the login. The code goes to
-    /// `code_host`.
+    /// Open the URL at the authorization server; afterwards the browser returns to the hub, or its last URL is pasted.
+    /// If there is a `start` page of the hub, opening that instead lets the browser complete the login. The code goes
+    /// to `code_host`.
     Open { url: String, start: Option<String>, state: String, code_host: String, expires_in: i64 },
-    /// Open the address on any machine and enter the code.
+    /// Open the URL on any machine and enter the code.
     Enter { url: String, user_code: String, url_with_code: Option<String>, expires_in: i64 },
-    /// Give the API key to [`Logins::complete`].
+    /// Pass the API key to [`Logins::complete`].
     ApiKey,
 }
 
-/// A login that was finished.
+/// A completed login.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompletedLogin {
     pub server: String,
     pub scopes: Vec<String>,
 }
 
-/// How a login ended.
+/// Result of a logout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogoutOutcome {
-    /// There was none.
+    /// There was no login.
     NotLoggedIn,
     Forgotten,
-    /// Forgotten here, and the authorization server was told.
+    /// Removed here and revoked at the authorization server.
     Revoked,
 }
 
@@ -75,7 +75,7 @@ impl Logins {
         LoginRegistry::new(stores, identity, Clock::system()).map(|registry| Self(Arc::new(registry)))
     }
 
-    /// Says how people log in at a server, in place of what was said before.
+    /// Sets how to log in at a server, replacing earlier settings.
     pub fn register(&self, spec: LoginSpec) {
         self.0.set(spec);
     }
@@ -84,7 +84,7 @@ impl Logins {
         self.0.unset(server);
     }
 
-    /// What to publish at [`ClientIdentity::metadata_url`].
+    /// Document to publish at [`ClientIdentity::metadata_url`].
     pub fn metadata_document(&self) -> Json {
         let mut document = oauth_client::client_metadata(&self.0.identity, ClientAuth::Public);
         if let (Some(own), Some(members)) = (&self.0.identity.metadata_url, document.as_object_mut()) {
@@ -93,42 +93,41 @@ impl Logins {
         Json::from(document)
     }
 
-    /// One login at a server: a person's, or everybody's.
+    /// Account of a person or of all callers at a server.
     pub fn account(&self, owner: Owner, server: &str) -> Result<Arc<Account>, ToolError> {
         let spec = self.0.spec(server)?;
         Ok(Arc::new(Account::new(self.0.clone(), spec, owner)))
     }
 
-    /// Whether a server takes an API key instead of a login.
+    /// Whether a server uses an API key instead of OAuth.
     pub fn takes_key(&self, server: &str) -> Result<bool, ToolError> {
         Ok(matches!(self.0.spec(server)?.auth, Auth::Key(_)))
     }
 
-    /// The logins with which one upstream speaks to its server for all its callers: each one's own, or the one they share, by
-    /// what was said of the server.
+    /// Accounts that an upstream uses for its callers: one per caller or a shared one, as configured.
     pub fn accounts(&self, server: &str) -> Result<Accounts, ToolError> {
         Ok(Accounts::new(self.0.clone(), self.0.spec(server)?))
     }
 
-    /// Another number with each login that begins or ends in this process.
+    /// Counter that changes with each login and logout in this process.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.version.subscribe()
     }
 
-    /// Begins a login in place of one that waits. Whether this caller may log in for everybody is the face's to decide.
+    /// Starts a login, replacing a pending one. The frontend decides whether this caller may log in for all.
     pub async fn begin(&self, caller: &Caller, server: &str) -> Result<LoginPrompt, ToolError> {
         let spec = self.0.spec(server)?;
         let Auth::OAuth(oauth) = &spec.auth else { return Ok(LoginPrompt::ApiKey) };
         let url = spec.url.as_deref().ok_or_else(|| {
-            ToolError::invalid(format!("`{server}` is a program, and programs do not log in this way."))
-                .hint("Give it a key: `auth` with `type: api-key` and the name of a variable.")
+            ToolError::invalid(format!("`{server}` is a program and cannot use OAuth."))
+                .hint("Use an API key: `auth` with `type: api-key` and the name of a variable.")
         })?;
         let web = AuthHttp::new(&spec);
         let account = (spec.owner(caller), server.to_owned());
         let at = web.checked_url(url)?;
         let challenge = self.challenge(&web, &at, &account).await?;
         let found = discover(&web, &at, &challenge, oauth.issuer.as_deref()).await?;
-        // One that cannot be read is no reason not to log in anew.
+        // An unreadable login does not prevent a new one.
         let had = self.0.newest(&account.0, server).await.ok().flatten();
         let had = had.filter(|held| held.slot.issuer == found.issuer.issuer).map(|held| held.tokens.scopes);
         let scopes = requested_scopes(&found, oauth, challenge.scopes, had.unwrap_or_default());
@@ -146,7 +145,7 @@ impl Logins {
         }
     }
 
-    /// What the server has asked for last; it is asked when it has not been yet.
+    /// Returns the server's last challenge; probes the server if there is none yet.
     async fn challenge(
         &self,
         web: &AuthHttp<'_>,
@@ -208,7 +207,7 @@ impl Logins {
         )
         .await?;
         let started = plan.into_pending(LoginFlowKind::Device { code: asked.code, interval: asked.interval });
-        // A little longer than the code, so that its end can be told from a login that was cancelled.
+        // A little longer than the code, to distinguish expiry from a cancelled login.
         let life = asked.lifetime.saturating_add(DEVICE_LOGIN_GRACE_SECS);
         let waiting = self.store_pending(account, &started, sha256_base64(&random_token()?), life).await?;
         tokio::spawn(device_code::poll_to_end(
@@ -235,7 +234,7 @@ impl Logins {
     ) -> Result<PendingLogin, ToolError> {
         let (now, (owner, server)) = (self.0.now(), account);
         let secret =
-            serde_json::to_string(started).map_err(|_| ToolError::internal("a login cannot be written"))?;
+            serde_json::to_string(started).map_err(|_| ToolError::internal("cannot serialize a login"))?;
         let waiting = PendingLogin {
             id,
             owner,
@@ -247,8 +246,8 @@ impl Logins {
         Ok(waiting)
     }
 
-    /// Finishes a login with what a person has pasted: the last address of their browser, or the code alone; or takes an API
-    /// key. Only who began a login can finish it this way.
+    /// Completes a login with what a person pasted: the last URL of the browser, or the code alone; or stores an API
+    /// key. Only the caller who started a login can complete it this way.
     pub async fn complete(
         &self,
         caller: &Caller,
@@ -274,8 +273,8 @@ impl Logins {
                     self.0.store.find_pending(&account.0, server, now).await?.ok_or_else(no_pending_login)?;
                 let waiting = self.check_initiator(waiting, Some(caller))?;
                 if parse_pending(&waiting)?.issuer.authorization_response_iss_parameter_supported {
-                    return Err(ToolError::invalid("The code alone does not say who gave it.").hint(
-                        "Paste the whole address of the last page, even if the browser could not show it.",
+                    return Err(ToolError::invalid("The code alone does not identify its issuer.").hint(
+                        "Paste the full URL of the last page, even if the browser could not open it.",
                     ));
                 }
                 let waiting =
@@ -286,32 +285,32 @@ impl Logins {
         }
     }
 
-    /// Finishes the login that a browser was sent back from: the part of the address behind `?`. Where the face knows who
-    /// is there, it says so, and then it must be who began.
+    /// Completes a login from the query of the callback URL. If the frontend knows the caller, it must be the one who
+    /// started the login.
     pub async fn callback(&self, query: &str, who: Option<&Caller>) -> Result<CompletedLogin, ToolError> {
         let back = CallbackParams::parse(query)?;
         let waiting = self.claim_pending(&back, who).await?;
         self.complete_pending(waiting, back).await
     }
 
-    /// Lets logins begin at a page of the hub whenever `is_needed` says so: where browsers reach this process and cannot prove
-    /// whose they are otherwise.
+    /// Lets logins start at a page of the hub whenever `is_needed` returns true: where browsers reach this process but
+    /// have no token.
     pub fn offer_start_pages(&self, is_needed: impl Fn() -> bool + Send + Sync + 'static) {
         self.0.start_pages.offer(Arc::new(is_needed));
     }
 
-    /// What to show on the page with this id.
+    /// Content of the start page with this id.
     pub fn confirmation(&self, id: &str) -> Result<Confirmation, ToolError> {
         self.0.start_pages.confirmation(id, self.0.now())
     }
 
-    /// Binds the login of the page with this id to the browser that sends these cookies.
+    /// Binds the login of the start page with this id to the browser that sends these cookies.
     pub fn bind_browser(&self, id: &str, cookies: &str) -> Result<BrowserRedirect, ToolError> {
         self.0.start_pages.bind_browser(id, cookies, self.0.now())
     }
 
-    /// Finishes the login that a browser was sent back from, when its cookies say that it began there. Otherwise nothing
-    /// happens, and the login goes on waiting.
+    /// Completes a login from the callback if the cookies prove that it started in this browser. Otherwise returns
+    /// `None`, and the login stays pending.
     pub async fn browser_callback(
         &self,
         query: &str,
@@ -326,7 +325,7 @@ impl Logins {
         self.complete_pending(waiting, back).await.map(Some)
     }
 
-    /// The login that an answer belongs to. It is gone with the first answer, good or bad.
+    /// Returns the pending login of a callback. It is consumed by the first callback, valid or not.
     async fn claim_pending(
         &self,
         back: &CallbackParams,
@@ -349,7 +348,7 @@ impl Logins {
     ) -> Result<PendingLogin, ToolError> {
         let by = parse_pending(&waiting)?.by;
         if who.is_some_and(|who| who.principal != by) {
-            tracing::warn!(target: "upstream", server = %waiting.server, "a login was answered by somebody else than who began it");
+            tracing::warn!(target: "upstream", server = %waiting.server, "login callback by another caller than the initiator");
             return Err(no_pending_login());
         }
         Ok(waiting)
@@ -411,7 +410,7 @@ impl Logins {
         let ascii = matches!(place, KeyPlacement::Environment(_)) || key.is_ascii();
         if !fits || !ascii {
             return Err(
-                ToolError::invalid("That is not an API key.").hint("Give the key alone, on one line.")
+                ToolError::invalid("That is not an API key.").hint("Enter the key alone, on one line.")
             );
         }
         let grant = TokenSet::api_key(spec.url.clone(), Secret::new(key), self.0.now());
@@ -421,18 +420,18 @@ impl Logins {
         Ok(CompletedLogin { server: account.1, scopes: Vec::new() })
     }
 
-    /// How the caller's login at a server stands at this moment.
+    /// State of the caller's login at a server at this moment.
     pub async fn snapshot(&self, caller: &Caller, server: &str) -> Result<LoginSnapshot, ToolError> {
         let account = (self.0.spec(server)?.owner(caller), server.to_owned());
         Ok(LoginSnapshot::of(&self.0, &account).await)
     }
 
-    /// Every login of the known servers that was lost, by server.
+    /// All lost logins of the known servers, by server.
     pub async fn lost_logins(&self) -> Result<Vec<LostLogin>, ToolError> {
         lost_logins(&self.0).await
     }
 
-    /// Renews logins before their tokens expire, until it is told to stop. Of several hubs with one store, one renews.
+    /// Refreshes logins before their tokens expire, until stopped. Of several hubs with one store, one refreshes.
     pub async fn keep_alive(self, stop: CancellationToken) {
         keep_alive(self.0, stop).await;
     }
@@ -442,7 +441,7 @@ impl Logins {
         login_status(&self.0, &(spec.owner(caller), server.to_owned())).await
     }
 
-    /// Forgets a login here first, and then asks the authorization server to forget it, too (RFC 7009).
+    /// Removes a login here first, then revokes it at the authorization server (RFC 7009).
     pub async fn logout(&self, caller: &Caller, server: &str) -> Result<LogoutOutcome, ToolError> {
         let spec = self.0.spec(server)?;
         let account = (spec.owner(caller), server.to_owned());
@@ -465,11 +464,11 @@ impl Logins {
 
 fn parse_pending(waiting: &PendingLogin) -> Result<LoginFlow, ToolError> {
     serde_json::from_str(waiting.secret.expose())
-        .map_err(|_| ToolError::internal("a login that waits cannot be read"))
+        .map_err(|_| ToolError::internal("cannot parse a pending login"))
 }
 
-/// The same words for every reason: who guesses learns nothing.
+/// The same message for every reason, so that it reveals nothing.
 fn no_pending_login() -> ToolError {
-    ToolError::not_found("No login waits for this answer.")
-        .hint("It may have been answered already, have expired, or been begun again. Begin the login anew, and use the newest address.")
+    ToolError::not_found("No pending login for this answer.")
+        .hint("It was completed, expired or restarted. Start the login again and use the new URL.")
 }

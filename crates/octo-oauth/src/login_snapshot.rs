@@ -1,28 +1,28 @@
-//! What has come of a login since a moment.
+//! Snapshots of a login, to detect its progress.
 
 use crate::login_registry::LoginRegistry;
 use crate::login_spec::LoginKey;
 use crate::token_set::LoginVersion;
 
-/// How it stood with a login at one moment.
+/// State of a login at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoginSnapshot {
     login: Option<LoginVersion>,
     failure: Option<String>,
 }
 
-/// What has come of it since.
+/// Change of a login since a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LoginProgress {
     Unchanged,
-    /// There is a login that was not there before.
+    /// There is a new login.
     LoggedIn,
     Failure(String),
 }
 
 impl LoginSnapshot {
     pub(crate) async fn of(registry: &LoginRegistry, account: &LoginKey) -> Self {
-        // One that cannot be read or used is none.
+        // An unreadable or unusable login counts as none.
         let held = registry.newest(&account.0, &account.1).await.ok().flatten();
         let login = held.filter(|held| held.tokens.lost.is_none()).map(|held| held.version());
         Self { login, failure: registry.failure(account) }

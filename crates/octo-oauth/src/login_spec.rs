@@ -1,4 +1,4 @@
-//! What the settings say of the login at one server, and how the hub introduces itself.
+//! Login settings of one server, and the identity of the hub as an OAuth client.
 
 use octo_grants::Net;
 use octo_model::Caller;
@@ -6,17 +6,17 @@ use octo_model::Secret;
 use octo_ports::Owner;
 use std::collections::BTreeMap;
 
-/// Whose login at which server.
+/// Owner and server of a login.
 pub(crate) type LoginKey = (Owner, String);
 
-/// How the hub introduces itself to authorization servers.
+/// Identity of the hub at authorization servers.
 #[derive(Debug, Clone)]
 pub struct ClientIdentity {
-    /// What people read on the page that asks for their consent.
+    /// Name on the consent page.
     pub name: String,
-    /// Where browsers are sent back to: the hub's admin port, or an address that leads there.
+    /// Redirect URI of browsers: the hub's admin port, or a URL that leads there.
     pub redirect_uri: String,
-    /// An https address at which [`Logins::metadata_document`](crate::Logins::metadata_document) is published, when there is one.
+    /// https URL at which [`Logins::metadata_document`](crate::Logins::metadata_document) is published, if any.
     pub metadata_url: Option<String>,
 }
 
@@ -29,39 +29,39 @@ impl ClientIdentity {
 /// Who shares a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LoginSharing {
-    /// Each caller has their own.
+    /// One login per caller.
     #[default]
     PerCaller,
-    /// One for all; only an administrator should be let begin it.
+    /// One login for all; only an administrator should be allowed to start it.
     Shared,
 }
 
-/// Which way a person logs in.
+/// OAuth flow for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Flow {
-    /// With a browser, or with a device code where the server knows nothing else.
+    /// Browser, or device code if the server supports nothing else.
     #[default]
     Auto,
     Browser,
     Device,
 }
 
-/// OAuth 2.1. All of it is found out by itself where the settings say nothing.
+/// OAuth 2.1. Unset values are discovered.
 #[derive(Debug, Clone, Default)]
 pub struct OAuth {
     pub client_id: Option<String>,
     pub client_secret: Option<Secret>,
-    /// Asked for instead of what the server's metadata lists; what the server demands comes on top.
+    /// Requested instead of the scopes in the server's metadata; scopes that the server demands are added.
     pub scopes: Vec<String>,
-    /// The authorization server, by the operator's choice; it may be private then.
+    /// Authorization server set by the operator; it may be private then.
     pub issuer: Option<String>,
-    /// Added to the authorization request; see [`RESERVED_AUTHORIZE_PARAMS`].
+    /// Additional parameters of the authorization request; see [`RESERVED_AUTHORIZE_PARAMS`].
     pub authorize_params: BTreeMap<String, String>,
     pub flow: Flow,
 }
 
-/// Parameters of the authorization request that only the hub sets: with another value of one, the login would be another's,
-/// or open to others.
+/// Parameters of the authorization request that only the hub sets: another value would change whose login it is or
+/// weaken its protection.
 pub const RESERVED_AUTHORIZE_PARAMS: &[&str] = &[
     "client_id",
     "client_secret",
@@ -78,16 +78,16 @@ pub const RESERVED_AUTHORIZE_PARAMS: &[&str] = &[
     "state",
 ];
 
-/// Where an API key goes.
+/// Where an API key is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyPlacement {
-    /// A header, with a text in front such as `Bearer `.
+    /// A header, with a prefix such as `Bearer `.
     Header {
         name: String,
         prefix: String,
     },
     Query(String),
-    /// A variable of the program that is the server.
+    /// Environment variable of the server's program.
     Environment(String),
 }
 
@@ -97,15 +97,15 @@ pub enum Auth {
     Key(KeyPlacement),
 }
 
-/// The login at one server.
+/// Login settings of one server.
 #[derive(Debug, Clone)]
 pub struct LoginSpec {
     pub server: String,
-    /// The server's address; a program has none.
+    /// URL of the server; `None` for a program.
     pub url: Option<String>,
     pub auth: Auth,
     pub sharing: LoginSharing,
-    /// The way to authorization servers.
+    /// Egress to authorization servers.
     pub net: Net,
 }
 

@@ -1,4 +1,4 @@
-//! How it stands with a login.
+//! Status of a login.
 
 use crate::login_registry::LoginRegistry;
 use crate::login_spec::LoginKey;
@@ -7,12 +7,12 @@ use octo_model::ToolError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoginState {
-    /// Nobody has logged in, or they have logged out.
+    /// No login, or logged out.
     None,
-    /// A person has been asked and has not finished.
+    /// A person was prompted and has not finished.
     Waiting,
     Connected,
-    /// There was a login, and it is no longer good.
+    /// There was a login, and it is no longer valid.
     Lost,
 }
 
@@ -32,14 +32,14 @@ pub struct LoginStatus {
     pub state: LoginState,
     pub issuer: Option<String>,
     pub scopes: Vec<String>,
-    /// What the server has asked for since, and the login does not have.
+    /// Scopes that the server has demanded since, and the login lacks.
     pub missing: Vec<String>,
-    /// Seconds until the access token ends; it is renewed by itself where `refreshes` says so.
+    /// Seconds until the access token expires; refreshed automatically if `refreshes` is set.
     pub expires_in: Option<i64>,
     pub refreshes: bool,
-    /// Seconds that a login which waits can still be finished in.
+    /// Seconds until a pending login expires.
     pub pending_secs: Option<i64>,
-    /// Why there is no login any more, or why the last one came to nothing.
+    /// Why the login was lost, or why the last attempt failed.
     pub why: Option<String>,
 }
 

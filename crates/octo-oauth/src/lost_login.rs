@@ -5,7 +5,7 @@ use crate::login_spec::Auth;
 use octo_model::{Caller, ToolError};
 use octo_ports::Owner;
 
-/// A login that somebody has to make again.
+/// A login that has to be made again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostLogin {
     pub server: String,
@@ -19,7 +19,7 @@ impl LostLogin {
         self.owner == Owner::Shared || self.owner == Owner::from(caller)
     }
 
-    /// Whose it was, when neither everybody's nor that of the person at this machine.
+    /// Subject of the owner, unless shared or that of the local person.
     pub fn caller(&self) -> Option<&str> {
         match &self.owner {
             Owner::Person(principal) if *principal != Caller::local().principal => Some(&principal.subject),
@@ -37,7 +37,7 @@ impl LostLogin {
     }
 }
 
-/// Every login of the known servers that was lost, by server.
+/// All lost logins of the known servers, by server.
 pub(crate) async fn lost_logins(registry: &LoginRegistry) -> Result<Vec<LostLogin>, ToolError> {
     let mut lost = Vec::new();
     if !registry.has_logins() {

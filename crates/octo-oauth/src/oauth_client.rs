@@ -1,4 +1,4 @@
-//! Who the hub is at an authorization server: what the settings say, a metadata document, or a registration.
+//! Identity of the hub at an authorization server: from the settings, a metadata document, or a registration.
 
 use crate::auth_http::{AuthHttp, display_url, is_on_this_machine};
 use crate::issuer::{DEVICE_GRANT, Issuer};
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use url::form_urlencoded::byte_serialize;
 
-/// A registration that ends sooner than this is not used for a login any more.
+/// A registration that expires sooner is not used for a new login.
 const MIN_REMAINING_SECS: i64 = 3600;
 
-/// How a client proves who it is.
+/// Client authentication method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ClientAuth {
     #[serde(rename = "none")]
@@ -54,7 +54,7 @@ impl OAuthClient {
         Self { id, secret, proof }
     }
 
-    /// Adds what proves the client to a form, and to the headers.
+    /// Adds the client authentication to a form, or returns its header.
     pub(crate) fn authenticate<'a>(&'a self, form: &mut Vec<(&'a str, &'a str)>) -> Option<HeaderValue> {
         let secret = self.secret.as_ref().map(Secret::expose).unwrap_or_default();
         if self.proof == ClientAuth::Basic {
@@ -79,7 +79,7 @@ fn secret_auth(issuer: &Issuer) -> ClientAuth {
     if !knows(ClientAuth::Basic) && knows(ClientAuth::Post) { ClientAuth::Post } else { ClientAuth::Basic }
 }
 
-/// A registration as it is kept. It belongs to its issuer and is used at no other.
+/// A stored registration. It belongs to its issuer and is used at no other.
 #[derive(Serialize, Deserialize)]
 struct Registration {
     client: OAuthClient,
@@ -91,7 +91,7 @@ fn registration_slot(issuer: &Issuer) -> Slot {
     Slot::new(Owner::Shared, "", issuer.issuer.clone())
 }
 
-/// The client for a login that begins now.
+/// Returns the client for a new login.
 pub(crate) async fn identify(
     web: &AuthHttp<'_>,
     store: &Credentials,
@@ -115,7 +115,7 @@ pub(crate) async fn identify(
         return Ok(client);
     }
     let endpoint = issuer.registration_endpoint.as_deref().ok_or_else(|| {
-        ToolError::unavailable("The authorization server takes only clients that it knows already.").hint(
+        ToolError::unavailable("The authorization server does not support client registration.").hint(
             "Register the hub there by hand and put `client_id` (and `client_secret`) into the server's `auth`.",
         )
     })?;
@@ -126,9 +126,9 @@ pub(crate) async fn identify(
     Ok(registered.client)
 }
 
-/// A secret belongs to one authorization server, and only the settings can say to which.
+/// A secret belongs to one authorization server, and only the settings can name it.
 fn unnamed_issuer_error(issuer: &str) -> ToolError {
-    ToolError::denied("The settings hold a client secret for this server, but not the authorization server it is for.").hint(format!(
+    ToolError::denied("The settings have a client secret for this server, but do not name its authorization server.").hint(format!(
         "The server names {}. If that is who issued the secret, ask the operator to add `issuer: {}` to the server's `auth`. Nothing was sent.",
         display_url(issuer),
         display_url(issuer).trim_matches('`')
@@ -147,13 +147,13 @@ async fn stored_registration(
     (lasts && known.redirect == identity.redirect_uri).then_some(known.client)
 }
 
-/// The issuer does not know us any more.
+/// The issuer no longer knows the hub.
 pub(crate) async fn forget_registration(store: &Credentials, issuer: &str) -> Result<(), ToolError> {
     store.remove(&Slot::new(Owner::Shared, "", issuer)).await?;
     Ok(())
 }
 
-/// What the hub says of itself in a document or a registration.
+/// Metadata of the hub for a document or a registration.
 pub(crate) fn client_metadata(identity: &ClientIdentity, proof: ClientAuth) -> Value {
     json!({
         "client_name": identity.name,
@@ -186,7 +186,7 @@ async fn register(
         _ => ClientAuth::Public,
     };
     let mut asked = client_metadata(identity, proof);
-    // Some refuse a registration that wants more than they have.
+    // Some servers refuse a registration with grant types that they do not support.
     if let (false, Some(grants)) =
         (issuer.supports_device(), asked.get_mut("grant_types").and_then(Value::as_array_mut))
     {

@@ -1,4 +1,4 @@
-//! Renewing a login: once, however many callers and processes ask for it.
+//! Refresh of a login: once, however many callers and processes request it.
 
 use crate::auth_http::AuthHttp;
 use crate::login_registry::LoginRegistry;
@@ -13,17 +13,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Longer than a question to the server may take, so that a turn ends only with its process.
+/// Longer than a request to the server may take, so a lease expires only if its process dies.
 const LEASE_DURATION: Duration = Duration::from_secs(40);
-/// How long others wait for whoever has the turn.
+/// Maximum wait for the holder of the lease.
 const LEASE_WAIT_TIMEOUT: Duration = Duration::from_secs(45);
-/// How often they look.
+/// Polling interval while waiting for the lease.
 const LEASE_POLL_INTERVAL: Duration = Duration::from_millis(40);
-/// After a failure the server is left alone for so long.
+/// Delay after a failed refresh.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 
-/// The login after `seen`, whoever renewed it. It goes on when nobody waits for it any more: an answer that nobody writes
-/// down is a refresh token lost.
+/// Returns the login after `seen`, whichever process refreshed it. Runs to completion even if the caller gives up: a
+/// response that is not stored is a lost refresh token.
 pub(crate) async fn refresh(
     registry: &Arc<LoginRegistry>,
     spec: &Arc<LoginSpec>,
@@ -56,7 +56,7 @@ async fn refresh_exclusively(
             break lease;
         }
         if Instant::now() > until {
-            return Err(ToolError::unavailable(format!("The login at {} is being renewed.", spec.server))
+            return Err(ToolError::unavailable(format!("The login at {} is being refreshed.", spec.server))
                 .hint("Try again in a moment.")
                 .retry_after(Duration::from_secs(5)));
         }
@@ -64,19 +64,19 @@ async fn refresh_exclusively(
     };
     let outcome = refresh_with_lease(registry, spec, slot, seen).await;
     if let Err(error) = registry.leases.release(&lease).await {
-        tracing::warn!(target: "upstream", server = %spec.server, %error, "a turn ends by itself");
+        tracing::warn!(target: "upstream", server = %spec.server, %error, "cannot release the lease; it will expire");
     }
     outcome
 }
 
-/// What the right to renew a credential is called.
+/// Name of the lease for refreshing a credential.
 fn lease_name(slot: &Slot) -> String {
     let [kind, tenant, subject] = slot.owner.parts();
     let parts = [kind, tenant, subject, &slot.server, &slot.issuer];
     format!("login {}", sha256_hex(format!("{parts:?}").as_bytes()))
 }
 
-/// Looks once more: whoever had the turn before may have done it.
+/// Checks once more: the previous holder of the lease may have refreshed it.
 async fn refresh_with_lease(
     registry: &LoginRegistry,
     spec: &LoginSpec,
@@ -92,7 +92,7 @@ async fn refresh_with_lease(
         Err(refused) => after_refusal(registry, slot, held.tokens.clone(), refused).await?,
     };
     match registry.replace(held, grant).await {
-        // Somebody has logged in anew, or out, and that counts.
+        // A new login or a logout in the meantime takes precedence.
         Err(error) if error.kind == Kind::Conflict => registry.load(slot).await,
         replaced => {
             let held = replaced?;
@@ -108,7 +108,7 @@ async fn request_refresh(spec: &LoginSpec, grant: &TokenSet) -> Result<TokenResp
     let (Some(source), Some(refresh)) = (&grant.source, &grant.refresh) else {
         return Err(TokenError::Denied("invalid_grant".to_owned()));
     };
-    // Scopes are not named: they stay what they were.
+    // Scopes are omitted: they stay the same.
     let form = vec![
         ("grant_type", "refresh_token"),
         ("refresh_token", Secret::expose(refresh)),
@@ -117,7 +117,7 @@ async fn request_refresh(spec: &LoginSpec, grant: &TokenSet) -> Result<TokenResp
     token_endpoint::request_tokens(&AuthHttp::new(spec), &source.token_endpoint, &source.client, form).await
 }
 
-/// A refusal for good ends the login and says so to everybody; any other is an error for now.
+/// A permanent refusal ends the login and is announced; any other is a temporary error.
 async fn after_refusal(
     registry: &LoginRegistry,
     slot: &Slot,
@@ -128,13 +128,14 @@ async fn after_refusal(
         TokenError::Denied(code) if code == "invalid_grant" => "The login has expired or was revoked.",
         TokenError::Denied(code) if code == "invalid_client" || code == "unauthorized_client" => {
             forget_registration(&registry.store, &slot.issuer).await?;
-            "The authorization server does not know the hub any more."
+            "The authorization server no longer knows the hub."
         }
         _ => {
-            let error = ToolError::unavailable(format!("The login at {} could not be renewed.", slot.server))
-                .hint("Try again in a moment.")
-                .retry_after(RETRY_DELAY)
-                .detail(format!("{refused:?}"));
+            let error =
+                ToolError::unavailable(format!("The login at {} could not be refreshed.", slot.server))
+                    .hint("Try again in a moment.")
+                    .retry_after(RETRY_DELAY)
+                    .detail(format!("{refused:?}"));
             registry.set_refresh_failure(slot, RETRY_DELAY, error.clone());
             return Err(error);
         }

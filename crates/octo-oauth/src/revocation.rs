@@ -1,10 +1,10 @@
-//! Tells an authorization server to forget a login (RFC 7009).
+//! Token revocation (RFC 7009).
 
 use crate::auth_http::AuthHttp;
 use crate::login_spec::LoginSpec;
 use crate::token_set::TokenSet;
 
-/// The refresh token is what counts: with it goes what was made from it.
+/// Revokes the refresh token first: the tokens derived from it end with it.
 pub(crate) async fn revoke(spec: &LoginSpec, tokens: &TokenSet) -> bool {
     let Some(source) = &tokens.source else { return false };
     let Some(endpoint) = &source.revocation_endpoint else { return false };

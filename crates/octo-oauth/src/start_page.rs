@@ -1,5 +1,5 @@
-//! The hub's page at which a person begins a login in a browser. It binds the login to that browser with a cookie, so that the
-//! browser's return can complete it although browsers have no token.
+//! Start page of the hub for browser logins. It binds the login to that browser with a cookie, so that the callback can
+//! complete it although browsers have no token.
 
 use crate::authorization_code::{random_token, sha256_base64};
 use crate::login_spec::LoginKey;
@@ -9,18 +9,19 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use url::Url;
 
-/// What the path of [`ClientIdentity::redirect_uri`](crate::ClientIdentity::redirect_uri) must end in, and what stands there instead.
+/// Required path suffix of [`ClientIdentity::redirect_uri`](crate::ClientIdentity::redirect_uri), and its replacement
+/// for start pages.
 const CALLBACK_PATH: &str = "/auth/callback";
 const START_PATH: &str = "/auth/start/";
 const COOKIE_PREFIX: &str = "octoprox_login_";
-/// A browser takes a cookie of such a name only over https, for the whole host and from nobody but it.
+/// Browsers accept a cookie with this prefix only over https, for the whole host and from that host alone.
 const HOST_PREFIX: &str = "__Host-";
-/// Characters of the hashed `state` in the name of a cookie: logins that are under way in one browser have different names.
+/// Characters of the hashed `state` in a cookie's name, so that concurrent logins in one browser have different names.
 const COOKIE_TAG_LEN: usize = 16;
 
 type StartPagePolicy = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// The pages of logins that wait, in this process only: after a restart a login is completed by pasting.
+/// Start pages of pending logins, in this process only: after a restart a login is completed by pasting.
 pub(crate) struct StartPages {
     location: Option<CallbackLocation>,
     is_needed: OnceLock<StartPagePolicy>,
@@ -28,38 +29,38 @@ pub(crate) struct StartPages {
 }
 
 struct Page {
-    /// Of the last part of the page's address.
+    /// Hash of the last path segment of the page.
     id_hash: String,
     state_hash: String,
-    /// The address at the authorization server.
+    /// URL at the authorization server.
     url: String,
     confirmation: Confirmation,
-    /// Seconds since 1970.
+    /// Unix time in seconds.
     expires: i64,
-    /// Of the cookie of the first browser that began; no other can.
+    /// Hash of the cookie of the first browser; no other browser can use the page.
     cookie_hash: Option<String>,
 }
 
-/// What a person reads before they leave for the authorization server.
+/// What a person confirms before going to the authorization server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confirmation {
     pub server: String,
-    /// The caller who asked for the login.
+    /// Caller who requested the login.
     pub caller: String,
-    /// Whether the login will be everybody's.
+    /// Whether the login will be shared by all.
     pub is_shared: bool,
-    /// The host that the login's code goes to.
+    /// Host that receives the authorization code.
     pub code_host: String,
 }
 
-/// Where a browser goes from the page, and the `Set-Cookie` that it takes along.
+/// Redirect from the page, with its `Set-Cookie`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BrowserRedirect {
     pub url: String,
     pub set_cookie: String,
 }
 
-/// A login for which a page is made.
+/// A login that needs a page.
 pub(crate) struct StartPageRequest<'a> {
     pub(crate) account: &'a LoginKey,
     pub(crate) caller: &'a str,
@@ -79,12 +80,12 @@ impl StartPages {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on logins begin at a page of the hub whenever `is_needed` says so.
+    /// From now on logins start at a page of the hub whenever `is_needed` returns true.
     pub(crate) fn offer(&self, is_needed: StartPagePolicy) {
         let _ = self.is_needed.set(is_needed);
     }
 
-    /// The address of a page for a login, in place of the one that its account had.
+    /// Creates a page for a login, replacing that of its account; returns its URL.
     pub(crate) fn make(&self, attempt: &StartPageRequest<'_>, now: i64) -> Result<Option<String>, ToolError> {
         let mut pages = self.pages();
         pages.retain(|_, page| page.expires > now);
@@ -147,7 +148,7 @@ impl StartPages {
         })
     }
 
-    /// Whether the browser with these cookies is the one that began the login with this `state`.
+    /// Whether the browser with these cookies started the login with this `state`.
     pub(crate) fn is_bound_browser(&self, state: &str, cookies: &str, now: i64) -> bool {
         let state_hash = sha256_base64(state);
         let pages = self.pages();
@@ -158,7 +159,7 @@ impl StartPages {
         matches!((bound, sent), (Some(bound), Some(sent)) if sha256_base64(sent) == bound)
     }
 
-    /// The login of this account waits no longer.
+    /// The login of this account is no longer pending.
     pub(crate) fn remove(&self, account: &LoginKey) {
         self.pages().remove(account);
     }
@@ -176,16 +177,16 @@ impl StartPages {
     }
 }
 
-/// Where browsers come back to, as far as pages and cookies need it.
+/// Callback URL, as far as pages and cookies need it.
 struct CallbackLocation {
-    /// The address before [`CALLBACK_PATH`].
+    /// URL without [`CALLBACK_PATH`].
     base: String,
     path: String,
     is_secure: bool,
 }
 
 impl CallbackLocation {
-    /// None for an address that the hub's own page cannot be derived from, or that no cookie can be bound to.
+    /// `None` for a URL that the start page cannot be derived from, or that no cookie can be bound to.
     fn parse(redirect: &str) -> Option<Self> {
         let url = Url::parse(redirect).ok()?;
         let base = url.as_str().strip_suffix(CALLBACK_PATH)?.to_owned();
@@ -201,7 +202,7 @@ impl CallbackLocation {
     }
 }
 
-/// The value of a cookie in a `Cookie` header. A name that comes twice is nobody's.
+/// Value of a cookie in a `Cookie` header; `None` if the name occurs twice.
 fn page_cookie<'a>(cookies: &'a str, name: &str) -> Option<&'a str> {
     let mut found = cookies
         .split(';')

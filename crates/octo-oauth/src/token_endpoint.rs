@@ -1,4 +1,4 @@
-//! Questions to a token endpoint, and its answers.
+//! Requests to a token endpoint, and their responses.
 
 use crate::auth_http::AuthHttp;
 use crate::challenge::parse_scopes;
@@ -12,26 +12,26 @@ use serde_json::Value;
 
 /// Longer tokens do not fit into a header.
 const MAX_TOKEN_LEN: usize = 32 << 10;
-/// However long a token says that it lasts.
+/// Maximum accepted lifetime of a token.
 const MAX_LIFETIME_SECS: i64 = 366 * 24 * 3600;
 
-/// What was given.
+/// Issued tokens.
 #[derive(Debug)]
 pub(crate) struct TokenResponse {
     pub(crate) access: Secret,
     pub(crate) refresh: Option<Secret>,
     /// In seconds.
     pub(crate) lifetime: Option<i64>,
-    /// Where they differ from those that were asked for.
+    /// Granted scopes, if they differ from the requested ones.
     pub(crate) scopes: Option<Vec<String>>,
 }
 
-/// Why nothing was given.
+/// Why no tokens were issued.
 #[derive(Debug)]
 pub(crate) enum TokenError {
-    /// By the server, with its code for why.
+    /// Denied by the server, with its error code.
     Denied(String),
-    /// Nobody knows what the server did.
+    /// The outcome at the server is unknown.
     Unavailable(ToolError),
 }
 
@@ -46,13 +46,13 @@ impl TokenError {
         matches!(self, Self::Denied(known) if known == code)
     }
 
-    /// For a person who logs in.
+    /// Error for a person who logs in.
     pub(crate) fn into_error(self) -> ToolError {
         match self {
             Self::Unavailable(error) => error,
             Self::Denied(code) => {
                 ToolError::new(Kind::Unauthorized, format!("The login was refused ({code})."))
-                    .hint("Begin the login again.")
+                    .hint("Start the login again.")
             }
         }
     }
@@ -72,7 +72,7 @@ struct ErrorBody {
     error: String,
 }
 
-/// Asks for tokens. The form is the grant; who asks is added here.
+/// Requests tokens with the grant in `form`; adds the client authentication.
 pub(crate) async fn request_tokens<'a>(
     web: &AuthHttp<'_>,
     endpoint: &str,
@@ -88,7 +88,7 @@ fn parse_response(status: StatusCode, body: &Bytes) -> Result<TokenResponse, Tok
     if !status.is_success() {
         return Err(parse_error(status, body));
     }
-    // Some answer an error with status 200.
+    // Some servers return errors with status 200.
     let Ok(given) = serde_json::from_slice::<TokenBody>(body) else {
         return Err(parse_error(status, body));
     };
@@ -100,8 +100,8 @@ fn parse_response(status: StatusCode, body: &Bytes) -> Result<TokenResponse, Tok
     if !is_bearer || !fits(&given.access_token) || given.refresh_token.as_ref().is_some_and(|one| !fits(one))
     {
         return Err(TokenError::Unavailable(
-            ToolError::unavailable("The authorization server gave a token that cannot be used.")
-                .hint("This is a fault of that server."),
+            ToolError::unavailable("The authorization server issued an unusable token.")
+                .hint("This is a defect of that server."),
         ));
     }
     Ok(TokenResponse {
@@ -112,7 +112,7 @@ fn parse_response(status: StatusCode, body: &Bytes) -> Result<TokenResponse, Tok
     })
 }
 
-/// A number, also as a text.
+/// A number, or a number as text.
 pub(crate) fn parse_seconds(value: &Value) -> Option<i64> {
     let number = match value {
         Value::Number(number) => number.as_i64().or_else(|| number.as_f64().map(|seconds| seconds as i64)),
@@ -132,7 +132,7 @@ fn parse_error(status: StatusCode, body: &Bytes) -> TokenError {
         Some(code) if status.is_success() || status.is_client_error() => TokenError::Denied(code),
         _ => TokenError::Unavailable(
             ToolError::unavailable(format!(
-                "The authorization server answered with HTTP status {}.",
+                "The authorization server returned HTTP status {}.",
                 status.as_u16()
             ))
             .hint("Try again later."),

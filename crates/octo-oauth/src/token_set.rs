@@ -1,4 +1,4 @@
-//! A login as it is kept: sealed by the store, opened only here.
+//! A login as stored: encrypted by the store, parsed only here.
 
 use crate::authorization_code::LoginFlow;
 use crate::oauth_client::OAuthClient;
@@ -9,16 +9,16 @@ use octo_ports::{Slot, StoredCredential};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// Tokens are renewed this many seconds before they end.
+/// Tokens are refreshed this many seconds before they expire.
 const REFRESH_EARLY_SECS: i64 = 300;
-/// A token that ends within so many seconds may end under way.
+/// A token that expires within this many seconds counts as expired.
 const EXPIRY_MARGIN_SECS: i64 = 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TokenSet {
-    /// The server's address at the time of the login. The token goes nowhere else.
+    /// URL of the server at login. The token is sent nowhere else.
     pub(crate) url: Option<String>,
-    /// The access token, or the API key.
+    /// Access token or API key.
     #[serde(with = "exposed_secret")]
     pub(crate) access: Secret,
     #[serde(default, with = "exposed_secret")]
@@ -26,13 +26,13 @@ pub(crate) struct TokenSet {
     pub(crate) obtained: i64,
     pub(crate) expires: Option<i64>,
     pub(crate) scopes: Vec<String>,
-    /// How it is renewed; an API key is not.
+    /// How it is refreshed; `None` for an API key.
     pub(crate) source: Option<TokenSource>,
     /// Why it can no longer be used.
     pub(crate) lost: Option<String>,
 }
 
-/// Where a grant came from, and the only place that its refresh token is sent to.
+/// Where tokens came from, and the only place that the refresh token is sent to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TokenSource {
     pub(crate) token_endpoint: String,
@@ -52,7 +52,7 @@ impl TokenSource {
     }
 }
 
-/// A grant with its place in the store.
+/// Tokens with their slot in the store.
 #[derive(Debug, Clone)]
 pub(crate) struct StoredLogin {
     pub(crate) slot: Slot,
@@ -60,11 +60,11 @@ pub(crate) struct StoredLogin {
     pub(crate) tokens: TokenSet,
 }
 
-/// What tells one state of a login from the next.
+/// Distinguishes successive states of a login.
 pub(crate) type LoginVersion = (u64, i64);
 
 impl StoredLogin {
-    /// The time stands in it for a grant that could not be written and so has no revision of its own.
+    /// Includes the time, because tokens that could not be written have no revision of their own.
     pub(crate) fn version(&self) -> LoginVersion {
         (self.revision, self.tokens.obtained)
     }
@@ -73,7 +73,7 @@ impl StoredLogin {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Freshness {
     Fresh,
-    /// Good, and to be renewed.
+    /// Valid, and due for refresh.
     RefreshDue,
     Expired,
 }
@@ -103,7 +103,7 @@ impl TokenSet {
         Self { source: Some(source), scopes: asked, ..fresh }.refreshed(tokens, now)
     }
 
-    /// With new tokens; a refresh token that was not replaced stays good.
+    /// Applies new tokens; a refresh token that was not replaced stays valid.
     pub(crate) fn refreshed(self, tokens: TokenResponse, now: i64) -> Self {
         Self {
             access: tokens.access,
@@ -116,7 +116,7 @@ impl TokenSet {
         }
     }
 
-    /// Without its tokens, and with why.
+    /// Removes the tokens and sets the reason.
     pub(crate) fn invalidated(self, why: &str) -> Self {
         Self { access: Secret::default(), refresh: None, lost: Some(why.to_owned()), ..self }
     }
@@ -134,7 +134,7 @@ impl TokenSet {
         }
     }
 
-    /// When it is to be renewed. `early` is a little different in each process, so that they do not all begin at once.
+    /// When to refresh. `early` differs between processes, so that they do not all start at once.
     pub(crate) fn refresh_at(&self, early: i64) -> Option<i64> {
         let expires = self.expires?;
         Some(expires.saturating_sub((REFRESH_EARLY_SECS + early).min(self.lifetime(expires) / 4)))
@@ -144,13 +144,13 @@ impl TokenSet {
         expires.saturating_sub(self.obtained).max(0)
     }
 
-    /// Why it can no longer be used, when somebody has to log in again.
+    /// Why a new login is needed, if so.
     pub(crate) fn loss_reason(&self, now: i64) -> Option<String> {
         let over = self.refresh.is_none() && self.freshness(now, 0) == Freshness::Expired;
         self.lost.clone().or_else(|| over.then(|| "The login has expired.".to_owned()))
     }
 
-    /// Whether it was given for this server: the same name may have come to stand for another address.
+    /// Whether it was issued for this server: the same name may refer to another URL by now.
     pub(crate) fn is_for(&self, url: Option<&str>) -> bool {
         let origin = |url: &str| Url::parse(url).ok().map(|url| url.origin());
         match (self.url.as_deref(), url) {
@@ -162,7 +162,7 @@ impl TokenSet {
     pub(crate) fn to_secret(&self) -> Result<Secret, ToolError> {
         serde_json::to_string(self)
             .map(Secret::new)
-            .map_err(|_| ToolError::internal("a login cannot be written"))
+            .map_err(|_| ToolError::internal("cannot serialize a login"))
     }
 }
 
@@ -170,9 +170,9 @@ impl TryFrom<StoredCredential> for StoredLogin {
     type Error = ToolError;
 
     fn try_from(kept: StoredCredential) -> Result<Self, ToolError> {
-        // The parser's own words could repeat a part of the secret.
+        // The parser's message could repeat a part of the secret.
         let grant = serde_json::from_str(kept.secret.expose())
-            .map_err(|_| ToolError::internal("a login that was kept cannot be read"))?;
+            .map_err(|_| ToolError::internal("cannot parse a stored login"))?;
         Ok(Self { slot: kept.slot, revision: kept.revision, tokens: grant })
     }
 }

@@ -12,10 +12,10 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// A call that comes before the first document has been read waits for so long.
+/// Maximum wait of a call for the first document.
 const DOCUMENT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// An API behind the hub. Dropping it ends the following of its document.
+/// An API as an upstream. Dropping it stops watching its document.
 pub struct Api {
     inner: Arc<ApiState>,
     watcher: Mutex<Option<JoinHandle<()>>>,
@@ -28,7 +28,7 @@ pub(crate) struct ApiState {
     pub(crate) stop: CancellationToken,
 }
 
-/// Returns at once; reading the document goes on behind it. Needs a tokio runtime.
+/// Returns immediately; loads the document in the background. Needs a tokio runtime.
 pub fn start(spec: DocumentSpec) -> Arc<Api> {
     let listing = ListingState { state: SourceState::Starting, listing: Arc::default(), version: 0 };
     let inner = Arc::new(ApiState {
@@ -42,7 +42,7 @@ pub fn start(spec: DocumentSpec) -> Arc<Api> {
 }
 
 impl Api {
-    /// Ends the following of the document and waits until that is done. Calls under way go on.
+    /// Stops watching the document and waits for it. Active calls continue.
     pub async fn stop(&self) {
         self.inner.stop.cancel();
         let following = self.watcher.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -51,7 +51,7 @@ impl Api {
         }
     }
 
-    /// Whether there is a document that calls can be made with.
+    /// Whether a document is loaded.
     pub fn is_ready(&self) -> bool {
         self.inner.loaded.load().is_some()
     }
@@ -84,7 +84,7 @@ impl Source for Api {
     ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             if op.method != Method::CallTool {
-                return Err(ToolError::not_found(format!("{} has tools only.", self.inner.spec.name))
+                return Err(ToolError::not_found(format!("{} only has tools.", self.inner.spec.name))
                     .hint("Call one of its tools."));
             }
             let loaded = self.inner.loaded_or_wait(cx).await?;
@@ -94,15 +94,16 @@ impl Source for Api {
 }
 
 impl ApiState {
-    /// The present document, waited for while there is none yet.
+    /// Returns the current document; waits if there is none yet.
     async fn loaded_or_wait(&self, cx: &CallContext) -> Result<Arc<LoadedApi>, ToolError> {
         let mut listing = self.listing.subscribe();
         let settled = listing.wait_for(|listing| listing.state != SourceState::Starting);
         let _ = tokio::time::timeout(DOCUMENT_TIMEOUT.min(cx.time_left()), settled).await;
         self.loaded.load_full().ok_or_else(|| {
-            let error = ToolError::unavailable(format!("The document of {} cannot be read.", self.spec.name))
-                .hint("Ask the operator to look at it with `octoprox servers`, or try again later.")
-                .retry_after(Duration::from_secs(5));
+            let error =
+                ToolError::unavailable(format!("The document of {} cannot be loaded.", self.spec.name))
+                    .hint("Ask the operator to check it with `octoprox servers`, or try again later.")
+                    .retry_after(Duration::from_secs(5));
             match &self.listing.borrow().state {
                 SourceState::Down(why) => error.detail(why),
                 _ => error,
@@ -110,7 +111,7 @@ impl ApiState {
         })
     }
 
-    /// Says what is wrong. What was listed before stays, and can be called.
+    /// Marks the source as down. The previous listing stays and can be called.
     pub(crate) fn mark_down(&self, why: &str) {
         let state = SourceState::Down(why.to_owned());
         let news = self.listing.send_if_modified(|listing| {
@@ -134,6 +135,6 @@ impl ApiState {
             *listing =
                 ListingState { state: SourceState::Ready, listing: lists, version: listing.version + 1 };
         });
-        tracing::info!(target: "upstream", server = %self.spec.name, tools = count, "document read");
+        tracing::info!(target: "upstream", server = %self.spec.name, tools = count, "document loaded");
     }
 }

@@ -1,4 +1,4 @@
-//! A document at an address, asked for again without being sent again when it is the same.
+//! Document at a URL, fetched with conditional requests.
 
 use crate::document_spec::DocumentSpec;
 use crate::loaded_api::parse_http_url;
@@ -16,19 +16,19 @@ const MAX_REDIRECTS: usize = 5;
 const ACCEPT_DOCUMENT: HeaderValue =
     HeaderValue::from_static("application/json, application/yaml;q=0.9, */*;q=0.5");
 
-/// A document that was fetched, and where it was in the end.
+/// A fetched document, with its final URL.
 pub(crate) struct FetchedDocument {
     pub(crate) text: String,
     pub(crate) url: Url,
 }
 
-/// The document's address, and what its server calls the version that is known.
+/// URL of the document, and the validators of the known version.
 pub(crate) struct DocumentLocation {
     url: Url,
-    /// The way to the address that the settings name; redirects to others may only lead to public ones.
+    /// Egress to the configured URL; redirects elsewhere may only lead to public addresses.
     configured_net: Net,
     public_net: Net,
-    /// Sent along where the API is at the same origin, as the settings say.
+    /// Sent if the settings place the API at the same origin.
     credential_headers: HeaderMap,
     query: Option<String>,
     validators: HeaderMap,
@@ -51,7 +51,7 @@ impl DocumentLocation {
         })
     }
 
-    /// The document, or nothing when it is the one that is known.
+    /// Fetches the document; `None` if it is unchanged.
     pub(crate) async fn fetch(&mut self) -> Result<Option<FetchedDocument>, ToolError> {
         let mut url = self.url.clone();
         for _ in 0..=MAX_REDIRECTS {
@@ -65,7 +65,7 @@ impl DocumentLocation {
             }
             return self.accept(answer, url).map(Some);
         }
-        Err(ToolError::unavailable("the address of the document redirects too often"))
+        Err(ToolError::unavailable("too many redirects of the document's URL"))
     }
 
     async fn get(&self, url: &Url) -> Result<NetResponse, ToolError> {
@@ -92,7 +92,7 @@ impl DocumentLocation {
     fn accept(&mut self, answer: NetResponse, url: Url) -> Result<FetchedDocument, ToolError> {
         if !answer.status.is_success() {
             let status = answer.status.as_u16();
-            return Err(ToolError::unavailable(format!("the address of the document answers {status}")));
+            return Err(ToolError::unavailable(format!("the document's URL returned status {status}")));
         }
         if answer.truncated {
             return Err(ToolError::new(Kind::TooLarge, "the document is larger than 32 MB"));
@@ -102,7 +102,7 @@ impl DocumentLocation {
             marks.into_iter().filter_map(|(said, asked)| Some((asked, answer.headers.get(said)?.clone())));
         self.validators = known.collect();
         let text = String::from_utf8(answer.body.to_vec())
-            .map_err(|_| ToolError::invalid("the document is no text in UTF-8"))?;
+            .map_err(|_| ToolError::invalid("the document is not UTF-8"))?;
         Ok(FetchedDocument { text, url })
     }
 }

@@ -1,4 +1,4 @@
-//! What the settings say of one API.
+//! Settings of one API.
 
 use octo_grants::Net;
 use octo_grants::config_dirs::FileApproval;
@@ -7,31 +7,31 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where a document is.
+/// Location of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DocumentSource {
     File(PathBuf),
     Url(String),
 }
 
-/// What the settings say of one API.
+/// Settings of one API.
 #[derive(Clone)]
 pub struct DocumentSpec {
     pub name: String,
     pub document: DocumentSource,
-    /// Where the API is, in place of what the document says.
+    /// Base URL of the API, instead of the document's servers.
     pub url: Option<String>,
-    /// Go with every request to the API, and may hold secrets.
+    /// Sent with every request to the API; may contain secrets.
     pub headers: BTreeMap<String, String>,
-    /// A parameter of the query that goes with every request.
+    /// Query parameter sent with every request.
     pub query_key: Option<(String, Secret)>,
-    /// The way out. The API's own host is allowed because it was named; see [`Net::named`].
+    /// Egress. The API's own host is allowed because it is configured; see [`Net::for_configured_host`].
     pub net: Net,
-    /// The longest that one call may take.
+    /// Timeout of a call.
     pub timeout: Duration,
-    /// How often a document with an address is asked for again.
+    /// Polling interval of a document at a URL.
     pub refresh: Duration,
-    /// What of a document that is a file may be used.
+    /// Approval of a document in a file.
     pub approval: Option<FileApproval>,
 }
 

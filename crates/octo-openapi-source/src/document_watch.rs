@@ -1,4 +1,4 @@
-//! Reads the document at the start and whenever it has changed.
+//! Loads the document at the start and whenever it changes.
 
 use crate::api_source::ApiState;
 use crate::document_fetch::DocumentLocation;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// Even an eager setting asks no more often.
+/// Lower bound of the polling interval.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(inner: Arc<ApiState>) {
@@ -40,8 +40,8 @@ async fn watch_file(inner: &Arc<ApiState>, path: PathBuf) {
     while let Some(leaves) = watched.read().await {
         match leaves.into_iter().next().map(|leaf| leaf.content) {
             Some(Ok(text)) => load_document(inner, text, None, &mut seen).await,
-            Some(Err(why)) => inner.mark_down(&format!("its document cannot be read: {why}")),
-            None => inner.mark_down("its document is a folder without one"),
+            Some(Err(why)) => inner.mark_down(&format!("cannot read the document: {why}")),
+            None => inner.mark_down("the document's path is a directory without a document"),
         }
         watched.changed().await;
     }
@@ -51,7 +51,7 @@ async fn poll_url(inner: &Arc<ApiState>, url: &str) {
     let mut origin = match DocumentLocation::new(&inner.spec, url) {
         Ok(origin) => origin,
         Err(error) => {
-            return inner.mark_down(&format!("its document has no usable address: {}", error.message));
+            return inner.mark_down(&format!("the document's URL is invalid: {}", error.message));
         }
     };
     let mut backoff = Backoff::default();
@@ -66,11 +66,11 @@ async fn poll_url(inner: &Arc<ApiState>, url: &str) {
                 inner.spec.refresh
             }
             Err(error) => {
-                // The API may well be there although its document is not.
+                // The API may be available although its document is not.
                 if inner.loaded.load().is_none() {
-                    inner.mark_down(&format!("its document cannot be fetched: {}", error.text()));
+                    inner.mark_down(&format!("cannot fetch the document: {}", error.text()));
                 }
-                tracing::debug!(target: "upstream", server = %inner.spec.name, %error, detail = error.detail, "no document");
+                tracing::debug!(target: "upstream", server = %inner.spec.name, %error, detail = error.detail, "cannot fetch the document");
                 backoff.next_delay_with_jitter()
             }
         };
@@ -78,7 +78,7 @@ async fn poll_url(inner: &Arc<ApiState>, url: &str) {
     }
 }
 
-/// Takes on a document, unless it is the one that was seen last.
+/// Loads a document, unless it is the one seen last.
 async fn load_document(inner: &Arc<ApiState>, text: String, source: Option<Url>, seen: &mut Option<u64>) {
     let mark = fingerprint(&text, source.as_ref());
     let is_well = matches!(inner.listing.borrow().state, octo_toolkit::SourceState::Ready);
@@ -90,11 +90,11 @@ async fn load_document(inner: &Arc<ApiState>, text: String, source: Option<Url>,
     let read = tokio::task::spawn_blocking(move || LoadedApi::new(&spec, text, source));
     match read.await.map_err(ToolError::internal).and_then(|read| read) {
         Ok(loaded) => inner.publish(loaded),
-        Err(error) => inner.mark_down(&format!("its document cannot be used: {}", error.text())),
+        Err(error) => inner.mark_down(&format!("invalid document: {}", error.text())),
     }
 }
 
-/// Tells documents apart; it need not withstand anybody.
+/// Distinguishes documents; not collision resistant.
 fn fingerprint(text: &str, source: Option<&Url>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (text, source.map(Url::as_str)).hash(&mut hasher);

@@ -1,5 +1,5 @@
-//! An API with an OpenAPI document as a server: each operation is a tool. The document is followed, and a new one takes the
-//! place of the old one at once; calls under way end with the one they began with.
+//! APIs with an OpenAPI document as upstream servers: each operation is a tool. The document is watched, and a new
+//! version replaces the old one immediately; active calls complete with the one they started with.
 
 mod api_source;
 mod document_fetch;

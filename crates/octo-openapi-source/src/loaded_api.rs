@@ -1,4 +1,4 @@
-//! A document that was read: its tools, and where its calls go.
+//! A loaded document: its tools, and where its calls go.
 
 use crate::document_spec::{DocumentSource, DocumentSpec};
 use crate::operation_names::tool_names;
@@ -11,53 +11,53 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use url::Url;
 
-/// Tools of one document, schemas in one tool, and bytes of all of them: what comes after them has parameters without depth.
+/// Maximum tools of one document, schemas per tool, and bytes in total; beyond that, tools have reduced schemas.
 const MAX_TOOLS: usize = 5_000;
 const MAX_SCHEMA_NODES: usize = 400;
 const MAX_LISTING_BYTES: usize = 24 << 20;
 const REDUCED_SCHEMA_NODES: usize = 40;
 
-/// A document and all that follows from it and from the settings.
+/// A document with everything derived from it and the settings.
 pub(crate) struct LoadedApi {
     document: Parsed,
-    /// Paths and methods by the names of tools.
+    /// Paths and methods by tool name.
     tools: HashMap<String, (String, String)>,
     pub(crate) lists: Arc<Listing>,
     reach: ServerOptions,
-    /// Where the credentials go, and nowhere else.
+    /// The only destination of the credentials.
     pub(crate) api_url: Url,
     credentials: Vec<Credential>,
-    /// The way to the API itself, and the way to everything else.
+    /// Egress to the API itself, and to everything else.
     configured_net: Net,
     public_net: Net,
 }
 
 impl LoadedApi {
-    /// Reads a document. `source` is where it came from, where that is an address. Blocks for as long as that takes.
+    /// Loads a document. `source` is its URL, if it has one. Blocks meanwhile.
     pub(crate) fn new(spec: &DocumentSpec, text: String, source: Option<Url>) -> Result<Self, ToolError> {
         let document = Parsed::parse(text)?;
         if document.operations().is_empty() {
-            let why = document.skipped.first().map(|why| format!(" Left out was {why}.")).unwrap_or_default();
-            return Err(ToolError::invalid(format!(
-                "The document has no operation that can be called.{why}"
-            )));
+            let why = document.skipped.first().map(|why| format!(" Skipped: {why}.")).unwrap_or_default();
+            return Err(ToolError::invalid(format!("The document has no usable operation.{why}")));
         }
         let instead = spec.url.as_deref().map(parse_http_url).transpose()?;
         let reach =
             ServerOptions { base_url_override: instead, document_url: source, ..ServerOptions::default() };
         let home = document.base(None, &reach).map_err(|error| {
-            error.hint("Write where the API is as the server's `url`, such as https://api.example.com/v1.")
+            error.hint(
+                "Set the base URL of the API as the server's `url`, such as https://api.example.com/v1.",
+            )
         })?;
         let is_ours = reach.base_url_override.is_some() || matches!(spec.document, DocumentSource::File(_));
         let is_at_home = reach.document_url.as_ref().is_some_and(|source| source.origin() == home.origin());
         if !is_ours && !is_at_home && spec.has_secrets() {
             return Err(ToolError::denied(format!(
-                "The document says that the API is at {}, which is another host than its own, and there is a key.",
+                "The document places the API at {}, which is another host than its own, and there is a key.",
                 home.origin().ascii_serialization()
             ))
-            .hint("Write that address as the server's `url`, if the key is meant for it."));
+            .hint("Set that URL as the server's `url` if the key is meant for it."));
         }
-        // A stranger's document may not lead into the operator's own network.
+        // An untrusted document must not lead into the operator's own network.
         let named = if is_ours || is_at_home {
             spec.net.for_configured_host(home.as_str())?
         } else {
@@ -66,7 +66,7 @@ impl LoadedApi {
         let credentials = spec.headers.iter().map(|(name, value)| {
             Credential::new(name, value, &home).map_err(|_| {
                 ToolError::invalid(format!("The header `{name}` cannot be sent."))
-                    .hint("Mend it in the server's `headers` or `auth`.")
+                    .hint("Fix it in the server's `headers` or `auth`.")
             })
         });
         let credentials = credentials.collect::<Result<Vec<_>, _>>()?;
@@ -99,17 +99,17 @@ impl LoadedApi {
         let left_out = operations.len() - definitions.len() + self.document.skipped.len();
         if left_out > 0 {
             let first = self.document.skipped.first().map(String::as_str).unwrap_or("too many operations");
-            tracing::warn!(target: "upstream", server = %spec.name, left_out, first, "operations left out");
+            tracing::warn!(target: "upstream", server = %spec.name, left_out, first, "operations skipped");
         }
         self.tools = tools;
         self.lists = Arc::new(Listing { tools: definitions, ..Listing::default() });
     }
 
-    /// The operation behind a tool, with the parameters that are the caller's to give.
+    /// Operation behind a tool, with the parameters that the caller can set.
     pub(crate) fn operation(&self, spec: &DocumentSpec, tool: &str) -> Result<ApiOperation, ToolError> {
         let (path, method) = self.tools.get(tool).ok_or_else(|| {
             ToolError::not_found(format!("{} has no tool {tool}.", spec.name))
-                .hint("List the tools again: its document has changed.")
+                .hint("List the tools again: the document has changed.")
         })?;
         self.resolve_operation(spec, path, method)
     }
@@ -137,13 +137,13 @@ impl LoadedApi {
         &self.credentials
     }
 
-    /// An operation may be elsewhere than the API; nobody has named that place.
+    /// An operation may be on another host than the API, which is not configured.
     pub(crate) fn net_for(&self, url: &Url) -> &Net {
         if url.origin() == self.api_url.origin() { &self.configured_net } else { &self.public_net }
     }
 }
 
-/// What the settings give is not asked for again.
+/// Whether the settings provide the parameter.
 fn is_configured(spec: &DocumentSpec, param: &Param) -> bool {
     match param.location {
         ParamLocation::Header => spec.headers.keys().any(|name| name.eq_ignore_ascii_case(&param.name)),
@@ -154,7 +154,7 @@ fn is_configured(spec: &DocumentSpec, param: &Param) -> bool {
 
 pub(crate) fn parse_http_url(text: &str) -> Result<Url, ToolError> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    url.ok_or_else(|| ToolError::invalid("That is not an http or https address."))
+    url.ok_or_else(|| ToolError::invalid("Not an http or https URL."))
 }
 
 fn definition(document: &Parsed, name: &str, operation: &ApiOperation, nodes: usize) -> Definition {
@@ -169,11 +169,11 @@ fn definition(document: &Parsed, name: &str, operation: &ApiOperation, nodes: us
         members.set("outputSchema", Json::from(output_schema()));
     }
     members.set("annotations", effect.annotations(&shape.title));
-    // The members are written anew in one piece: parts of many small buffers would cost more than they hold.
+    // Copied into one buffer: parts of many small buffers would cost more than they hold.
     Definition { key: name.to_owned(), members: members.detached(), effect, trusted_effect: false }
 }
 
-/// What is sent is what the method says, whatever the document does.
+/// The method determines the effect, whatever the document says.
 fn effect(method: &str) -> Effect {
     let effect = match method {
         "GET" | "HEAD" | "OPTIONS" => Effect::reads(),
@@ -184,13 +184,13 @@ fn effect(method: &str) -> Effect {
     effect.open_world()
 }
 
-/// What an API really answers is not always what its document promises, so nothing is promised of the body.
+/// The responses of an API do not always match its document, so the body has no schema.
 fn output_schema() -> Value {
     json!({
         "type": "object",
         "properties": {
             "status": {"type": "integer", "description": "HTTP status."},
-            "body": {"description": "The API's answer: JSON as a value, other text as a string."},
+            "body": {"description": "The API's response: JSON as a value, other text as a string."},
             "truncated": {"type": "boolean"},
             "result_handle": {"type": "string"},
         },
@@ -198,7 +198,7 @@ fn output_schema() -> Value {
     })
 }
 
-/// Clients drop pictures beside structure, so such a tool has none.
+/// Clients drop images beside structured content, so such a tool has none.
 pub(crate) fn returns_image(operation: &ApiOperation) -> bool {
     let good = operation.responses.iter().find(|answer| answer.status.starts_with('2'));
     good.and_then(|answer| answer.media.first()).is_some_and(|media| media.content_type.starts_with("image/"))

@@ -1,4 +1,4 @@
-//! One call: arguments become a request by parts, and the answer a result.
+//! One call: arguments to request, response to result.
 
 use crate::document_spec::DocumentSpec;
 use crate::loaded_api::{LoadedApi, returns_image};
@@ -8,7 +8,7 @@ use octo_model::{Json, JsonObject, Operation, ToolError};
 use octo_openapi::{Request, is_secret_header, redact};
 use octo_toolkit::CallContext;
 
-/// Bytes of an answer.
+/// Maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
 const MAX_REDIRECTS: usize = 5;
 
@@ -46,7 +46,7 @@ pub(crate) async fn run(
     operation_result::tool_result(&spec.name, answer, returns_image(&operation))
 }
 
-/// Adds what proves who asks, at the API itself only.
+/// Adds the credentials, for the API itself only.
 fn add_credentials(spec: &DocumentSpec, loaded: &LoadedApi, request: &mut Request) {
     for credential in loaded.credentials() {
         credential.add(request);

@@ -1,15 +1,15 @@
-//! Names of tools, made of the names of operations.
+//! Tool names, derived from operation names.
 
 use octo_model::{normalized_name, with_suffix};
 use octo_openapi::OperationSummary;
 use std::collections::HashMap;
 
-/// Longer ones are shortened.
+/// Longer names are shortened.
 const MAX_NAME_LEN: usize = 64;
 
-/// A name for each operation: letters, digits, `_` and `-`, and no two alike even where clients fold letters. Of those
-/// that would be alike, the first by path and method keeps the name, wherever it stands in the document; the others get a
-/// suffix that depends on their own path and method alone.
+/// A name for each operation: letters, digits, `_` and `-`, unique even for clients that normalize names. Of equal
+/// names, the first by path and method keeps the name, wherever it is in the document; the others get a suffix that
+/// depends on their own path and method alone.
 pub(crate) fn tool_names(operations: &[OperationSummary]) -> Vec<String> {
     let plain: Vec<String> = operations.iter().map(|listed| sanitize_name(&listed.id)).collect();
     let mut owners: HashMap<String, (&str, &str)> = HashMap::new();
@@ -32,7 +32,7 @@ pub(crate) fn tool_names(operations: &[OperationSummary]) -> Vec<String> {
 
 fn sanitize_name(id: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    // Two underscores part a server's name from a tool's.
+    // Two underscores separate a server's name from a tool's.
     let words = id.split(|c: char| !fits(c)).filter(|word| !word.is_empty());
     match words.collect::<Vec<_>>().join("_") {
         name if name.is_empty() => "operation".to_owned(),

@@ -1,4 +1,4 @@
-//! An answer of an API as the result of a tool.
+//! Converts an API's response to a tool result.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,13 +9,13 @@ use octo_toolkit::Image;
 use octo_toolkit::hidden_text::strip_hidden;
 use std::time::Duration;
 
-/// Characters of a refusal that are repeated.
+/// Maximum characters of an error in a message.
 const MAX_ERROR_CHARS: usize = 400;
-/// Bytes of a picture.
+/// Maximum size of an image, in bytes.
 const MAX_IMAGE_BYTES: usize = 5 << 20;
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// The result, or the error where the caller has to do something first. Other bad statuses are results that failed.
+/// Returns the result, or an error if the caller has to act first. Other error statuses are failed results.
 pub(crate) fn tool_result(
     server: &str,
     answer: NetResponse,
@@ -65,19 +65,22 @@ fn image(answer: &NetResponse) -> Option<Image> {
 fn overloaded_error(server: &str, answer: &NetResponse) -> ToolError {
     let status = answer.status.as_u16();
     let kind = if status == 503 { Kind::Unavailable } else { Kind::RateLimited };
-    ToolError::new(kind, format!("{server} takes no calls at the moment ({status}){}", error_excerpt(answer)))
-        .hint("Wait as long as it says, and call less often.")
+    ToolError::new(
+        kind,
+        format!("{server} is unavailable or rate limiting ({status}){}", error_excerpt(answer)),
+    )
+    .hint("Retry after the given time, and call less often.")
 }
 
 fn unauthorized_error(server: &str, answer: &NetResponse) -> ToolError {
     let status = answer.status.as_u16();
-    let what = if status == 401 { "needs a key that it knows" } else { "does not allow this with its key" };
+    let what = if status == 401 { "needs a valid key" } else { "does not allow this with its key" };
     ToolError::new(Kind::Unauthorized, format!("{server} {what} ({status}){}", error_excerpt(answer))).hint(
-        format!("Ask the operator to look at `auth` or `headers` of the server {server} in the settings."),
+        format!("Ask the operator to check `auth` or `headers` of the server {server} in the settings."),
     )
 }
 
-/// The API's own words, as far as they are words.
+/// Excerpt of the API's error text.
 fn error_excerpt(answer: &NetResponse) -> String {
     let body = octo_openapi::body(answer);
     if body.is_null() {

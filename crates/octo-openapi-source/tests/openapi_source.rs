@@ -1,4 +1,4 @@
-//! APIs with a document as servers: their tools, their calls, and what becomes of them when the document changes.
+//! APIs with a document as upstreams: their tools, their calls, and changes of the document.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -126,7 +126,7 @@ async fn calls_are_made_by_parts_and_answers_keep_their_numbers() {
     }
     assert_eq!(call(&api, "none", json!({})).await.unwrap_err().kind, Kind::NotFound);
     assert_eq!(server.count(), before);
-    // What looks like another address is one segment of this one.
+    // What looks like another URL is one segment of this one.
     call(&api, "get_files_name", json!({"name": "//evil.example/x?y#z"})).await.unwrap();
     assert_eq!(server.last().uri.path(), "/v1/files/%2F%2Fevil.example%2Fx%3Fy%23z");
 }
@@ -141,9 +141,9 @@ async fn bad_statuses_are_failed_results_or_say_what_to_do() {
     assert_eq!(missing["structuredContent"], json!({"status": 404, "body": {"why": "because"}}));
     assert_eq!(ask(500).await.unwrap()["isError"], true);
     for (status, kind, said) in [
-        (401, Kind::Unauthorized, "needs a key"),
+        (401, Kind::Unauthorized, "needs a valid key"),
         (403, Kind::Unauthorized, "does not allow"),
-        (503, Kind::Unavailable, "takes no calls"),
+        (503, Kind::Unavailable, "is unavailable"),
         (429, Kind::Unavailable, "rate limiting"),
     ] {
         let error = ask(status).await.unwrap_err();
@@ -167,12 +167,12 @@ async fn keys_go_to_the_api_and_nowhere_else() {
     assert!(why.contains("another host") && why.contains("`url`") && !why.contains("s3cret"), "{why}");
     assert_eq!(elsewhere.count(), 0);
     api.stop().await;
-    // Without a key it is a stranger's word, which may not lead into a private network.
+    // Without a key it is untrusted and must not lead into a private network.
     let api = start(at(&server));
     ready(&api).await;
     let error = call(&api, "deletePet", json!({"id": 1})).await.unwrap_err();
     assert_eq!((error.kind, elsewhere.count()), (Kind::Denied, 0), "{error}");
-    // With the address in the settings it does.
+    // With the URL in the settings it does.
     let url = Some(format!("{}/v1", elsewhere.url));
     let spec = DocumentSpec { headers: [header].into(), query_key: secret(), url, ..at(&server) };
     let api = start(spec);
@@ -186,7 +186,7 @@ async fn keys_go_to_the_api_and_nowhere_else() {
         server.all().iter().all(|seen| seen.headers.get("x-api-key").is_none()),
         "the document needs no key"
     );
-    // An address of the settings stands for every server of the document.
+    // A URL in the settings replaces all servers of the document.
     call(&api, "away", json!({})).await.unwrap();
     assert_eq!(elsewhere.last().uri.path(), "/v1/away");
 }
@@ -199,7 +199,7 @@ async fn an_operation_elsewhere_gets_no_key() {
     let api = start(spec);
     call(&api, "deletePet", json!({"id": 1})).await.unwrap();
     assert_eq!(server.last().headers["authorization"], "Bearer s3cret");
-    // It is on another port of loopback, which nobody has named.
+    // It is on another loopback port, which is not configured.
     let error = call(&api, "away", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied, "{error}");
     let error = call(&api, "limits", json!({"status": 401})).await.unwrap_err();
@@ -220,7 +220,7 @@ async fn a_document_at_an_address_is_asked_for_again_and_sent_once() {
     server.set_document(json!({"paths": {"/new": {"get": {"operationId": "brandNew", "responses": {}}}}}));
     let second = until(&api, |now| names(now).contains(&"brandNew")).await;
     assert_eq!(names(&second).len(), names(&first).len() + 1);
-    // A document that is broken for a while takes nothing away.
+    // A document that is temporarily broken removes nothing.
     server.set_document(json!(null));
     until(&api, |now| matches!(now.state, SourceState::Down(_))).await;
     call(&api, "deletePet", json!({"id": 1})).await.unwrap();

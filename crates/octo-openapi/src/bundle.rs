@@ -1,5 +1,5 @@
-//! Documents in several files, made into one. Only where whoever loads it allows that, since every reference is an
-//! address that somebody else has written.
+//! Bundles documents that consist of several files. Only if the loader allows it, because all references are untrusted
+//! URLs.
 
 use crate::{document_text, json_pointer};
 use octo_toolkit::{Kind, ToolError};
@@ -7,16 +7,16 @@ use serde_json::{Map, Value};
 use std::collections::HashMap;
 use url::Url;
 
-/// Files of one document.
+/// Maximum files of one document.
 const MAX_FILES: usize = 64;
 
-/// The document with all it refers to, and how many files that were.
+/// The document with all its references, and the number of its files.
 pub struct Bundle {
     pub text: String,
     pub files: usize,
 }
 
-/// Fetches what the document refers to outside itself and puts it under `x-external`.
+/// Fetches external references of the document and adds them under `x-external`.
 pub async fn bundle<F, R>(text: String, source: &Url, fetch: F) -> Result<Bundle, ToolError>
 where
     F: Fn(Url) -> R,
@@ -34,14 +34,11 @@ where
         };
         size += text.len();
         if size > document_text::MAX_DOCUMENT_BYTES {
-            return Err(ToolError::new(
-                Kind::TooLarge,
-                "The files of the document are larger than 32 MB together.",
-            ));
+            return Err(ToolError::new(Kind::TooLarge, "The files of the document exceed 32 MB in total."));
         }
         let mut value: Value =
             serde_json::from_str(&document_text::to_json_text(text)?).map_err(|error| {
-                ToolError::invalid(format!("A file of the document is no JSON that can be read: {error}."))
+                ToolError::invalid(format!("A file of the document is not valid JSON: {error}."))
             })?;
         rewrite(&mut value, files.len(), &url, &mut |target: Url| {
             let next = known.len();
@@ -52,7 +49,7 @@ where
         });
         if waiting.len() > MAX_FILES {
             return Err(ToolError::new(Kind::TooLarge, "The document refers to more than 64 files.")
-                .hint("Make it one file first."));
+                .hint("Bundle it into one file first."));
         }
         files.push(value);
     }
@@ -73,7 +70,7 @@ fn without_fragment(url: &Url) -> String {
     url.to_string()
 }
 
-/// References of file `at` become references into the one document that all files end up in.
+/// Rewrites references of file `at` to references into the bundled document.
 fn rewrite(value: &mut Value, at: usize, base: &Url, number: &mut impl FnMut(Url) -> usize) {
     match value {
         Value::Object(members) => {

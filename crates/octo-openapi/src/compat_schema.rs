@@ -1,5 +1,5 @@
-//! Schemas in the words that all clients take: references followed within bounds, parts merged, nothing that only the
-//! format knows. What they leave open, the API judges.
+//! Schemas in the subset that all clients accept: references resolved within limits, `allOf` merged, no format-specific
+//! keywords. Anything not expressed is validated by the API itself.
 
 use crate::Document;
 use crate::markup;
@@ -7,10 +7,10 @@ use crate::schema_types::{choices, types};
 use crate::value_ext::ValueExt;
 use serde_json::{Map, Value, json};
 
-/// Levels of the schema, and references within references.
+/// Levels of the schema, and of nested references.
 const MAX_DEPTH: usize = 10;
 const MAX_REF_DEPTH: usize = 4;
-/// Parts that are merged into one, and parts of parts.
+/// Parts that are merged into one, and levels of merging.
 const MAX_ALL_OF_PARTS: usize = 24;
 const MAX_MERGE_DEPTH: usize = 4;
 const MAX_ALTERNATIVES: usize = 12;
@@ -18,13 +18,13 @@ const MAX_ENUM_VALUES: usize = 200;
 const MAX_DESCRIPTION_LEN: usize = 240;
 const MAX_DEFAULT_LEN: usize = 200;
 
-/// One tool's schema in the making.
+/// Builder of one tool's schema.
 pub(crate) struct CompatSchemaBuilder<'a> {
     document: &'a Document,
-    /// Schemas that may still be written.
+    /// Schemas that may still be emitted.
     remaining_nodes: usize,
     ref_stack: Vec<String>,
-    /// Whether bytes are files of a form.
+    /// Whether binary strings are files of a form.
     is_multipart: bool,
 }
 
@@ -33,12 +33,12 @@ impl<'a> CompatSchemaBuilder<'a> {
         Self { document, remaining_nodes: left, ref_stack: Vec::new(), is_multipart: false }
     }
 
-    /// The schema of a parameter, which is either there or not.
+    /// Schema of a parameter, without null.
     pub(crate) fn parameter(&mut self, schema: &Value) -> Value {
         without_null(self.convert(schema, MAX_DEPTH))
     }
 
-    /// The schema of a body. Null has a meaning in it: "forget this".
+    /// Schema of a body. Null is kept: it means "unset this".
     pub(crate) fn body(&mut self, schema: &Value, form: bool) -> Value {
         self.is_multipart = form;
         self.convert(schema, MAX_DEPTH)
@@ -102,7 +102,7 @@ impl<'a> CompatSchemaBuilder<'a> {
         let Some(members) = schema.member("properties").as_object() else { return };
         let required = schema.member("required").as_array();
         let is_needed = |name: &str| required.is_some_and(|names| names.iter().any(|one| one == name));
-        // The server writes what can only be read. What is needed comes first, in case there is no room for all.
+        // Read-only members are set by the server. Required ones come first, in case there is no room for all.
         let mut written: Vec<(&String, &Value)> =
             members.iter().filter(|(_, member)| member.member("readOnly") != true).collect();
         written.sort_by_key(|(name, _)| !is_needed(name));
@@ -122,7 +122,7 @@ impl<'a> CompatSchemaBuilder<'a> {
         }
     }
 
-    /// Alternatives. Those that only say which members go together are left to the API.
+    /// Alternatives. Those that only constrain which members are required are left to the API.
     fn choices(&mut self, schema: &Value, made: &mut Map<String, Value>, deep: usize) {
         let choices = choices(schema).into_iter().flatten().filter(|choice| choice.member("type") != "null");
         let choices: Vec<&Value> = choices.take(MAX_ALTERNATIVES + 1).collect();
@@ -133,7 +133,7 @@ impl<'a> CompatSchemaBuilder<'a> {
         for choice in choices {
             let choice = without_null(self.convert(choice, deep - 1));
             let says = ["type", "properties", "enum", "anyOf"].iter().any(|word| choice.get(word).is_some());
-            // One that takes anything makes the others void.
+            // An alternative that accepts anything makes the others void.
             if !says && !made.contains_key("properties") {
                 return;
             }
@@ -142,7 +142,7 @@ impl<'a> CompatSchemaBuilder<'a> {
                 known.push(choice);
             }
         }
-        // With one left out, the others are no longer all that is allowed.
+        // With one dropped, the others no longer cover all allowed values.
         if !all {
             return;
         }
@@ -159,7 +159,7 @@ impl<'a> CompatSchemaBuilder<'a> {
     }
 }
 
-/// The schema with the parts of its `allOf` in it; what the schema says itself wins.
+/// The schema with its `allOf` merged in; its own keywords take precedence.
 fn merge_all_of(document: &Document, schema: &Value, left: usize) -> Value {
     let Some(parts) = schema.member("allOf").as_array().filter(|_| left > 0) else { return schema.clone() };
     let mut whole = schema.as_object().cloned().unwrap_or_default();
@@ -185,7 +185,7 @@ fn merge_all_of(document: &Document, schema: &Value, left: usize) -> Value {
     whole.into()
 }
 
-/// What the schema says of the value itself, as far as every client reads it alike.
+/// Keywords about the value itself that all clients interpret alike.
 fn value_keywords(schema: &Value) -> Map<String, Value> {
     let mut made = Map::new();
     if let Some(text) = schema.member("description").as_str().filter(|text| !text.trim().is_empty()) {
@@ -219,7 +219,7 @@ fn value_keywords(schema: &Value) -> Map<String, Value> {
     made
 }
 
-/// Older documents say with a flag that a bound itself is not allowed; now it is another bound.
+/// Older documents mark a bound as exclusive with a flag; newer ones use a separate keyword.
 fn bounds(schema: &Value, made: &mut Map<String, Value>) {
     for (bound, beyond) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
         let word = if schema.member(beyond) == true { beyond } else { bound };
@@ -232,7 +232,7 @@ fn bounds(schema: &Value, made: &mut Map<String, Value>) {
     }
 }
 
-/// A word about a schema that is not gone into.
+/// Type and description of a schema that is not expanded.
 fn shallow(schema: &Value) -> Value {
     let mut made = Map::new();
     if let ([kind], false) = (types(schema).as_slice(), is_nullable(schema)) {
@@ -256,7 +256,7 @@ fn is_nullable(schema: &Value) -> bool {
         || schema.member("enum").as_array().is_some_and(|values| values.contains(&Value::Null))
 }
 
-/// The value, or null.
+/// The schema, or null.
 fn with_null(mut made: Map<String, Value>) -> Value {
     if !["type", "anyOf", "enum"].iter().any(|word| made.contains_key(*word)) {
         return made.into();
@@ -279,7 +279,7 @@ fn with_null(mut made: Map<String, Value>) -> Value {
     whole.into()
 }
 
-/// The same without null among its alternatives.
+/// The schema without null among its alternatives.
 fn without_null(schema: Value) -> Value {
     let Value::Object(mut members) = schema else { return schema };
     let Some(Value::Array(choices)) = members.get_mut("anyOf") else { return members.into() };
@@ -299,7 +299,7 @@ fn is_bytes(schema: &Value) -> bool {
     kind == "file" || (kind == "string" && schema.member("format") == "binary")
 }
 
-/// A file in a form, as requests are given it.
+/// A file in a form, as requests accept it.
 fn file(schema: &Value) -> Value {
     let about =
         markup::to_plain_text(schema.member("description").as_str().unwrap_or_default(), MAX_DESCRIPTION_LEN);

@@ -1,4 +1,4 @@
-//! A secret header that goes to one origin and to no other.
+//! Secret header that is sent to one origin only.
 
 use crate::Request;
 use http::{HeaderName, HeaderValue};
@@ -12,7 +12,7 @@ pub struct Credential {
     origin: String,
 }
 
-/// What became of a credential.
+/// What happened to a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CredentialOutcome {
     Added,
@@ -25,17 +25,17 @@ pub enum CredentialOutcome {
 impl Credential {
     pub fn new(name: &str, value: &str, origin: &Url) -> Result<Self, ToolError> {
         let name = HeaderName::try_from(name.trim()).map_err(|_| {
-            ToolError::invalid("auth_header_name is no name of a header.")
-                .hint("Give a name such as Authorization or X-Api-Key.")
+            ToolError::invalid("auth_header_name is not a valid header name.")
+                .hint("Use a name such as Authorization or X-Api-Key.")
         })?;
         if matches!(name.as_str(), "host" | "content-length" | "transfer-encoding" | "connection") {
-            return Err(ToolError::invalid(format!("The header `{name}` carries no credential."))
-                .hint("Give a name such as Authorization or X-Api-Key."));
+            return Err(ToolError::invalid(format!("The header `{name}` cannot carry a credential."))
+                .hint("Use a name such as Authorization or X-Api-Key."));
         }
         // The value is not repeated: it is a secret.
         let mut value = HeaderValue::from_str(value.trim()).map_err(|_| {
-            ToolError::invalid("auth_header has characters that no header can hold.")
-                .hint("Give one line of plain characters, such as `Bearer` and the token.")
+            ToolError::invalid("auth_header has characters that are invalid in a header.")
+                .hint("Use one line of plain characters, such as `Bearer` and the token.")
         })?;
         value.set_sensitive(true);
         Ok(Self { name, value, origin: origin.origin().ascii_serialization() })
@@ -50,12 +50,12 @@ impl Credential {
         &self.origin
     }
 
-    /// What it sends; only to take it out of an answer again.
+    /// The secret value; only for redacting it in a response.
     pub fn value(&self) -> Option<&str> {
         self.value.to_str().ok()
     }
 
-    /// Adds itself to a request of its own origin.
+    /// Adds itself to a request to its own origin.
     pub fn add(&self, request: &mut Request) -> CredentialOutcome {
         if request.url.origin().ascii_serialization() != self.origin {
             return CredentialOutcome::Withheld;

@@ -1,7 +1,7 @@
-//! A loaded document: its text, where its parts stand in it, and the list of its operations.
+//! A loaded document: its text, an index of its parts, and the list of its operations.
 //!
-//! The text stays text. Parts are parsed when they are needed and dropped again, so that a document costs little more
-//! memory than its file, and a reference is followed only when somebody asks what it leads to.
+//! The text stays text. Parts are parsed on demand and dropped again, so a document needs little more memory than its
+//! file, and references are resolved lazily.
 
 pub(crate) mod operation_tool;
 pub(crate) mod ref_inliner;
@@ -19,9 +19,9 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-/// Operations of one document.
+/// Maximum operations of one document.
 const MAX_OPERATIONS: usize = 20_000;
-/// References that lead to references, one after the other.
+/// Maximum length of a chain of references.
 const MAX_REF_CHAIN: usize = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +31,13 @@ pub enum Version {
     V31,
 }
 
-/// What a list shows of an operation.
+/// Summary of an operation for lists.
 #[derive(Debug, Clone)]
 pub struct OperationSummary {
-    /// In capital letters.
+    /// In upper case.
     pub method: String,
     pub path: String,
-    /// The document's name of it, or one made of method and path.
+    /// `operationId`, or a name generated from method and path.
     pub id: String,
     pub summary: String,
     pub tags: Vec<String>,
@@ -46,28 +46,28 @@ pub struct OperationSummary {
     pub signature: String,
 }
 
-/// An operation, and the values of its path.
+/// An operation, and the values in its path.
 pub struct PathMatch {
     pub operation: ApiOperation,
     pub values: Map<String, Value>,
 }
 
-/// One API's document.
+/// Document of one API.
 pub struct Document {
     text: String,
     pub version: Version,
     pub title: String,
-    /// Of the API, not of the format.
+    /// Version of the API, not of the format.
     pub api_version: String,
     part_ranges: HashMap<String, Range<usize>>,
     operations: Vec<OperationSummary>,
     index: SearchIndex,
-    /// Operations that cannot be read, each with the reason.
+    /// Operations that could not be parsed, each with the reason.
     pub skipped: Vec<String>,
 }
 
 impl Document {
-    /// Reads a document of any of the three versions, JSON or YAML. Blocks for as long as that takes.
+    /// Parses a document of any of the three versions, JSON or YAML. Blocks meanwhile.
     pub fn parse(text: String) -> Result<Self, ToolError> {
         let text = document_text::to_json_text(text)?;
         let parts = parts(&text)?;
@@ -98,12 +98,12 @@ impl Document {
         &self.operations
     }
 
-    /// The operations that a question in words, or a part of a path or name, is about; best first.
+    /// Operations that match a question, or a part of a path or name; best first.
     pub fn search(&self, question: &str) -> Vec<&OperationSummary> {
         self.index.search(question, &self.operations)
     }
 
-    /// The operation of a path template and a method.
+    /// Operation of a path template and a method.
     pub fn operation(&self, path: &str, method: &str) -> Result<ApiOperation, ToolError> {
         let method = method.trim();
         let same = |listed: &&OperationSummary| {
@@ -116,7 +116,7 @@ impl Document {
         }
     }
 
-    /// The operation that the document calls so.
+    /// Operation with this id.
     pub fn operation_by_id(&self, id: &str) -> Result<ApiOperation, ToolError> {
         let id = id.trim();
         let same = |listed: &&OperationSummary| listed.id == id;
@@ -129,14 +129,14 @@ impl Document {
                 let id: String = id.chars().take(200).collect();
                 let error = ToolError::not_found(format!("The document has no operation `{id}`."));
                 Err(match near.as_slice() {
-                    [] => error.hint("Give path and method instead; list them with filter."),
-                    near => error.hint(format!("Near are: {}.", near.join(", "))),
+                    [] => error.hint("Use path and method instead; list them with filter."),
+                    near => error.hint(format!("Similar: {}.", near.join(", "))),
                 })
             }
         }
     }
 
-    /// The operation whose template a path with values fits. Of several the one with the most words of its own.
+    /// Operation whose template matches a path with values. Of several, the one with the fewest parameters.
     pub fn match_filled_path(&self, path: &str, method: &str) -> Result<Option<PathMatch>, ToolError> {
         let same = self.operations.iter().filter(|listed| listed.method.eq_ignore_ascii_case(method.trim()));
         let found = same
@@ -147,7 +147,7 @@ impl Document {
         Ok(Some(PathMatch { operation, values }))
     }
 
-    /// What stands at a place, parsed anew.
+    /// Parses the value at a location.
     pub(crate) fn value_at<T: AsRef<str>>(&self, tokens: &[T]) -> Option<Value> {
         for known in (1..=tokens.len().min(3)).rev() {
             let (near, far) = tokens.split_at_checked(known)?;
@@ -159,19 +159,19 @@ impl Document {
         None
     }
 
-    /// What a reference leads to; `None` when it leads nowhere or out of the document.
+    /// Target of a reference; `None` if it does not resolve or is outside of the document.
     pub(crate) fn ref_target(&self, reference: &str) -> Option<Value> {
         let tokens = json_pointer::tokens(reference)?;
         if tokens.is_empty() { None } else { self.value_at(&tokens) }
     }
 
-    /// The value itself, or what it refers to in the end. What stands beside a reference is said of its target.
+    /// The value itself, or what it finally refers to. Siblings of a reference override its target.
     pub(crate) fn resolve(&self, value: &Value) -> Result<Value, String> {
         let mut value = value.clone();
         for _ in 0..MAX_REF_CHAIN {
             let Some(reference) = value.get("$ref").and_then(Value::as_str) else { return Ok(value) };
             let Some(mut target) = self.ref_target(reference) else {
-                return Err(format!("the reference `{reference}` leads nowhere"));
+                return Err(format!("the reference `{reference}` does not resolve"));
             };
             if let (Some(members), Some(said)) = (target.as_object_mut(), value.as_object()) {
                 for (name, value) in said.iter().filter(|(name, _)| *name != "$ref") {
@@ -191,18 +191,18 @@ impl Document {
             (_, Some(text)) if text.starts_with("3.0") => Ok(Version::V30),
             (_, Some(text)) if text.starts_with('3') => Ok(Version::V31),
             (None, None) => {
-                Err(ToolError::invalid("The document does not say which version of OpenAPI it is.")
+                Err(ToolError::invalid("The document does not declare which version of OpenAPI it is.")
                     .hint("It must have `openapi: 3.x` or `swagger: \"2.0\"` at the top."))
             }
             (old, new) => Err(ToolError::invalid(format!(
-                "The document is of version {}, which is not known.",
+                "Unsupported OpenAPI version: {}.",
                 new.or(old).unwrap_or_default().chars().take(20).collect::<String>()
             ))
-            .hint("Versions 2.0, 3.0 and 3.1 are read.")),
+            .hint("Versions 2.0, 3.0 and 3.1 are supported.")),
         }
     }
 
-    /// Every operation, in the order of the document.
+    /// Lists all operations, in the order of the document.
     fn list(&mut self) -> Result<(), ToolError> {
         let mut operations = Vec::new();
         let mut index = SearchIndex::builder();
@@ -220,7 +220,7 @@ impl Document {
             for method in operation::METHODS.iter().filter(|method| item.get(**method).is_some()) {
                 if operations.len() >= MAX_OPERATIONS {
                     return Err(ToolError::new(Kind::TooLarge, "The document has over 20,000 operations.")
-                        .hint("Load the part of it that you need, as a document of its own."));
+                        .hint("Load the part that you need as a separate document."));
                 }
                 match operation::parse(self, &path, method, &item) {
                     Ok(operation) => {
@@ -255,7 +255,7 @@ impl Document {
         if !methods.is_empty() {
             let method: String = method.chars().take(20).collect();
             return ToolError::not_found(format!("`{path}` has no operation {method}."))
-                .hint(format!("It has {}.", methods.join(", ")));
+                .hint(format!("Supported: {}.", methods.join(", ")));
         }
         let near = self.search(&path);
         let near: Vec<String> =
@@ -263,16 +263,16 @@ impl Document {
         let error = ToolError::not_found(format!("The document has no path `{path}`."));
         match near.as_slice() {
             [] => error
-                .hint("Give the path as the document writes it, such as /users/{id}; list them with filter."),
+                .hint("Use the path as written in the document, such as /users/{id}; list them with filter."),
             near => error.hint(format!(
-                "Give the path as the document writes it, with its {{names}}. Near are: {}.",
+                "Use the path as written in the document, with its {{names}}. Similar: {}.",
                 near.join(", ")
             )),
         }
     }
 }
 
-/// The values that a path has where a template has names; none when it is no path of this template.
+/// Values of a path at the parameters of a template; `None` if it does not match.
 fn values_in(template: &str, path: &str) -> Option<Map<String, Value>> {
     let path = path.trim().trim_matches('/');
     if path.contains(['?', '#', '{']) {
@@ -298,7 +298,7 @@ fn values_in(template: &str, path: &str) -> Option<Map<String, Value>> {
     }
 }
 
-/// The same template, however it is ended and however its parameters are called.
+/// Whether templates are equal, ignoring trailing slashes and parameter names.
 fn alike(known: &str, given: &str) -> bool {
     let parts =
         |path: &str| -> Vec<String> {
@@ -316,7 +316,7 @@ fn alike(known: &str, given: &str) -> bool {
     known == given || parts(known) == parts(given)
 }
 
-/// Text, or a number that YAML has made of it.
+/// Text, or a number that YAML has parsed from it.
 pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -327,11 +327,11 @@ pub(crate) fn text_of(value: &Value) -> String {
 
 type RawObject<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Where the parts stand that are looked up by name.
+/// Positions of the parts that are looked up by name.
 fn parts(text: &str) -> Result<HashMap<String, Range<usize>>, ToolError> {
     let root: RawObject = serde_json::from_str(text).map_err(|error| {
-        ToolError::invalid(format!("The document is no JSON that can be read: {error}."))
-            .hint("Correct it at that place.")
+        ToolError::invalid(format!("The document is not valid JSON: {error}."))
+            .hint("Fix it at that position.")
     })?;
     let mut parts = HashMap::new();
     for (name, raw) in &root {
@@ -366,7 +366,7 @@ fn index_members(
     }
 }
 
-/// A raw value is a slice of the text, so its address tells where it stands.
+/// A raw value is a slice of the text, so its address gives its position.
 fn note(parts: &mut HashMap<String, Range<usize>>, text: &str, tokens: &[&str], raw: &RawValue) {
     let part = raw.get();
     if let Some(start) = (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize) {

@@ -1,33 +1,34 @@
-//! The text of a document, JSON or YAML, as JSON text within limits.
+//! Text of a document, JSON or YAML, converted to JSON within limits.
 
 use octo_toolkit::{Kind, ToolError};
 use serde_json::Value;
 
-/// Bytes of a document: more than twice the largest that is published.
+/// Maximum size of a document: more than twice the largest published one.
 pub const MAX_DOCUMENT_BYTES: usize = 32 << 20;
-/// Levels of nesting in YAML; JSON has the same bound in its parser.
+/// Maximum nesting in YAML; the JSON parser has the same limit.
 const MAX_YAML_DEPTH: usize = 127;
-/// Nodes of a YAML document, those that aliases repeat included.
+/// Maximum nodes of a YAML document, including those repeated by aliases.
 const MAX_YAML_EVENTS: usize = 3_000_000;
 
-/// JSON stays as it was written; YAML becomes JSON.
+/// Returns JSON unchanged; converts YAML to JSON.
 pub(crate) fn to_json_text(text: String) -> Result<String, ToolError> {
     if text.len() > MAX_DOCUMENT_BYTES {
         return Err(ToolError::new(Kind::TooLarge, "The document is larger than 32 MB.")
-            .hint("Load the part of it that you need, as a document of its own."));
+            .hint("Load the part that you need as a separate document."));
     }
     let start = text.trim_start_matches('\u{feff}').trim_start();
     if start.is_empty() {
         return Err(
-            ToolError::invalid("The document is empty.").hint("Give the OpenAPI document as JSON or YAML.")
+            ToolError::invalid("The document is empty.").hint("Pass the OpenAPI document as JSON or YAML.")
         );
     }
     if start.starts_with('{') {
         return if start.len() == text.len() { Ok(text) } else { Ok(start.to_owned()) };
     }
     if start.starts_with('<') {
-        return Err(ToolError::invalid("That is a page, not an OpenAPI document.")
-            .hint("Look on the page for the address of the JSON or YAML document, often openapi.json or swagger.json."));
+        return Err(ToolError::invalid("This is a web page, not an OpenAPI document.").hint(
+            "Find the URL of the JSON or YAML document on the page, often openapi.json or swagger.json.",
+        ));
     }
     let value = yaml(start)?;
     serde_json::to_string(&value).map_err(ToolError::internal)
@@ -48,8 +49,8 @@ fn yaml(text: &str) -> Result<Value, ToolError> {
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let said: String = error.to_string().chars().take(300).collect();
-        ToolError::invalid(format!("The document is no YAML that can be read: {said}"))
-            .hint("Correct it at that place, or give it as JSON.")
+        ToolError::invalid(format!("The document is not valid YAML: {said}"))
+            .hint("Fix it at that position, or pass it as JSON.")
     })
 }
 

@@ -1,9 +1,9 @@
-//! JSON pointers: the names of places in a document.
+//! JSON pointers.
 
 use crate::document::request::percent_encoding;
 use serde_json::Value;
 
-/// The tokens of a reference into the same document (`#/components/schemas/Pet`); `None` for any other reference.
+/// Tokens of a reference into the same document (`#/components/schemas/Pet`); `None` for any other reference.
 pub(crate) fn tokens(reference: &str) -> Option<Vec<String>> {
     let pointer = reference.strip_prefix('#')?;
     if pointer.is_empty() {
@@ -17,17 +17,17 @@ fn unescape(token: &str) -> String {
     token.replace("~1", "/").replace("~0", "~")
 }
 
-/// One token as it is written in a pointer.
+/// Escapes one token of a pointer.
 pub(crate) fn escape(token: &str) -> String {
     token.replace('~', "~0").replace('/', "~1")
 }
 
-/// The name of a place that a list of tokens leads to.
+/// Joins tokens to a pointer.
 pub(crate) fn join<T: AsRef<str>>(tokens: &[T]) -> String {
     tokens.iter().map(|token| format!("/{}", escape(token.as_ref()))).collect()
 }
 
-/// What the tokens lead to within a value.
+/// Value at a list of tokens.
 pub(crate) fn walk<T: AsRef<str>>(value: Value, tokens: &[T]) -> Option<Value> {
     tokens.iter().try_fold(value, |value, token| match value {
         Value::Object(mut members) => members.remove(token.as_ref()),

@@ -1,5 +1,5 @@
-//! Documents that describe an HTTP API (OpenAPI 2.0, 3.0, 3.1): reading them, finding operations in them, and building
-//! requests from them by parts. It sends nothing itself: the `Net` grant does.
+//! OpenAPI documents (2.0, 3.0, 3.1): parsing, search for operations, and requests built by parts. Sends nothing
+//! itself: the `Net` grant does.
 
 mod bundle;
 mod compat_schema;

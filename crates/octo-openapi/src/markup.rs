@@ -1,8 +1,8 @@
-//! What a document says in Markdown or HTML, as one plain line that says the same in fewer letters.
+//! Converts Markdown and HTML to one line of plain text.
 
 use octo_toolkit::hidden_text::strip_hidden_owned;
 
-/// Tags that format text. What stands in other angle brackets, such as `<owner>`, is text.
+/// Tags that format text. Other angle brackets, such as `<owner>`, are text.
 const FORMATTING_TAGS: [&str; 38] = [
     "a",
     "article",
@@ -43,12 +43,12 @@ const FORMATTING_TAGS: [&str; 38] = [
     "u",
     "ul",
 ];
-/// No tag and no link is longer.
+/// Maximum length of a tag or link.
 const MAX_MARKUP_LEN: usize = 2_000;
 
-/// The text without links' addresses, pictures, comments and tags; cut between words after `most` characters.
+/// Text without link targets, images, comments and tags; truncated at a word after `most` characters.
 pub(crate) fn to_plain_text(text: &str, most: usize) -> String {
-    // What lies far behind the cut is not even looked at.
+    // Text far beyond the limit is not scanned.
     let near: String = text.chars().take(most.saturating_mul(4).saturating_add(MAX_MARKUP_LEN)).collect();
     let near = strip_hidden_owned(near, &mut 0);
     let mut out = String::new();
@@ -64,7 +64,7 @@ pub(crate) fn to_plain_text(text: &str, most: usize) -> String {
     cut(&out.split_whitespace().collect::<Vec<_>>().join(" "), most)
 }
 
-/// What a text that begins with a mark says, and how many bytes that took.
+/// Plain text for markup at the start of `from`, and its length in bytes.
 fn parse_markup(from: &str) -> (String, usize) {
     if let Some(comment) = from.strip_prefix("<!--") {
         return (String::new(), comment.find("-->").map_or(from.len(), |end| end + 7));
@@ -87,7 +87,7 @@ fn parse_markup(from: &str) -> (String, usize) {
     }
 }
 
-/// What takes the place of a tag that formats text, and how long the tag is.
+/// Replacement for a formatting tag, and the length of the tag.
 fn tag(from: &str) -> Option<(&'static str, usize)> {
     let inside = from.strip_prefix('<')?;
     let inside = inside.strip_prefix('/').unwrap_or(inside);
@@ -99,7 +99,7 @@ fn tag(from: &str) -> Option<(&'static str, usize)> {
     Some((if within { "" } else { " " }, end + 1))
 }
 
-/// The label of `[label](address)`, and the length of the whole.
+/// Label of `[label](address)`, and the length of the whole.
 fn link(from: &str) -> Option<(&str, usize)> {
     let label = from.strip_prefix('[')?;
     let close = label.find(']').filter(|close| *close <= MAX_MARKUP_LEN)?;

@@ -1,4 +1,4 @@
-//! One operation, the same for all versions of the format.
+//! One operation, independent of the version of the format.
 
 use crate::document::request::param_style::Style;
 use crate::document::{Document, Version, text_of};
@@ -7,7 +7,7 @@ use crate::value_ext::ValueExt;
 use octo_toolkit::ToolError;
 use serde_json::{Map, Value, json};
 
-/// As the document writes them.
+/// Methods as written in documents.
 pub(crate) const METHODS: [&str; 7] = ["get", "put", "post", "delete", "options", "head", "patch"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,14 +29,14 @@ impl ParamLocation {
     }
 }
 
-/// A value that goes with a request, outside its body.
+/// A value sent with a request, outside of its body.
 #[derive(Debug, Clone)]
 pub struct Param {
     pub name: String,
     pub location: ParamLocation,
     pub required: bool,
     pub description: String,
-    /// With references in it.
+    /// With unresolved references.
     pub schema: Value,
     pub example: Option<Value>,
     pub(crate) style: Style,
@@ -47,7 +47,7 @@ pub struct Param {
 }
 
 impl Param {
-    /// A name in a path that the document does not explain.
+    /// A path parameter that the document does not declare.
     pub(crate) fn undeclared_path_param(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -64,15 +64,15 @@ impl Param {
     }
 }
 
-/// A body in one of its types.
+/// A body in one media type.
 #[derive(Debug, Clone)]
 pub struct MediaType {
     /// `application/json`
     pub content_type: String,
-    /// With references in it.
+    /// With unresolved references.
     pub schema: Value,
     pub example: Option<Value>,
-    /// How members of a form are written, by name.
+    /// Encoding of form members, by name.
     pub(crate) encoding: Value,
 }
 
@@ -83,7 +83,7 @@ pub struct Body {
     pub media: Vec<MediaType>,
 }
 
-/// What an operation may answer.
+/// A possible response of an operation.
 #[derive(Debug, Clone)]
 pub struct Response {
     /// `200`, `4XX` or `default`.
@@ -94,7 +94,7 @@ pub struct Response {
 
 #[derive(Debug, Clone)]
 pub struct ApiOperation {
-    /// In capital letters.
+    /// In upper case.
     pub method: String,
     pub path: String,
     pub id: String,
@@ -109,14 +109,14 @@ pub struct ApiOperation {
     pub(crate) servers: Vec<Value>,
 }
 
-/// Reads an operation that is in the list.
+/// Parses a listed operation.
 pub(crate) fn read(document: &Document, path: &str, method: &str) -> Result<ApiOperation, ToolError> {
     let item = document.value_at(&["paths", path]).ok_or_else(|| "it is nested too deep".to_owned());
     item.and_then(|item| document.resolve(&item))
         .and_then(|item| parse(document, path, &method.to_lowercase(), &item))
         .map_err(|why| {
-            ToolError::invalid(format!("{method} {path} cannot be read: {why}."))
-                .hint("The document is at fault; send the request with http_request.")
+            ToolError::invalid(format!("{method} {path} is invalid in the document: {why}."))
+                .hint("Send the request with http_request instead.")
         })
 }
 
@@ -126,7 +126,7 @@ pub(crate) fn parse(
     method: &str,
     item: &Value,
 ) -> Result<ApiOperation, String> {
-    let said = item.get(method).filter(|said| said.is_object()).ok_or("it is no object")?;
+    let said = item.get(method).filter(|said| said.is_object()).ok_or("not an object")?;
     let id = match text_of(said.member("operationId")) {
         id if id.trim().is_empty() => generated_id(method, path),
         id => id,
@@ -163,13 +163,13 @@ pub(crate) fn parse(
     Ok(operation)
 }
 
-/// A name for an operation that has none: `get_users_id`.
+/// Name of an operation without an id: `get_users_id`.
 fn generated_id(method: &str, path: &str) -> String {
     let words = path.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     std::iter::once(method).chain(words).collect::<Vec<_>>().join("_")
 }
 
-/// Parameters of the path and of the operation; the latter win.
+/// Parameters of the path and of the operation; the latter take precedence.
 fn params(document: &Document, item: &Value, said: &Value) -> Result<Vec<Value>, String> {
     let mut all: Vec<Value> = Vec::new();
     for given in [item, said].iter().flat_map(|from| from.member("parameters").as_array()).flatten() {
@@ -185,7 +185,7 @@ fn params(document: &Document, item: &Value, said: &Value) -> Result<Vec<Value>,
     Ok(all)
 }
 
-/// A parameter of version 3. Three header names are not parameters, says the format.
+/// A parameter of version 3. The format excludes three header names.
 fn param(given: &Value) -> Option<Param> {
     let name = given.member("name").as_str()?.to_owned();
     let place = parse_location(given)?;
@@ -278,12 +278,12 @@ pub(crate) fn is_json(kind: &str) -> bool {
     kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
 }
 
-/// A media type without its parameters, in small letters.
+/// Media type without its parameters, in lower case.
 pub(crate) fn essence(kind: &str) -> String {
     kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The schema of an object with these members.
+/// Schema of an object with these members.
 pub(crate) fn object(properties: Map<String, Value>, required: Vec<Value>) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }

@@ -1,4 +1,4 @@
-//! Finding operations by words: BM25 over what the document says of each, weighted by where it says it.
+//! Full-text search for operations: BM25 over the texts of each, weighted by field.
 
 use crate::document::OperationSummary;
 use crate::operation::ApiOperation;
@@ -6,18 +6,18 @@ use crate::tokenize::{synonyms, tokenize};
 use octo_search::{idf, term_weight};
 use std::collections::HashMap;
 
-/// A word that only means the same.
+/// Weight of a synonym.
 const SYNONYM_WEIGHT: f64 = 0.6;
-/// Results below this part of the best are about something else.
+/// Results below this fraction of the best score are dropped.
 const MIN_RELATIVE_SCORE: f64 = 0.25;
-/// Words of a description that count.
+/// Words of a description that are indexed.
 const MAX_DESCRIPTION_WORDS: usize = 60;
-/// Bytes in which those words are looked for.
+/// Bytes of a description that are tokenized.
 const MAX_DESCRIPTION_BYTES: usize = 700;
 
 #[derive(Default)]
 pub(crate) struct SearchIndex {
-    /// Which operations have a word, and how much of it.
+    /// Operations per word, with the weight of the word.
     postings: HashMap<String, Vec<(u32, f64)>>,
     lengths: Vec<f64>,
     average_length: f64,
@@ -62,7 +62,7 @@ impl SearchIndexBuilder {
     }
 }
 
-/// The fixed words of a path, and the names in it.
+/// Fixed segments of a path, and its parameters.
 fn template(path: &str) -> (String, String) {
     let named = |part: &&str| part.contains('{');
     let fixed: Vec<&str> = path.split('/').filter(|part| !named(part)).collect();
@@ -86,8 +86,8 @@ impl SearchIndex {
         SearchIndexBuilder(Self::default())
     }
 
-    /// The operations that have words of the question, best first. One whose path or name holds the question as it is
-    /// written comes before all others.
+    /// Returns the operations that match words of the question, best first. One whose path or name contains the
+    /// question literally comes first.
     pub(crate) fn search<'a>(
         &self,
         question: &str,
@@ -97,7 +97,7 @@ impl SearchIndex {
         let asked = query_terms(question);
         let total: f64 = asked.len().max(1) as f64;
         for forms in &asked {
-            // One word of the question counts once, in the form in which it counts most.
+            // A word of the question counts once, in its best form.
             let mut best: HashMap<u32, f64> = HashMap::new();
             for (word, weight) in forms {
                 for (at, score) in self.bm25_scores(word) {
@@ -136,7 +136,7 @@ impl SearchIndex {
     }
 }
 
-/// The words of a question, each with the forms it may have in a document.
+/// Words of a question, each with its forms and synonyms.
 fn query_terms(question: &str) -> Vec<Vec<(String, f64)>> {
     let mut seen = Vec::new();
     for word in tokenize(question) {
@@ -154,7 +154,7 @@ fn query_terms(question: &str) -> Vec<Vec<(String, f64)>> {
         .collect()
 }
 
-/// Puts those in front that hold the text itself: a path, a part of one, a name.
+/// Boosts operations that contain the text literally: a path, a part of one, a name.
 fn literal<'a>(
     question: &str,
     operations: &'a [OperationSummary],

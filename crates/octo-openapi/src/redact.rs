@@ -1,4 +1,4 @@
-//! Takes credentials out of an answer: an API that echoes a request must not tell whoever called it what the hub knows.
+//! Redacts credentials in a response: an API that echoes a request must not reveal the hub's secrets to the caller.
 
 use crate::document::request::percent_encoding;
 use bytes::Bytes;
@@ -7,9 +7,9 @@ use memchr::memmem;
 use octo_toolkit::net::NetResponse;
 
 const MASK: &str = "***";
-/// Shorter values are words that stand in many answers.
+/// Shorter values are ordinary words in many responses.
 const MIN_SECRET_LEN: usize = 6;
-/// Of a credential that an answer is truncated in, so much is no chance.
+/// Prefix length from which a truncated credential at the end is no coincidence.
 const MIN_PREFIX_LEN: usize = 4;
 
 /// Parts of header names that carry secrets.
@@ -21,7 +21,7 @@ pub fn is_secret_header(name: &str) -> bool {
     SECRET_HEADER_PARTS.iter().any(|part| name.contains(part))
 }
 
-/// Masks the values wherever they stand in the headers and the body, also as JSON writes them.
+/// Masks the values in the headers and the body, also JSON-escaped and percent-encoded.
 pub fn redact<'s>(answer: &mut NetResponse, secrets: impl IntoIterator<Item = &'s str>) {
     let mut all: Vec<String> = Vec::new();
     for secret in secrets {
@@ -73,7 +73,7 @@ fn mask(bytes: &mut Vec<u8>, values: &[String]) -> bool {
     changed
 }
 
-/// Whoever chooses where an answer is truncated must not get a credential without its end.
+/// A caller who controls where a response is truncated must not get a credential without its end.
 fn mask_beginning(bytes: &mut Vec<u8>, values: &[String]) -> bool {
     let beginning = |value: &String| {
         let longest = value.len().min(bytes.len() + 1);

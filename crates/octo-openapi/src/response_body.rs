@@ -1,4 +1,4 @@
-//! What is shown of an answer.
+//! Response bodies as shown to the caller.
 
 use http::header::CONTENT_TYPE;
 use octo_toolkit::hidden_text::strip_hidden;
@@ -6,11 +6,11 @@ use octo_toolkit::net::NetResponse;
 use octo_toolkit::{Json, ToolError};
 use serde_json::json;
 
-/// What begins the type of something that is not text.
+/// Prefixes of binary media types.
 const BINARY_TYPES: [&str; 7] =
     ["image/", "audio/", "video/", "font/", "application/octet-stream", "application/pdf", "application/zip"];
 
-/// JSON stays JSON, number by number; other text is a string; the rest is told, not shown.
+/// JSON stays JSON, with its numbers unchanged; other text is a string; binary data is only described.
 pub fn body(answer: &NetResponse) -> Json {
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     if answer.body.is_empty() {
@@ -29,22 +29,22 @@ pub fn body(answer: &NetResponse) -> Json {
     Json::text(&strip_hidden(text).text)
 }
 
-/// The body as JSON, whatever its type says; nothing is null.
+/// The body as JSON, whatever its content type; an empty body is null.
 pub fn parse_json_body(answer: &NetResponse) -> Result<Json, ToolError> {
     let kind = answer.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("no type");
     if answer.body.is_empty() {
         return Ok(Json::null());
     }
-    let text = std::str::from_utf8(&answer.body).map_err(|_| "it is not UTF-8");
+    let text = std::str::from_utf8(&answer.body).map_err(|_| "not UTF-8");
     let json = text.and_then(|text| Json::parse(text.trim().to_owned()).map_err(|fault| fault.0));
     json.map_err(|fault| {
         let status = answer.status.as_u16();
         ToolError::invalid(format!("The reply (status {status}, {kind}) is not JSON: {fault}."))
-            .hint("Call it without jq to see it as text.")
+            .hint("Call it without jq to get it as text.")
     })
 }
 
-/// The body as text, if it is text; a character that was cut at the end is left out.
+/// The body as text, if it is text; a character truncated at the end is dropped.
 fn text<'a>(answer: &'a NetResponse, kind: &str) -> Option<&'a str> {
     let body: &[u8] = &answer.body;
     let whole = match std::str::from_utf8(body) {

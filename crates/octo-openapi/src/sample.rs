@@ -1,25 +1,25 @@
-//! A value that a schema accepts: for examples in errors and for calls that are generated.
+//! Sample values for a schema: for examples in errors and for generated calls.
 
 use crate::Document;
 use crate::schema_types::{choices, resolve_outer, types};
 use crate::value_ext::ValueExt;
 use serde_json::{Map, Value, json};
 
-/// Levels of nesting; a schema that contains itself ends here.
+/// Maximum nesting; ends recursive schemas.
 const MAX_DEPTH: usize = 12;
-/// Values in all; a schema that contains itself many times over ends here.
+/// Maximum values in total; ends schemas with multiple recursion.
 const MAX_VALUES: usize = 2_000;
 
-/// How much of a value is made.
+/// Which members are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleMembers {
-    /// Only what is required.
+    /// Only required ones.
     Required,
-    /// Members that may be left out, too, near the top.
+    /// Also optional ones, near the top.
     RequiredAndOptional,
 }
 
-/// A value of the schema; the document's own example where it has one.
+/// Returns a sample value; the document's own example if there is one.
 pub fn sample(document: &Document, schema: &Value, how: SampleMembers) -> Value {
     Sampler { document, members: how, remaining: MAX_VALUES }.sample_value(schema, MAX_DEPTH)
 }
@@ -27,7 +27,7 @@ pub fn sample(document: &Document, schema: &Value, how: SampleMembers) -> Value 
 struct Sampler<'a> {
     document: &'a Document,
     members: SampleMembers,
-    /// Values that may still be made.
+    /// Values that may still be generated.
     remaining: usize,
 }
 
@@ -93,7 +93,7 @@ impl Sampler<'_> {
     }
 }
 
-/// A value that the schema itself names.
+/// A value that the schema itself declares.
 fn declared_value(schema: &Value) -> Option<Value> {
     let one = ["example", "default", "const"].iter().find_map(|name| schema.get(*name));
     let several = || ["examples", "enum"].iter().find_map(|name| schema.member(name).as_array()?.first());

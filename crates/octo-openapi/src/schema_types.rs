@@ -1,18 +1,18 @@
-//! What a schema says of a value, in a word or two.
+//! Short descriptions of schemas.
 
 use crate::Document;
 use crate::value_ext::ValueExt;
 use serde_json::Value;
 
-/// References, combinations and lists that are looked through for one answer.
+/// Maximum depth of references, combinations and arrays.
 const MAX_DEPTH: usize = 4;
 
-/// The schema without its outermost references; an empty one when they lead nowhere.
+/// The schema without its outermost references; empty if they do not resolve.
 pub(crate) fn resolve_outer(document: &Document, schema: &Value) -> Value {
     document.resolve(schema).unwrap_or_default()
 }
 
-/// The types that a schema names itself, without `null`.
+/// Types that a schema declares itself, without `null`.
 pub(crate) fn types(schema: &Value) -> Vec<String> {
     let named: Vec<String> = match schema.member("type") {
         Value::String(one) => vec![one.clone()],
@@ -28,12 +28,12 @@ pub(crate) fn types(schema: &Value) -> Vec<String> {
     }
 }
 
-/// The alternatives of a schema, if it is made of them.
+/// Alternatives of a schema, if any.
 pub(crate) fn choices(schema: &Value) -> Option<&Vec<Value>> {
     schema.member("oneOf").as_array().or_else(|| schema.member("anyOf").as_array())
 }
 
-/// The type as a person says it: `integer`, `one of asc, desc`, `list of string`.
+/// Readable type: `integer`, `one of asc, desc`, `list of string`.
 pub(crate) fn type_name(document: &Document, schema: &Value) -> String {
     said_within(document, schema, MAX_DEPTH)
 }

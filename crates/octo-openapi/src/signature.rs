@@ -1,4 +1,4 @@
-//! An operation on one line: `getUser(id: int, fields?: str) -> User`.
+//! Signature of an operation on one line: `getUser(id: int, fields?: str) -> User`.
 
 use crate::document::OperationSummary;
 use crate::json_pointer;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Parameters that are named; the rest are counted.
 const MAX_PARAMS: usize = 12;
-/// Members of a body that has no name of its own.
+/// Members shown of an unnamed body.
 const MAX_BODY_MEMBERS: usize = 10;
 const MAX_NAME_LEN: usize = 60;
 
@@ -44,7 +44,7 @@ fn signature(operation: &ApiOperation) -> String {
             )
         })
         .collect();
-    // What is needed comes first, and of what is not, the first in the document.
+    // Required parameters first, then in the order of the document.
     params.sort_by_key(|(required, _)| !required);
     let more = params.len().saturating_sub(MAX_PARAMS);
     params.truncate(MAX_PARAMS);
@@ -69,7 +69,7 @@ fn optional_mark(required: bool) -> &'static str {
     if required { "" } else { "?" }
 }
 
-/// JSON if there is JSON, otherwise what comes first.
+/// JSON if available, otherwise the first media type.
 pub(crate) fn preferred_media_type(media: &[MediaType]) -> Option<&MediaType> {
     media.iter().find(|media| is_json(&media.content_type)).or_else(|| media.first())
 }
@@ -81,7 +81,7 @@ fn answer(operation: &ApiOperation) -> Option<String> {
     (!media.schema.is_null()).then(|| kind(&media.schema, 2))
 }
 
-/// A type in few letters. Names of references are enough, so they are not followed.
+/// Short name of a type. References are shown by name and not resolved.
 fn kind(schema: &Value, deep: usize) -> String {
     if let Some(reference) = schema.member("$ref").as_str() {
         let name = json_pointer::tokens(reference).and_then(|tokens| tokens.last().cloned());

@@ -1,4 +1,4 @@
-//! Version 2.0 in the words of version 3.
+//! Converts version 2.0 to the model of version 3.
 
 use crate::document::request::param_style::Style;
 use crate::document::{Document, text_of};
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 const FORM_URLENCODED: &str = "application/x-www-form-urlencoded";
 const MULTIPART_FORM: &str = "multipart/form-data";
 
-/// What an operation takes or gives; its own list, or the document's.
+/// Media types that an operation consumes or produces; its own list, or the document's.
 pub(crate) fn media_types(document: &Document, said: &Value, which: &str) -> Vec<String> {
     let own = said.get(which).cloned().or_else(|| document.value_at(&[which]));
     let own = own.as_ref().and_then(Value::as_array).into_iter().flatten();
@@ -39,7 +39,7 @@ pub(crate) fn param(given: &Value) -> Option<Param> {
     })
 }
 
-/// The parameter named `body`, or those of a form as one object.
+/// The parameter in `body`, or those of a form as one object.
 pub(crate) fn body(given: &[Value], consumes: &[String]) -> Option<Body> {
     if let Some(body) = given.iter().find(|given| given.member("in") == "body") {
         let kinds = if consumes.is_empty() { vec!["application/json".to_owned()] } else { consumes.to_vec() };
@@ -88,7 +88,7 @@ fn bare_media_type(kind: String, schema: Value) -> MediaType {
     MediaType { content_type: kind, schema, example: None, encoding: Value::Null }
 }
 
-/// The schema that stands among the parameter's own members.
+/// The schema among the parameter's own members.
 fn schema(given: &Value) -> Value {
     let beside =
         ["name", "in", "required", "description", "collectionFormat", "allowEmptyValue", "x-example"];

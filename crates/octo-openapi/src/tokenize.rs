@@ -1,8 +1,8 @@
-//! Words of names, paths and questions, brought to a form in which they can be compared.
+//! Tokenizer of names, paths and questions, with stemming.
 
 use octo_search::stem;
 
-/// Words that say nothing about what is asked.
+/// Words without meaning for the search.
 const STOP_WORDS: &[&str] = &[
     "a",
     "about",
@@ -68,8 +68,8 @@ const STOP_WORDS: &[&str] = &[
     "your",
 ];
 
-/// What people say, and what documents say for it. Few: over GitHub's document they find four more of fifty questions,
-/// and a longer list found no more.
+/// Words of people, and the words of documents for them. Few: with GitHub's document they find four more of fifty
+/// questions, and a longer list found no more.
 const SYNONYMS: &[(&str, &[&str])] = &[
     ("add", &["create"]),
     ("attach", &["upload"]),
@@ -98,7 +98,7 @@ const SYNONYMS: &[(&str, &[&str])] = &[
     ("write", &["create"]),
 ];
 
-/// The words of a text in their common form. Names in camelCase and snake_case fall apart.
+/// Stemmed words of a text. Splits camelCase and snake_case.
 pub(crate) fn tokenize(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -127,7 +127,7 @@ fn finish(words: &mut Vec<String>, word: &mut String) {
     word.clear();
 }
 
-/// Other words for a word that is in its common form already.
+/// Synonyms of a stemmed word.
 pub(crate) fn synonyms(word: &str) -> Vec<String> {
     let row = SYNONYMS.iter().find(|(said, _)| stem(said) == word);
     row.map(|(_, meant)| meant.iter().map(|word| stem(word)).collect()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Members of JSON values by name; what is not there is null.
+//! Members of JSON values by name; null if missing.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! GitHub's own document: what it costs, and whether its operations are found by words.
+//! GitHub's OpenAPI document: its cost, and the quality of the search.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -11,7 +11,7 @@
 use octo_openapi::Document;
 use std::time::Instant;
 
-/// What people ask, and the operations that do it.
+/// Questions of people, and the operations that answer them.
 const QUESTIONS: [(&str, &[&str]); 50] = [
     ("open a new issue in a repository", &["issues/create"]),
     ("merge a pull request", &["pulls/merge"]),
@@ -74,7 +74,7 @@ fn text() -> String {
     std::fs::read_to_string(file).unwrap()
 }
 
-/// The most memory that this process has had, in megabytes. Each test runs in a process of its own.
+/// Peak memory of this process, in megabytes. Each test runs in its own process.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();

@@ -1,4 +1,4 @@
-//! Documents whose references lead in circles, deep, and nowhere.
+//! Documents with recursive, deep and unresolvable references.
 
 #![allow(clippy::indexing_slicing, reason = "a test makes its own documents")]
 

@@ -55,7 +55,7 @@ impl Peer for AcceptingPeer {
     }
 }
 
-/// The form with its defaults; a question without one is answered with yes.
+/// The form with its defaults; fields without one are answered with yes.
 fn fill_form(params: &JsonObject) -> Json {
     let properties = params.object("requestedSchema").object("properties");
     let fields = properties.iter().filter_map(|(name, schema)| {
@@ -98,7 +98,7 @@ impl Client {
         }
     }
 
-    /// The next round: the same parameters, the answers, and the state exactly as it came.
+    /// The next round: the same parameters, the answers, and the state unchanged.
     async fn answer_input_requests(&self, mut params: JsonObject, result: &JsonObject) -> JsonObject {
         let mut answers = JsonObject::new();
         for (key, question) in result.object("inputRequests").iter() {
@@ -180,7 +180,7 @@ async fn call_all(client: &Client, lists: &Listing) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// Lists skills; where the scenario loads one, it reads a file only after the one before it has been verified.
+/// Lists skills; if the scenario loads one, reads each file only after the previous one has been verified.
 async fn load_skills(client: &Client, scenario: &str) -> Result<(), Failure> {
     let listed = client.request("skills/list", JsonObject::new()).await?;
     if scenario.ends_with("no-prefetch") {
@@ -219,12 +219,12 @@ fn verify_skill_file(skill: &JsonObject, file: &JsonObject, text: &str) -> Resul
     Ok(())
 }
 
-/// Everything that the suite serves is on this machine.
+/// All servers of the suite are on this machine.
 const LOOPBACK_HOSTS: [&str; 3] = ["127.0.0.1", "localhost", "::1"];
-/// So many times a person is asked to log in.
+/// Maximum login attempts.
 const MAX_LOGINS: usize = 3;
 
-/// The authorization server that an operator with a client secret would write into the settings.
+/// The authorization server that an operator with a client secret would configure.
 async fn issuer(net: &Net, url: &str) -> Result<String, Failure> {
     let mut metadata = net.url(url)?;
     metadata.set_path(&format!("/.well-known/oauth-protected-resource{}", metadata.path()));
@@ -234,7 +234,7 @@ async fn issuer(net: &Net, url: &str) -> Result<String, Failure> {
     Ok(issuer.ok_or("the server names no authorization server")?.to_owned())
 }
 
-/// A client that logs in when the server asks for it.
+/// Client that logs in when the server requires it.
 struct LoginClient {
     logins: Logins,
     net: Net,
@@ -269,7 +269,7 @@ impl LoginClient {
         Ok(Self { logins, net, client })
     }
 
-    /// Uses the server twice, so that it can change its mind in between.
+    /// Uses the server twice, so that it can change its behaviour in between.
     async fn call_with_login(&self) -> Result<(), Failure> {
         for _ in 0..2 {
             let mut left = MAX_LOGINS;
@@ -293,7 +293,7 @@ impl LoginClient {
         Ok(())
     }
 
-    /// The suite's authorization servers agree at once and send back.
+    /// The suite's authorization servers agree and redirect immediately.
     async fn log_in(&self) -> Result<(), Failure> {
         let LoginPrompt::Open { url, .. } = self.logins.begin(&Caller::local(), "conformance").await? else {
             return Err("not with a browser".into());

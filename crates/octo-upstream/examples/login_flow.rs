@@ -1,6 +1,7 @@
-//! Logs in at one server with a browser, uses it, and logs out: `login URL`. Says in lines of JSON where to go and what came.
+//! Logs in at one server with a browser, uses it, and logs out: `login URL`. Prints the URL to open and the results as
+//! JSON lines.
 //!
-//! Beside the command line this shows how little a face needs: begin, a callback, and the account of an upstream.
+//! Shows how little a frontend needs: begin, a callback, and the account of an upstream.
 
 #![expect(clippy::disallowed_methods, reason = "the callback of a login is a listener")]
 

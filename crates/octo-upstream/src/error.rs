@@ -1,27 +1,27 @@
-//! Why an exchange with a server failed, and what that means for the caller.
+//! Errors of an exchange with a server, and the tool errors they map to.
 
 use octo_model::{Kind, RpcError, ToolError};
 use octo_wire::code;
 use std::time::Duration;
 
-/// What the log says of a refusal of somebody who is known.
+/// Error detail of a 403: the caller is authenticated but not authorized.
 pub(crate) const FORBIDDEN_DETAIL: &str = "HTTP status 403";
 
 #[derive(Debug, Clone)]
 pub(crate) enum UpstreamError {
-    /// The server answered with an error.
+    /// The server returned a JSON-RPC error.
     Rpc(RpcError),
     /// The request never reached the server, so it can be sent again.
     NotSent(String),
-    /// The connection broke before a first sign of an answer; the request may have been read.
+    /// The connection broke before the first byte of a response; the server may have read the request.
     ConnectionReset(String),
-    /// The connection ended while the request was under way.
+    /// The connection ended while the request was active.
     ConnectionLost(String),
-    /// The server has forgotten the session; it did not look at the request.
+    /// The server no longer knows the session; it did not process the request.
     SessionExpired,
     /// 401 or 403.
     Unauthorized(u16),
-    /// There is a login that cannot be used now, and why.
+    /// A login exists but cannot be used now, with the reason.
     CredentialUnusable(Box<ToolError>),
     /// Another HTTP status without a JSON-RPC error.
     Status {
@@ -30,7 +30,7 @@ pub(crate) enum UpstreamError {
         retry_after: Option<Duration>,
     },
     TooLarge(usize),
-    /// What came is not the protocol.
+    /// Invalid protocol data.
     Protocol(String),
     Timeout(Duration),
 }
@@ -40,31 +40,30 @@ pub(crate) type UpstreamResult<T = octo_model::JsonObject> = Result<T, UpstreamE
 impl std::fmt::Display for UpstreamError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Rpc(error) => write!(f, "it answered with an error: {} ({})", error.message, error.code),
-            Self::NotSent(why) => write!(f, "it cannot be reached: {why}"),
+            Self::Rpc(error) => write!(f, "server returned an error: {} ({})", error.message, error.code),
+            Self::NotSent(why) => write!(f, "server cannot be reached: {why}"),
             Self::ConnectionReset(why) | Self::ConnectionLost(why) => {
-                write!(f, "the connection broke: {why}")
+                write!(f, "connection lost: {why}")
             }
             Self::SessionExpired => f.write_str("the session expired"),
             Self::Unauthorized(_) => f.write_str("needs a login"),
             Self::CredentialUnusable(error) => f.write_str(&error.message),
-            Self::Status { code, text, .. } => write!(f, "it answered with HTTP status {code}: {text}"),
-            Self::TooLarge(limit) => write!(f, "it sent a message of more than {limit} bytes"),
-            Self::Protocol(why) => write!(f, "it does not keep to the protocol: {why}"),
-            Self::Timeout(after) => write!(f, "it did not answer within {}", format_seconds(*after)),
+            Self::Status { code, text, .. } => write!(f, "server returned HTTP status {code}: {text}"),
+            Self::TooLarge(limit) => write!(f, "message exceeds the limit of {limit} bytes"),
+            Self::Protocol(why) => write!(f, "server does not keep to the protocol: {why}"),
+            Self::Timeout(after) => write!(f, "server did not answer within {}", format_seconds(*after)),
         }
     }
 }
 
 impl UpstreamError {
-    /// There is a login, and it cannot be used.
     pub(crate) fn credential(error: ToolError) -> Self {
         Self::CredentialUnusable(Box::new(error))
     }
 
-    /// The error as the caller of a tool sees it.
+    /// Error for the caller of the tool.
     pub(crate) fn to_tool_error(&self, name: &str) -> ToolError {
-        let again = "Try again in a moment; the hub reconnects by itself.";
+        let again = "Try again in a moment; the hub reconnects automatically.";
         let error = match self {
             Self::Rpc(error) => return rpc_error(name, error),
             Self::Unauthorized(403) => return insufficient_rights_error(name).detail(FORBIDDEN_DETAIL),
@@ -76,17 +75,17 @@ impl UpstreamError {
                 ToolError::unavailable(format!("{name} cannot be reached.")).hint(again)
             }
             Self::ConnectionReset(_) | Self::ConnectionLost(_) => {
-                ToolError::unavailable(format!("The connection to {name} broke before it answered."))
-                    .hint("The call may have taken effect: look before you repeat it.")
+                ToolError::unavailable(format!("Lost the connection to {name} before it answered."))
+                    .hint("The call may have taken effect: check before repeating it.")
             }
             Self::Status { code, retry_after, .. } => status_error(name, *code, *retry_after),
             Self::TooLarge(limit) => {
-                ToolError::new(Kind::TooLarge, format!("The answer of {name} is larger than {limit} bytes."))
-                    .hint("Ask for less at once.")
+                ToolError::new(Kind::TooLarge, format!("The reply from {name} exceeds {limit} bytes."))
+                    .hint("Request less data at once.")
             }
             Self::Protocol(_) => {
-                ToolError::new(Kind::Internal, format!("{name} sent an answer that is not valid."))
-                    .hint("This is a fault of that server; another tool may do.")
+                ToolError::new(Kind::Internal, format!("{name} sent a response that violates the protocol."))
+                    .hint("This is a defect of the server. Use another tool.")
             }
             Self::Timeout(after) => timeout_error(name, *after),
         };
@@ -105,10 +104,9 @@ fn format_seconds(time: Duration) -> String {
     if seconds < 10.0 { format!("{seconds:.1} s") } else { format!("{seconds:.0} s") }
 }
 
-/// The server did not answer in time.
 pub(crate) fn timeout_error(name: &str, after: Duration) -> ToolError {
     ToolError::new(Kind::Timeout, format!("{name} did not answer within {}.", format_seconds(after)))
-        .hint("Ask for less at once, or try again later.")
+        .hint("Request less data at once, or try again later.")
 }
 
 fn login_required_error(name: &str) -> ToolError {
@@ -117,16 +115,16 @@ fn login_required_error(name: &str) -> ToolError {
     ))
 }
 
-/// The server knows who asks, and does not let them.
+/// The caller is authenticated but lacks the rights.
 fn insufficient_rights_error(name: &str) -> ToolError {
     ToolError::new(Kind::Unauthorized, format!("{name} needs a login with more rights for this."))
-        .hint(format!("Ask the operator to run: octoprox login {name}, or call server_login with server {name}; it asks for what was missing."))
+        .hint(format!("Ask the operator to run: octoprox login {name}, or call server_login with server {name}; it requests the missing rights."))
 }
 
 fn rpc_error(name: &str, error: &RpcError) -> ToolError {
     /// A URL has to be opened first (2025-11-25 only).
     const OPEN_URL: i64 = -32042;
-    /// What the TypeScript SDK says when its own time is up.
+    /// Timeout of the TypeScript SDK on the server's side.
     const SDK_TIMEOUT: i64 = -32001;
     let kind = match error.code {
         code::INVALID_PARAMS | code::MISSING_CAPABILITY => Kind::Invalid,
@@ -136,7 +134,7 @@ fn rpc_error(name: &str, error: &RpcError) -> ToolError {
         _ => Kind::Internal,
     };
     let message = if error.message.is_empty() {
-        format!("{name} answered with error {}.", error.code)
+        format!("{name} returned error {}.", error.code)
     } else {
         error.message.clone()
     };
@@ -144,9 +142,9 @@ fn rpc_error(name: &str, error: &RpcError) -> ToolError {
 }
 
 fn status_error(name: &str, status: u16, retry_after: Option<Duration>) -> ToolError {
-    let message = format!("{name} answered with HTTP status {status}.");
+    let message = format!("{name} returned HTTP status {status}.");
     let error = match status {
-        413 => ToolError::new(Kind::TooLarge, message).hint("Send less at once."),
+        413 => ToolError::new(Kind::TooLarge, message).hint("Send less data at once."),
         408 | 504 => ToolError::new(Kind::Timeout, message).hint("Try again later."),
         429 => ToolError::new(Kind::RateLimited, message).hint("Try again later."),
         500.. => ToolError::unavailable(message).hint("Try again later."),

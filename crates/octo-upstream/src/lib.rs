@@ -1,5 +1,5 @@
-//! The servers behind the hub, spoken to as an MCP client of both eras: child processes and streamable HTTP.
-//! Only the envelope of a message is typed; what it carries passes as it came.
+//! Client for upstream MCP servers of both eras, over stdio and streamable HTTP. Only the envelope of a message is
+//! typed; the payload passes through unchanged.
 
 mod admission;
 mod error;

@@ -1,5 +1,5 @@
-//! A call that meets a server which wants a login: whoever called is asked to log in, where their client can show them an
-//! address, and then the call goes on.
+//! Login on demand: when a call meets a server that needs a login, the caller is prompted to log in, if the client
+//! supports URL elicitation. The call then resumes.
 
 use crate::error::FORBIDDEN_DETAIL;
 use octo_model::{CallId, JsonObject, Kind, Operation, Principal, ToolError};
@@ -11,11 +11,11 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// What is done elsewhere is noticed within this time.
+/// Interval at which changes by other processes are noticed.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// So long the answer of a browser may take to become a login.
+/// Maximum time from the browser's callback to a stored login.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
-/// Between the tries of a call after a login.
+/// Pauses between the retries of a call after a login.
 const RETRY_PAUSES: [Duration; 4] = [
     Duration::from_millis(50),
     Duration::from_millis(100),
@@ -23,38 +23,38 @@ const RETRY_PAUSES: [Duration; 4] = [
     Duration::from_millis(400),
 ];
 
-/// A server whose calls ask for the login that they need.
+/// Source that prompts for a login when a call needs one.
 pub struct LoginOnDemand {
     source: Arc<dyn Source>,
     logins: Logins,
     sharing: LoginSharing,
-    /// Logins that calls wait for, by who began them: the newest login takes the place of the others, so that calls which
-    /// come together must have one between them.
+    /// Open prompts per principal. A new login replaces a pending one, so concurrent calls of a principal must share
+    /// one prompt.
     prompts: Mutex<HashMap<Principal, Weak<OpenPrompt>>>,
 }
 
-/// What a person is asked to open.
+/// Login prompt shown to a person.
 struct OpenPrompt {
     id: String,
     url: String,
     message: String,
-    /// How it stood before.
+    /// State of the login when the prompt was opened.
     before: LoginSnapshot,
 }
 
 impl LoginOnDemand {
-    /// For servers that people log in at; what needs a key is left as it is.
+    /// Wraps a source with interactive logins; API key logins are not prompted for.
     pub fn wrap(source: Arc<dyn Source>, logins: Logins, whose: LoginSharing) -> Arc<dyn Source> {
         Arc::new(Self { source, logins, sharing: whose, prompts: Mutex::default() })
     }
 
-    /// Whether somebody can be asked, and whether that could help.
+    /// Whether the caller can be prompted, and whether a login could help.
     async fn should_ask(&self, error: &ToolError, cx: &CallContext, peer: &Arc<dyn Peer>) -> bool {
         let may = self.sharing == LoginSharing::PerCaller || cx.caller.is_admin();
         if !is_login_required(error) || !may || peer.capabilities().inner("elicitation", "url").is_none() {
             return false;
         }
-        // Who is known and still not let in gains nothing from the same login, unless the server has said what is missing.
+        // After a 403 the same login changes nothing, unless the server has named the missing scopes.
         let is_forbidden = error.detail.as_deref() == Some(FORBIDDEN_DETAIL);
         !is_forbidden || self.status(cx).await.is_ok_and(|status| !status.missing.is_empty())
     }
@@ -63,7 +63,7 @@ impl LoginOnDemand {
         self.logins.status(&cx.caller, self.source.name()).await
     }
 
-    /// Asks for the login and waits until it is done.
+    /// Prompts for the login and waits until it is complete.
     async fn ask_for_login(
         &self,
         error: ToolError,
@@ -87,9 +87,7 @@ impl LoginOnDemand {
                 Kind::Unauthorized,
                 format!("{name} needs a login, which was declined."),
             )
-            .hint(format!(
-                "Ask the person what they want; server_login with server {name} asks them again."
-            )));
+            .hint(format!("Ask the person what to do; server_login with server {name} prompts again.")));
         }
         let settled = self.wait_for_login(&open, cx).await;
         peer.notify(
@@ -99,7 +97,8 @@ impl LoginOnDemand {
         settled
     }
 
-    /// The login that the caller has begun in another call, or a new one; nothing where a key is wanted.
+    /// Returns the prompt that another call of the caller has opened, or a new one; `None` if the server needs an API
+    /// key.
     async fn open_prompt(&self, cx: &CallContext) -> Result<Option<Arc<OpenPrompt>>, ToolError> {
         let who = cx.caller.principal.clone();
         let mut all = self.prompts.lock().await;
@@ -125,7 +124,7 @@ impl LoginOnDemand {
             LoginPrompt::Enter { url, user_code, url_with_code, .. } => (
                 url_with_code.unwrap_or(url),
                 format!(
-                    "{name} needs a login. Open the address and enter the code {user_code}; then the call goes on."
+                    "{name} needs a login. Open the address and enter the code {user_code}; the call then resumes."
                 ),
             ),
             LoginPrompt::ApiKey => return Ok(None),
@@ -135,7 +134,7 @@ impl LoginOnDemand {
         Ok(Some(open))
     }
 
-    /// Waits until there is another login, or none can come any more.
+    /// Waits until there is a new login, or until none can follow.
     async fn wait_for_login(&self, open: &OpenPrompt, cx: &CallContext) -> Result<(), ToolError> {
         let mut changes = self.logins.changes();
         let mut answered: Option<Instant> = None;
@@ -149,7 +148,7 @@ impl LoginOnDemand {
             let is_open = self.status(cx).await?.pending_secs.is_some();
             answered = if is_open { None } else { answered.or_else(|| Some(Instant::now())) };
             if answered.is_some_and(|since| since.elapsed() > EXCHANGE_TIMEOUT) {
-                return Err(self.login_failed_error("It was not finished."));
+                return Err(self.login_failed_error("It was not completed."));
             }
             tokio::select! {
                 _ = changes.changed() => {}
@@ -160,8 +159,8 @@ impl LoginOnDemand {
 
     fn login_failed_error(&self, why: &str) -> ToolError {
         let name = self.source.name();
-        ToolError::new(Kind::Unauthorized, format!("The login at {name} came to nothing. {why}"))
-            .hint(format!("Call again to try once more, or call server_login with server {name}."))
+        ToolError::new(Kind::Unauthorized, format!("Login at {name} failed. {why}"))
+            .hint(format!("Call again to retry, or call server_login with server {name}."))
     }
 
     async fn run_with_login(
@@ -171,7 +170,7 @@ impl LoginOnDemand {
         peer: &Arc<dyn Peer>,
     ) -> Result<JsonObject, ToolError> {
         match self.source.run(op.clone(), cx, peer).await {
-            // In a box, because every call would carry the states of a login otherwise.
+            // Boxed, because every call would carry the state of a login otherwise.
             Err(error) if is_login_required(&error) => {
                 Box::pin(self.run_after_login(op, error, cx, peer)).await
             }
@@ -190,8 +189,8 @@ impl LoginOnDemand {
             return Err(error);
         }
         cx.run(self.ask_for_login(error, cx, peer)).await??;
-        // The server has not looked at the call yet, so it can be made again. A connection that was being made with the login
-        // from before is still refused, and the next one is not.
+        // The server has not processed the call, so it can be repeated. A connection that was being opened with the
+        // previous login is still refused; the next one is not.
         let mut pauses = RETRY_PAUSES.into_iter();
         loop {
             match (self.source.run(op.clone(), cx, peer).await, pauses.next()) {
@@ -204,7 +203,7 @@ impl LoginOnDemand {
     }
 }
 
-/// The hub itself was not let in; what a server says within its answers is its own business.
+/// Whether the hub itself was refused. JSON-RPC errors of the server do not count.
 fn is_login_required(error: &ToolError) -> bool {
     error.kind == Kind::Unauthorized && error.rpc.is_none()
 }

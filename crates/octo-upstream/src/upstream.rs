@@ -1,4 +1,4 @@
-//! One server behind the hub, as the catalogue sees it.
+//! One upstream server as a source of the catalogue.
 
 use crate::lifecycle::link::{Link, LinkRole};
 use crate::lifecycle::link_set::LinkSet;
@@ -19,17 +19,17 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// How long its lists may take after a server is there.
+/// Maximum wait for the listing after a connection is up.
 const LISTING_WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A server of either era behind either transport. Dropping it ends the connection and the process.
+/// An upstream server of either era over either transport. Dropping it ends the connection and the process.
 pub struct Upstream {
     links: Arc<LinkSet>,
     supervisor: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Upstream {
-    /// Returns at once; connecting goes on behind it. Needs a tokio runtime.
+    /// Returns immediately; connects in the background. Needs a tokio runtime.
     pub fn start(spec: UpstreamSpec) -> Arc<Self> {
         let server = Arc::new(Server::new(spec));
         let links = Arc::new(LinkSet::new(server.clone()));
@@ -41,7 +41,7 @@ impl Upstream {
         Arc::new(Self { links, supervisor: Mutex::new(Some(supervisor)) })
     }
 
-    /// Ends the session or the process and waits until that is done. Calls under way fail.
+    /// Ends the session or process and waits for it. Active calls fail.
     pub async fn stop(&self) {
         self.links.server.stop.cancel();
         let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -51,34 +51,33 @@ impl Upstream {
         self.links.close().await;
     }
 
-    /// Tries to connect now rather than when the wait is over.
+    /// Connects now instead of waiting for the backoff.
     pub fn retry(&self) {
         self.links.primary.request_connect();
     }
 
-    /// Connects now, however long the wait before the next try would be, and waits until the server is there or has
-    /// refused. Whoever has been refused before is tried again. Where each caller has a login of their own, it is this
-    /// caller's connection that is made.
+    /// Connects now, regardless of the backoff, and waits until the server is connected or has refused. Also retries
+    /// after an earlier refusal. With personal logins, connects the link of this caller.
     pub async fn connect(&self, cx: &CallContext) -> Result<(), ToolError> {
         let (link, _busy) = self.links.link_to_connect(&cx.caller)?;
         let deadline = Instant::from_std(cx.deadline);
         let before = self.links.server.listing.current().version;
         drop(cx.run(link.connect_now(deadline)).await??);
-        // Its lists follow in a moment, and are what most want to see next.
+        // The listing follows shortly, and most callers request it next.
         let mut listing = self.listing();
         let listed = listing.wait_for(|now| now.state == SourceState::Ready || now.version > before);
         let _ = tokio::time::timeout_at(deadline.min(Instant::now() + LISTING_WAIT_TIMEOUT), listed).await;
         Ok(())
     }
 
-    /// Ends all connections and waits for it; calls under way fail. What was listed stays listed, and the next call, or
+    /// Ends all connections and waits for it; active calls fail. The listing stays. The next call, or
     /// [`Self::connect`], connects again.
     pub async fn disconnect(&self) {
         self.links.primary.suspend().await;
         self.links.close().await;
     }
 
-    /// How the server is doing.
+    /// Status of the server over all its links.
     pub fn report(&self) -> UpstreamReport {
         let mut report = UpstreamReport {
             status: self.links.primary.status(),
@@ -106,12 +105,12 @@ impl Upstream {
         report
     }
 
-    /// The era that the server speaks, once it is known.
+    /// Era of the server, once known.
     pub fn era(&self) -> Option<Era> {
         self.links.server.era.get()
     }
 
-    /// What the program has said last on standard error, over all its starts; the values of its variables are left out.
+    /// Last lines of the process on standard error, across restarts. The values of its variables are redacted.
     pub fn stderr(&self) -> Vec<String> {
         let mut lines = self.links.server.stderr.lines();
         self.links.for_each(|link| {
@@ -122,7 +121,7 @@ impl Upstream {
         lines
     }
 
-    /// Whether there is a connection now. One that is made on demand has none while nobody calls.
+    /// Whether a link is up. An on-demand upstream has none while it is idle.
     pub fn is_connected(&self) -> bool {
         let mut any = false;
         self.links.for_each(|link| any |= link.state().is_up());
@@ -146,8 +145,11 @@ impl Upstream {
         let _busy = link.active_calls.begin();
         let limit = server.spec.list_timeout;
         if on && !server.listing.current().listing.supports_subscribe {
-            return Err(ToolError::invalid(format!("{} does not tell of changed resources.", server.name))
-                .hint("Read the resource again instead."));
+            return Err(ToolError::invalid(format!(
+                "{} does not support resource subscriptions.",
+                server.name
+            ))
+            .hint("Read the resource again instead."));
         }
         let version = server.subscriptions.set(uri, on);
         if !on && !link.state().is_up() {
@@ -160,7 +162,7 @@ impl Upstream {
                 .map_err(|why| why.to_tool_error(&server.name)),
             Era::Modern if server.subscriptions.wait_acknowledged(version, limit).await => Ok(()),
             Era::Modern => {
-                Err(ToolError::unavailable(format!("{} did not agree to watch this.", server.name))
+                Err(ToolError::unavailable(format!("{} did not acknowledge the subscription.", server.name))
                     .hint("Read the resource again instead."))
             }
         };
@@ -171,8 +173,8 @@ impl Upstream {
     }
 }
 
-/// Where each has a login of their own, nothing is listed before somebody has connected: whoever the settings name for that
-/// does so first, if they have logged in.
+/// Runs the primary link. With personal logins nothing is listed until a caller has connected, so the configured
+/// listing caller connects first if it has logged in.
 async fn run_primary(first: Arc<Link>, links: Weak<LinkSet>) {
     let server = first.server.clone();
     server.listing.restore_cached(server.has_personal_logins()).await;

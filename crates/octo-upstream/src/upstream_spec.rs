@@ -1,4 +1,4 @@
-//! What the settings say of one upstream.
+//! Settings of one upstream.
 
 use octo_grants::{Command, Exec, Net};
 use octo_model::Caller;
@@ -12,56 +12,56 @@ use std::time::Duration;
 /// How the server is reached.
 #[derive(Clone)]
 pub enum TransportSpec {
-    /// A program that speaks on its standard streams.
+    /// Child process that speaks over stdin and stdout.
     Stdio(Command),
-    /// Streamable HTTP. The headers go with every request and may hold secrets.
+    /// Streamable HTTP. The headers are sent with every request and may contain secrets.
     Http { url: String, headers: BTreeMap<String, String> },
 }
 
-/// When the connection is made.
+/// When to connect.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ConnectMode {
-    /// At the start, and again whenever it is lost.
+    /// At startup, and again whenever the connection is lost.
     #[default]
     Always,
-    /// With the first call, and again with the first one after it was idle. A server of which no list is known yet is
-    /// started once for its list.
+    /// On the first call, and again on the first call after an idle time. A server without a cached listing is started
+    /// once to list its items.
     OnDemand,
 }
 
-/// Who shares a connection, and with it a program or a session.
+/// Who shares a link, and with it a process or a session.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Share {
-    /// Everybody the same one.
+    /// One link for all callers.
     #[default]
     One,
-    /// Up to so many, each call with the one that has least to do.
+    /// Up to this many links; each call takes the least busy one.
     Pool(usize),
-    /// Each caller has one.
+    /// One link per caller.
     PerCaller,
-    /// Each client's session has one.
+    /// One link per client session.
     PerSession,
 }
 
-/// How much is asked of the server at most; who comes later waits, each caller in turn.
+/// Limits of calls to the server. Further calls wait in a fair queue, each caller in turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallLimits {
-    /// Calls that begin within any minute.
+    /// Calls started within any minute.
     pub per_minute: Option<usize>,
-    /// Calls under way.
+    /// Calls at the same time.
     pub in_flight: Option<usize>,
 }
 
-/// When calls fail at once rather than after a wait, because the last ones all failed.
+/// When calls are refused immediately because the last ones all failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BreakerSpec {
-    /// So many failures in a row; 0 for never.
+    /// Consecutive failures until calls are refused; 0 disables the breaker.
     pub max_failures: u32,
-    /// The first pause; it doubles up to ten times this for as long as the server stays ill.
+    /// First pause; doubles up to ten times this while the server keeps failing.
     pub pause: Duration,
 }
 
-/// A sandbox of its own. The roots, and where output is kept, are those of `exec`.
+/// Own sandbox of the server. The roots and the output directory are those of `exec`.
 #[derive(Clone)]
 pub struct SandboxSpec {
     pub exec: Exec,
@@ -73,37 +73,36 @@ pub struct SandboxSpec {
 pub struct UpstreamSpec {
     pub name: String,
     pub transport: TransportSpec,
-    /// The way to servers over HTTP. The server's own address is allowed because it was named; see [`Net::named`].
+    /// Egress for HTTP. The server's own address is allowed because it is configured; see [`Net::for_configured_host`].
     pub net: Net,
-    /// The logins with which the server is spoken to. Where each caller has their own, each has a connection of their own as
-    /// well, whatever `share` says.
+    /// Logins for the server. With personal logins each caller also has its own link, regardless of `share`.
     pub accounts: Option<Accounts>,
-    /// Whose login lists the server at a start, where each has their own and nothing is known of it yet.
+    /// Caller whose login lists the server at startup, with personal logins and no cached listing.
     pub listing_caller: Option<Caller>,
-    /// The longest that one call may take.
+    /// Timeout of a call.
     pub call_timeout: Duration,
-    /// The longest that one page of a list may take.
+    /// Timeout of one page of a list.
     pub list_timeout: Duration,
-    /// The longest that starting and agreeing on a revision may take.
+    /// Timeout of starting and negotiating a revision.
     pub start_timeout: Duration,
-    /// Messages past this many bytes are refused.
+    /// Larger messages are rejected.
     pub max_message_bytes: usize,
-    /// Spoken without asking first; found out when it is not set.
+    /// Era to use without negotiation; negotiated if unset.
     pub era: Option<Era>,
     pub connect: ConnectMode,
-    /// A connection that was made on demand, or beside the first, ends when nobody has used it for so long.
+    /// Idle time after which an on-demand or additional connection is closed.
     pub idle_timeout: Duration,
-    /// A server that nobody has called for so long is asked whether it is still there; never, when it is not set.
+    /// Idle time after which the server is pinged; unset disables pings.
     pub ping_interval: Option<Duration>,
     pub share: Share,
     pub limits: CallLimits,
     pub breaker: BreakerSpec,
-    /// The program and arguments that start the launcher, through which programs end with the hub however it ends. Without
-    /// one, only a hub that ends in good order takes them along.
+    /// Program and arguments of the launcher, which ends the processes with the hub however the hub ends. Without it
+    /// they end only on a clean shutdown.
     pub launcher: Vec<OsString>,
-    /// Where the program is shut in, when it shall be.
+    /// Sandbox of the process, if any.
     pub sandbox: Option<SandboxSpec>,
-    /// What the server listed last, for a start on demand.
+    /// Cache of the last listing, for on-demand starts.
     pub listing_cache: Option<Listings>,
 }
 

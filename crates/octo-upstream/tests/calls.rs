@@ -1,4 +1,4 @@
-//! Calls: what passes, what is issued anew, what becomes of failures.
+//! Calls: what is passed through, what is replaced, and how failures are reported.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

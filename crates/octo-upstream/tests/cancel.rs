@@ -1,4 +1,4 @@
-//! Cancellation reaches the one server that works on the call, in the way that server understands, and nobody else.
+//! Cancellation reaches only the server that works on the call, in the way that server understands.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -27,7 +27,7 @@ fn no_peer() -> Arc<dyn Peer> {
     Arc::new(NoPeer)
 }
 
-/// A server whose calls never end; it counts the streams that its clients close.
+/// Server whose calls never end; counts the streams that clients close.
 async fn never_answering_server(
     opening: fn(&RecordedRequest, Value) -> Option<Response>,
 ) -> (MockServer, Arc<AtomicUsize>) {
@@ -47,7 +47,7 @@ async fn never_answering_server(
             tokio::spawn(async move {
                 sender.closed().await;
                 count.fetch_add(1, Ordering::SeqCst);
-                // A late answer, which nobody must hear.
+                // A late response, which must not be delivered.
                 let _ = sender.send(sse_event(&hit.result(json!({"content": []}))));
             });
             response
@@ -149,7 +149,7 @@ async fn dropping_the_future_cancels_on_a_modern_program_too() {
     let cancelled = cancelled_at(&upstream).await;
     assert_eq!(cancelled.len(), 1);
     assert!(cancelled[0]["params"]["requestId"].is_u64());
-    // The late answer is passed over, and the next calls get their own.
+    // The late response is ignored, and the next calls get their own.
     call(&upstream, &no_peer(), "release", json!({})).await.unwrap();
     assert!(call(&upstream, &no_peer(), "echo", json!({})).await.unwrap()["echo"].is_object());
 }

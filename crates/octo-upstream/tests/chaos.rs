@@ -1,4 +1,5 @@
-//! What callers see when a server fails in every way that it can, and that callers of another see nothing of it.
+//! Fault injection: what callers see when a server fails in any way, and that callers of another server are not
+//! affected.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -26,7 +27,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
 
-/// The launcher that the others start: this very binary.
+/// Launcher for the other tests: this binary.
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
@@ -35,13 +36,13 @@ fn launcher() {
 
 type CallResult = Result<Value, ToolError>;
 
-/// A server that runs, and what will go wrong with it: polled to its end, what the caller saw. Whoever made it has seen to it
-/// that the server works again afterwards.
+/// A running server and the fault to inject: resolves to what the caller saw. Its creator ensures that the server works
+/// again afterwards.
 type FaultResult = BoxFuture<'static, CallResult>;
 
 struct FaultCase {
     name: &'static str,
-    /// The kind of error, or an answer.
+    /// Kind of the error, or a reply.
     kind: Option<Kind>,
     words: &'static str,
     set_up: fn() -> BoxFuture<'static, FaultResult>,
@@ -60,7 +61,7 @@ const FAULT_CASES: [FaultCase; 9] = [
     fault_case("killed in a call", Some(Kind::Unavailable), "may have taken effect", || killed().boxed()),
     fault_case("hung", Some(Kind::Timeout), "did not answer within", || hung().boxed()),
     fault_case("1,000,000 frames of garbage", None, "", || garbage().boxed()),
-    fault_case("a line of 1 GB", Some(Kind::TooLarge), "Ask for less", || gigabyte().boxed()),
+    fault_case("a line of 1 GB", Some(Kind::TooLarge), "Request less data", || gigabyte().boxed()),
     fault_case("half-open TCP", Some(Kind::Timeout), "did not answer within", || silence().boxed()),
     fault_case("401 in the middle", Some(Kind::Unauthorized), "octoprox login s", || refusal().boxed()),
     fault_case("list changed in a call", None, "", || change().boxed()),
@@ -74,7 +75,7 @@ impl FaultCase {
         ROWS.iter().find(|row| row.name == name).unwrap()
     }
 
-    /// What the caller saw, in the words of the table.
+    /// What the caller saw, in the terms of the table.
     fn check(&self, seen: CallResult) -> String {
         match (seen, self.kind) {
             (Ok(_), None) => "the answer".to_owned(),
@@ -88,7 +89,7 @@ impl FaultCase {
     }
 }
 
-/// A healthy server, called all the time.
+/// A healthy server under constant calls.
 struct SteadyLoad {
     upstream: Arc<Upstream>,
     stop: Arc<AtomicBool>,
@@ -118,7 +119,7 @@ impl SteadyLoad {
         Self { upstream, stop, took, calls }
     }
 
-    /// The times of all calls that began since then.
+    /// Durations of all calls started since then.
     fn since(&self, begun: Instant) -> Vec<Duration> {
         let took = self.took.lock().unwrap();
         took.iter().filter(|(at, _)| *at >= begun).map(|(_, took)| *took).collect()
@@ -198,7 +199,7 @@ async fn a_slow_start() {
     check("slow start").await;
 }
 
-/// What one row did to the steady server's calls: the median of each round that counts, without and with trouble.
+/// Effect of one row on the calls of the steady server: the median of each valid round, without and with the fault.
 #[derive(Default)]
 struct Rounds {
     without: Vec<Duration>,
@@ -209,8 +210,8 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Quiet, trouble, quiet. A round counts where the machine was as fast after it as before: only then does the difference
-    /// come from the trouble and not from what else runs here.
+    /// Quiet, fault, quiet. A round is valid if the machine was as fast after it as before: only then is the difference
+    /// due to the fault.
     async fn turn(&mut self, row: &FaultCase, steady: &SteadyLoad) {
         const WINDOW: Duration = Duration::from_millis(500);
         let quiet = async || {
@@ -320,10 +321,10 @@ async fn hung() -> FaultResult {
         call(&upstream, &no_peer(), "deaf", json!({})).await.unwrap();
         let seen = call(&upstream, &no_peer(), "echo", json!({})).await;
         assert_eq!(call(&upstream, &no_peer(), "echo", json!({})).await.unwrap_err().kind, Kind::Timeout);
-        // It has not answered several calls in a row: refused at once, and started again meanwhile.
+        // Several calls in a row timed out: refused immediately, and restarted meanwhile.
         let begun = Instant::now();
         let error = call(&upstream, &no_peer(), "echo", json!({})).await.unwrap_err();
-        assert!(error.kind == Kind::Unavailable && error.message.contains("left alone"), "{error:?}");
+        assert!(error.kind == Kind::Unavailable && error.message.contains("calls are refused"), "{error:?}");
         assert!(begun.elapsed() < Duration::from_millis(400));
         wait_until("the deaf one is ended", || !is_alive(first)).await;
         wait_until("it is up again", || upstream.is_connected()).await;
@@ -359,7 +360,7 @@ async fn gigabyte() -> FaultResult {
     .boxed()
 }
 
-/// Speaks enough HTTP to begin with, and then accepts whatever comes and says nothing, as a peer whose cable was pulled.
+/// Speaks enough HTTP to connect, then accepts everything and stays silent, like a peer with its cable pulled.
 async fn half_open(silent: Arc<AtomicBool>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -381,7 +382,7 @@ async fn half_open(silent: Arc<AtomicBool>) -> String {
                     tokio::select! {
                         count = near.read(&mut up) => match count {
                             Ok(count) if count > 0 && !silent.load(Ordering::SeqCst) => far.write_all(&up[..count]).await.unwrap(),
-                            // Nothing ever comes back, and the connection stays.
+                            // No response ever comes, and the connection stays open.
                             Ok(count) if count > 0 => {}
                             _ => return,
                         },
@@ -490,7 +491,7 @@ async fn restart() -> FaultResult {
     async move {
         kill(victim);
         wait_until("the end is noticed", || !upstream.report().pids.contains(&(victim as u32))).await;
-        // Whoever calls meanwhile waits for it.
+        // Calls meanwhile wait for it.
         let seen = call(&upstream, &no_peer(), "echo", json!({})).await;
         let listing =
             wait_listing(&upstream, |now| now.listing.tools.iter().any(|tool| tool.key == "newer")).await;
@@ -547,7 +548,9 @@ async fn a_server_that_answers_with_errors_is_busy_and_well_again() {
     for _ in 0..3 {
         assert_eq!(call(&upstream, &no_peer(), "a", json!({})).await.unwrap_err().kind, Kind::Unavailable);
     }
-    assert!(call(&upstream, &no_peer(), "a", json!({})).await.unwrap_err().message.contains("left alone"));
+    assert!(
+        call(&upstream, &no_peer(), "a", json!({})).await.unwrap_err().message.contains("calls are refused")
+    );
     assert_eq!(hits.load(Ordering::SeqCst), 3, "it was asked all the same");
     tokio::time::sleep(Duration::from_millis(500)).await;
     works_as(&upstream, "a").await;

@@ -1,4 +1,4 @@
-//! Sessions of legacy servers: forgotten, renewed, ended; streams that break and go on.
+//! Sessions of legacy servers: expired, renewed, ended; streams that break and resume.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -24,7 +24,7 @@ fn no_peer() -> Arc<dyn Peer> {
     Arc::new(NoPeer)
 }
 
-/// A server that gives a new session id to each handshake and knows only the newest.
+/// Server that issues a new session id with each handshake and knows only the newest.
 async fn session_losing_server(refusal: fn() -> Response) -> (MockServer, Arc<AtomicUsize>) {
     let newest = Arc::new(AtomicUsize::new(0));
     let counter = newest.clone();

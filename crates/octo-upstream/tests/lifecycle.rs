@@ -1,4 +1,4 @@
-//! Programs that start when they are needed, end when they are not, and leave nothing behind.
+//! Processes start when needed, end when idle, and leave nothing behind.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 const SHORT_IDLE: Duration = Duration::from_millis(100);
 const LONG_IDLE: Duration = Duration::from_secs(600);
 
-/// The launcher that the others start: this very binary.
+/// Launcher for the other tests: this binary.
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
@@ -42,7 +42,7 @@ async fn a_known_server_is_listed_without_being_started_and_starts_with_the_firs
         }
         spec
     };
-    // Nothing is known yet: it is started once for its list, and ends by itself.
+    // Nothing is cached yet: it is started once for its listing, and ends by itself.
     let first = Upstream::start(spec(&[]));
     let names_then = tool_names(&wait_ready(&first).await);
     wait_until("asleep", || !first.is_connected()).await;
@@ -55,14 +55,14 @@ async fn a_known_server_is_listed_without_being_started_and_starts_with_the_firs
     pid(&second).await;
     wait_stderr(&second, &["stub is up"]).await;
     second.stop().await;
-    // A changed entry does not trust the old list.
+    // A changed entry invalidates the cached listing.
     let third = Upstream::start(spec(&["--another"]));
     wait_ready(&third).await;
     wait_stderr(&third, &["stub is up"]).await;
     third.stop().await;
 }
 
-/// Standard error comes when it comes, but nothing else may come.
+/// Standard error may arrive at any time, but nothing else may.
 async fn wait_stderr(upstream: &Upstream, lines: &[&str]) {
     wait_until("it is heard", || upstream.stderr().len() >= lines.len()).await;
     assert_eq!(upstream.stderr(), lines);
@@ -214,7 +214,7 @@ async fn process_tree(upstream: &Upstream) -> Vec<i64> {
     family.as_array().unwrap().iter().map(|pid| pid.as_i64().unwrap()).collect()
 }
 
-/// A hub that another test kills: it says which processes it has, and waits for its end.
+/// A hub that another test kills: prints its processes and waits.
 #[tokio::test]
 #[ignore = "a process that another test starts"]
 async fn a_hub_to_be_killed() {
@@ -315,7 +315,7 @@ async fn a_server_that_always_dies_is_left_alone_and_tried_again_later() {
     }
     let begun = Instant::now();
     let error = call(&upstream, &no_peer(), "echo", json!({})).await.unwrap_err();
-    assert!(error.message.contains("left alone") && error.retry_after.is_some(), "{error:?}");
+    assert!(error.message.contains("calls are refused") && error.retry_after.is_some(), "{error:?}");
     assert!(begun.elapsed() < Duration::from_secs(1));
     tokio::time::sleep(error.retry_after.unwrap()).await;
     assert!(call(&upstream, &no_peer(), "echo", json!({})).await.is_ok());
@@ -352,7 +352,7 @@ async fn a_server_that_was_disconnected_stays_so_until_somebody_needs_it() {
         assert_eq!((report.pids, report.calls, report.is_breaker_open), (vec![first as u32], 0, false));
         upstream.disconnect().await;
         assert!(!is_alive(first), "{connect:?}");
-        // Nobody starts it again: neither a backoff nor a wish from before.
+        // Nothing restarts it: neither a backoff nor an earlier request.
         tokio::time::sleep(Duration::from_millis(500)).await;
         let report = upstream.report();
         assert_eq!(
@@ -373,7 +373,7 @@ async fn a_server_that_was_disconnected_stays_so_until_somebody_needs_it() {
     }
 }
 
-/// A call wakes a suspended link, and a suspension while it wakes is not lost.
+/// A call wakes a suspended link, and a suspension meanwhile is not lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_and_disconnects_that_cross_leave_a_server_that_works() {
     for connect in [ConnectMode::Always, ConnectMode::OnDemand] {
@@ -391,7 +391,7 @@ async fn calls_and_disconnects_that_cross_leave_a_server_that_works() {
             if let Err(error) = other.await.unwrap() {
                 assert_eq!(error.kind, Kind::Unavailable, "{connect:?} {round}: {error}");
             }
-            // A call that came after the disconnection may have woken it.
+            // A call after the disconnect may have woken it.
             upstream.disconnect().await;
             let report = upstream.report();
             assert_eq!((report.status, report.pids), (ServerStatus::Idle, vec![]), "{connect:?} {round}");
@@ -417,7 +417,7 @@ async fn who_disconnects_ends_the_calls_under_way_and_those_that_wait() {
     assert_eq!(held.await.unwrap().unwrap_err().kind, Kind::Unavailable);
     assert_eq!(upstream.report().status, ServerStatus::Idle);
     upstream.stop().await;
-    // One that never comes up.
+    // A server that never comes up.
     let mut command = stub("legacy");
     (command.program, command.args) = ("sleep".into(), vec!["1000".into()]);
     let upstream = Upstream::start(with_launcher(UpstreamSpec::stdio("stub", command)));
@@ -440,7 +440,7 @@ async fn who_connects_hears_why_it_failed_and_does_not_wait_for_the_next_try() {
     command.program = "no-such-program-here".into();
     let upstream = Upstream::start(UpstreamSpec::stdio("stub", command));
     wait_listing(&upstream, |now| matches!(now.state, SourceState::Down(_))).await;
-    // By now the wait between two tries is long.
+    // By now the backoff is long.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let begun = Instant::now();
     let error = upstream.connect(&call_context(20)).await.unwrap_err();

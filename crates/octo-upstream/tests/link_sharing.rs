@@ -1,4 +1,4 @@
-//! Who shares a program with whom, and who waits for whom.
+//! Sharing of processes, and who waits for whom.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -161,7 +161,7 @@ async fn a_server_that_wants_a_pause_gets_it() {
     .await;
     let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     wait_ready(&upstream).await;
-    // A short one is waited for, by this call and by those that come meanwhile.
+    // A short pause is waited for, by this call and by later ones.
     let begun = Instant::now();
     let late = async {
         tokio::time::sleep(Duration::from_millis(300)).await;
@@ -172,7 +172,7 @@ async fn a_server_that_wants_a_pause_gets_it() {
     assert!(first.is_ok() && second.is_ok());
     assert!(begun.elapsed() >= Duration::from_secs(1));
     assert_eq!(turned_away.load(Ordering::SeqCst), 3);
-    // A long one is told, and nobody asks before it is over.
+    // A long pause is reported, and no request is sent before it is over.
     let error = call(&upstream, &no_peer(), "later", json!({})).await.unwrap_err();
     assert_eq!((error.kind, error.retry_after), (Kind::RateLimited, Some(Duration::from_secs(60))));
     let error = call(&upstream, &no_peer(), "a", json!({})).await.unwrap_err();

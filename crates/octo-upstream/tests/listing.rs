@@ -1,4 +1,4 @@
-//! Lists: every page, no bad entry, no endless loop, and again when they change.
+//! Listings: all pages, no invalid entries, no endless loops, refreshed on change.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

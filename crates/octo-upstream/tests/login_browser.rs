@@ -1,4 +1,4 @@
-//! Logging in with a browser: who may, what is sent where, and what is refused.
+//! Browser logins: who may log in, what is sent where, and what is refused.
 
 #![expect(
     clippy::unwrap_used,
@@ -116,14 +116,14 @@ async fn an_answer_of_another_issuer_is_never_redeemed() {
 #[tokio::test]
 async fn metadata_that_are_not_the_servers_begin_no_login() {
     for (metadata, protected, part) in [
-        (json!({"issuer": "https://evil.example"}), json!({}), "say that they are those of"),
+        (json!({"issuer": "https://evil.example"}), json!({}), "claims to be that of"),
         (json!({}), json!({"resource": "https://evil.example/mcp"}), "another server"),
         (json!({"code_challenge_methods_supported": null}), json!({}), "S256"),
         (json!({"code_challenge_methods_supported": ["plain"]}), json!({}), "S256"),
         (json!({"token_endpoint": "http://evil.example/token"}), json!({}), "not encrypted"),
-        (json!({"authorization_endpoint": "javascript:alert(1)"}), json!({}), "not an address"),
-        (json!({"registration_endpoint": "file:///etc/passwd"}), json!({}), "not an address"),
-        (json!({}), json!({"authorization_servers": []}), "who gives out tokens"),
+        (json!({"authorization_endpoint": "javascript:alert(1)"}), json!({}), "not a valid login URL"),
+        (json!({"registration_endpoint": "file:///etc/passwd"}), json!({}), "not a valid login URL"),
+        (json!({}), json!({"authorization_servers": []}), "names no authorization server"),
         (json!({}), json!({"authorization_servers": ["http://169.254.169.254"]}), "not encrypted"),
         (json!({}), json!({"authorization_servers": ["https://169.254.169.254"]}), "public internet"),
         (json!({}), json!({"authorization_servers": ["https://10.0.0.1/x"]}), "public internet"),
@@ -156,12 +156,12 @@ async fn a_private_authorization_server_must_be_named_by_the_operator() {
     }
     let named = logins(&Stores::in_memory(), spec);
     named.begin(&ada(), "s").await.unwrap();
-    // And the server may not turn to another one behind the operator's back.
+    // The server must not switch to another authorization server without the operator.
     world.rules().protected = json!({});
     assert_eq!(named.begin(&ada(), "s").await.unwrap_err().kind, Kind::Denied);
 }
 
-/// A client that the operator has registered by hand, with or without the authorization server it is for.
+/// A client registered by the operator, with or without its authorization server.
 fn registered(world: &AuthServer, issuer: Option<&str>) -> LoginSpec {
     let mut spec = world.spec("s");
     spec.net = net(&["127.0.0.1"]);
@@ -175,7 +175,7 @@ fn registered(world: &AuthServer, issuer: Option<&str>) -> LoginSpec {
 
 const CLIENT_SECRET: &str = "c4nary-of-the-operator";
 
-/// Whether anything that a server was sent holds the client secret, in a form or in a header.
+/// Whether a server received the client secret, in a form or a header.
 fn saw_client_secret(world: &AuthServer) -> bool {
     let basic = STANDARD.encode(format!("corp:{CLIENT_SECRET}"));
     let seen: Vec<String> = world.seen.lock().unwrap().iter().map(|seen| format!("{seen:?}")).collect();
@@ -187,7 +187,7 @@ async fn a_client_secret_goes_only_to_the_issuer_of_the_settings() {
     let secret_methods = json!({"token_endpoint_auth_methods_supported": ["client_secret_basic"]});
     let only_device = json!({"authorization_endpoint": null});
     for metadata in [secret_methods, only_device] {
-        // The server names itself, then another authorization server; it has metadata of its own, then none.
+        // The server names itself, then another authorization server; with metadata of its own, then without.
         for (elsewhere, protected) in [(false, true), (true, true), (false, false)] {
             let (world, attacker) = (AuthServer::start().await, AuthServer::start().await);
             world.rules().metadata = metadata.clone();
@@ -216,7 +216,7 @@ async fn a_client_secret_goes_only_to_the_issuer_of_the_settings() {
     let named = logins(&Stores::in_memory(), registered(&world, Some(&world.base)));
     log_in(&world, &named, "s").await;
     assert!(saw_client_secret(&world));
-    // The server turns to another authorization server: nothing of the first goes there.
+    // The server switches to another authorization server, which receives nothing of the first.
     let attacker = AuthServer::start().await;
     world.rules().protected = json!({"authorization_servers": [attacker.base]});
     assert_eq!(named.begin(&ada(), "s").await.unwrap_err().kind, Kind::Denied);
@@ -243,7 +243,7 @@ async fn endpoints_on_another_site_begin_no_login() {
             world.requests_to("/register").is_empty() && genuine.seen.lock().unwrap().is_empty(),
             "{endpoint}"
         );
-        // The operator knows that they belong together.
+        // The operator has declared that they belong together.
         if let Auth::OAuth(oauth) = &mut spec.auth {
             oauth.issuer = Some(world.base.clone());
         }
@@ -290,7 +290,7 @@ async fn a_code_can_be_pasted_where_the_browser_cannot_come_back() {
     let back = world.approve(&authorization_url(logins.begin(&ada(), "s").await.unwrap()));
     let code = back.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();
     let error = logins.complete(&ada(), "s", &code).await.unwrap_err();
-    assert!(error.text().contains("whole address"), "{error}");
+    assert!(error.text().contains("full URL"), "{error}");
     let elsewhere = back.as_str().replace("localhost:3100", "evil.example");
     assert_eq!(logins.complete(&ada(), "s", &elsewhere).await.unwrap_err().kind, Kind::Invalid);
     logins.complete(&ada(), "s", back.as_str()).await.unwrap();
@@ -371,7 +371,7 @@ async fn a_token_is_not_sent_to_another_address_under_the_same_name() {
     let (world, other) = (AuthServer::start().await, AuthServer::start().await);
     let store = Stores::in_memory();
     log_in(&world, &logins(&store, world.spec("s")), "s").await;
-    // The settings now say that `s` is another server.
+    // The settings now define `s` as another server.
     let logins = logins(&store, other.spec("s"));
     let upstream = upstream(&other, &logins, "s");
     wait_listing(&upstream, |now| matches!(now.state, Listed::Down(_))).await;

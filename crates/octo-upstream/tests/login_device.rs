@@ -1,4 +1,4 @@
-//! Logging in with a code that a person enters elsewhere, and with API keys.
+//! Device code logins, and API keys.
 
 #![expect(
     clippy::unwrap_used,
@@ -32,7 +32,7 @@ fn device(world: &AuthServer) -> LoginSpec {
     spec
 }
 
-/// Waits until the login is no longer open.
+/// Waits until the login is no longer pending.
 async fn wait_settled(logins: &Logins) -> LoginStatus {
     for _ in 0..1500 {
         let status = logins.status(&ada(), "s").await.unwrap();
@@ -64,7 +64,7 @@ async fn a_code_is_entered_elsewhere_and_the_hub_asks_as_slowly_as_it_is_told() 
     upstream.stop().await;
 }
 
-/// Otherwise a server could have its own code entered on the page of somebody else's provider.
+/// Otherwise a server could have its own code entered on the page of another provider.
 #[tokio::test]
 async fn a_code_is_entered_on_the_issuers_own_site_only() {
     let world = AuthServer::start().await;
@@ -87,7 +87,7 @@ async fn a_code_that_is_declined_or_too_old_says_so() {
         logins.begin(&ada(), "s").await.unwrap();
         let status = wait_settled(&logins).await;
         assert_eq!(status.state, LoginState::None);
-        // Written down right after it stopped waiting.
+        // Stored right after it stopped waiting.
         for _ in 0..100 {
             if logins.status(&ada(), "s").await.unwrap().why.is_some() {
                 break;

@@ -1,4 +1,4 @@
-//! Logins against a real authorization server (oidc-provider) and a protected MCP server before it.
+//! Logins at a real authorization server (oidc-provider) with a protected MCP server.
 
 #![expect(
     clippy::unwrap_used,
@@ -75,13 +75,13 @@ impl Servers {
     }
 }
 
-/// A browser without a window: cookies, forms, redirects.
+/// Headless browser: cookies, forms, redirects.
 struct Browser {
     net: Net,
     cookies: BTreeMap<String, String>,
 }
 
-/// The value of an attribute in the first tag that has it.
+/// Value of an attribute in the first tag that has it.
 fn attribute(page: &str, before: &str) -> Option<String> {
     let rest = page.split_once(before)?.1;
     Some(rest.split_once('"')?.0.replace("&amp;", "&"))
@@ -115,7 +115,7 @@ impl Browser {
         answer
     }
 
-    /// Logs in as Ada and agrees to everything, until the browser is sent back to the hub or nothing is left to do.
+    /// Logs in as Ada and agrees to everything, until the browser is redirected to the hub or nothing is left to do.
     async fn agree(&mut self, url: &str) -> Url {
         let mut url: Url = url.parse().unwrap();
         let mut form: Option<Vec<(String, String)>> = None;
@@ -183,7 +183,7 @@ async fn a_person_logs_in_renews_and_logs_out() {
     let first = store.credentials.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);
     for _ in 0..3 {
         age_login(&store, "s", 4000).await;
-        // A connection of its own looks at the store at once.
+        // A new connection reads the store immediately.
         let again = servers.upstream(&logins);
         wait_ready(&again).await;
         assert_eq!(whoami(&again).await, "ada");
@@ -192,7 +192,7 @@ async fn a_person_logs_in_renews_and_logs_out() {
     let renewed = store.credentials.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);
     assert!(renewed.secret != first.secret && renewed.revision > first.revision);
 
-    // A refresh token of before is noticed by the server, and the login ends for everybody.
+    // Reuse of an old refresh token is detected by the server, and the login ends for all.
     store.credentials.put(&first.slot, first.secret.clone(), None).await.unwrap();
     age_login(&store, "s", 4000).await;
     let stolen = servers.upstream(&logins);
@@ -274,7 +274,7 @@ async fn a_token_for_another_audience_and_a_code_without_its_verifier_are_worth_
     let store = Stores::in_memory();
     let first = logins(&store, servers.spec());
     log_in(&first).await;
-    // The same token, as if the other server had given it.
+    // The same token, as if issued by the other server.
     let kept = store.credentials.all(&Owner::from(&ada()), "s").await.unwrap().remove(0);
     let mut grant: Value = serde_json::from_str(kept.secret.expose()).unwrap();
     grant["url"] = json!(other.mcp);
@@ -287,7 +287,7 @@ async fn a_token_for_another_audience_and_a_code_without_its_verifier_are_worth_
     assert_eq!(error.kind, Kind::Unauthorized, "{error}");
     upstream.stop().await;
 
-    // Eve's code in Ada's login: the challenge is not hers.
+    // Eve's code in Ada's login: the challenge does not match.
     let hers = authorization_url(first.begin(&octo_model::Caller::named("eve"), "s").await.unwrap());
     let stolen = Browser::new().agree(&hers).await;
     let code = stolen.query_pairs().find(|(name, _)| name == "code").unwrap().1.into_owned();

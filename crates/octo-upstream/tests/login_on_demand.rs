@@ -1,4 +1,4 @@
-//! Calls that meet a server which wants a login: who is asked, with what, and what becomes of the call.
+//! Calls to a server that needs a login: who is prompted, with what, and how the call continues.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,16 +23,16 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// What a person does with the address that they are shown.
+/// What a person does with the prompt.
 #[derive(Clone, Copy)]
 enum Reaction {
     Agrees,
-    /// Says yes first, and agrees in the browser some time later.
+    /// Accepts first, and agrees in the browser some time later.
     AgreesLater,
     Declines,
-    /// Says yes, and then no in the browser.
+    /// Accepts, then declines in the browser.
     Refuses,
-    /// Says yes, and a code is entered elsewhere.
+    /// Accepts; a code is entered elsewhere.
     Waits,
 }
 
@@ -67,7 +67,7 @@ impl Peer for ScriptedPerson {
         self.asked.lock().unwrap().push(question);
         let (world, logins) = (Arc::clone(&self.world), self.logins.clone());
         let agrees = async move {
-            // Whoever comes second finds that it is done.
+            // The second one finds it done.
             let _ = logins.callback(world.approve(&url).query().unwrap(), None).await;
         };
         Box::pin(async move {
@@ -193,7 +193,7 @@ async fn a_login_that_the_server_has_forgotten_is_asked_for_again() {
 async fn the_moment_between_the_browsers_answer_and_the_login_is_waited_out() {
     let scene = LoginFixture::new().await;
     log_in(&scene.world, &scene.logins, "s").await;
-    // The hub still believes in the old login while the new one is being fetched.
+    // The hub still uses the old login while the new one is being fetched.
     scene.world.rules().access.clear();
     scene.world.rules().slow = Duration::from_millis(700);
     let person = scene.person(Reaction::AgreesLater, url());
@@ -217,7 +217,7 @@ async fn a_client_that_cannot_sees_the_error_with_both_ways_out() {
 
 #[tokio::test]
 async fn a_login_that_is_declined_or_refused_ends_the_call() {
-    for (does, said) in [(Reaction::Declines, "declined"), (Reaction::Refuses, "came to nothing")] {
+    for (does, said) in [(Reaction::Declines, "declined"), (Reaction::Refuses, "failed")] {
         let scene = LoginFixture::new().await;
         let person = scene.person(does, url());
         let error = scene.call(ada(), &person).await.unwrap_err();

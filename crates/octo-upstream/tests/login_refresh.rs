@@ -1,4 +1,4 @@
-//! Renewing logins: once, in time, and with an end that everybody hears of.
+//! Refresh of logins: once, in time, and with a loss that all callers learn of.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// All of these callers at once; how many calls failed.
+/// Calls of all these callers at once; returns how many failed.
 async fn call_concurrently(upstreams: &[Arc<Upstream>], callers: usize) -> usize {
     let mut calls = tokio::task::JoinSet::new();
     for at in 0..callers {
@@ -37,7 +37,7 @@ async fn call_concurrently(upstreams: &[Arc<Upstream>], callers: usize) -> usize
     calls.join_all().await.iter().filter(|done| done.is_err()).count()
 }
 
-/// A login that was made so many seconds ago, with tokens that live for an hour.
+/// A login made this many seconds ago, with tokens that live for an hour.
 async fn expired_login(seconds: i64) -> (AuthServer, Logins) {
     let world = AuthServer::start().await;
     let store = Stores::in_memory();
@@ -51,7 +51,7 @@ async fn expired_login(seconds: i64) -> (AuthServer, Logins) {
 async fn two_hundred_callers_of_two_processes_renew_once() {
     let world = AuthServer::start().await;
     let store = Stores::in_memory();
-    // Each has everything of its own but the store.
+    // They share the store and nothing else.
     let hubs = [logins(&store, world.spec("s")), logins(&store, world.spec("s"))];
     log_in(&world, &hubs[0], "s").await;
     let upstreams: Vec<_> = hubs.iter().map(|hub| upstream(&world, hub, "s")).collect();
@@ -60,7 +60,7 @@ async fn two_hundred_callers_of_two_processes_renew_once() {
     }
     world.rules().slow = Duration::from_millis(50);
     for round in 1..=20 {
-        // Past its end on the hub's side, and at the server.
+        // Expired for the hub and at the server.
         age_login(&store, "s", 4000).await;
         world.rules().access.clear();
         assert_eq!(call_concurrently(&upstreams, 200).await, 0, "round {round}");
@@ -86,7 +86,7 @@ async fn a_login_is_renewed_before_its_end_and_nobody_waits_for_it() {
     wait_until("a renewal", || world.token_requests("refresh_token").len() == 1).await;
     let peer = RecordingPeer::new(1, None).peer();
     wait_until("another token", || world.rules().access.len() == 2).await;
-    // The new one is taken when it is noticed; the old one is good until then.
+    // The new token is used once it is noticed; the old one is valid until then.
     for _ in 0..100 {
         call(&upstream, &peer, "a", json!({})).await.unwrap();
         if world.requests_to("/mcp").last().unwrap().authorization.as_ref() != Some(&old) {
@@ -107,7 +107,7 @@ async fn a_token_that_was_revoked_early_is_replaced_within_the_call() {
     world.rules().access.clear();
     call(&upstream, &RecordingPeer::new(1, None).peer(), "a", json!({})).await.unwrap();
     assert_eq!(world.token_requests("refresh_token").len(), 1);
-    // A server that takes no token at all is not asked for one after the other.
+    // A server that accepts no token is not sent one after the other.
     world.rules().access.clear();
     let error = call(&upstream, &RecordingPeer::new(1, None).peer(), "a", json!({})).await.unwrap_err();
     assert_eq!((error.kind, world.token_requests("refresh_token").len()), (Kind::Unauthorized, 1));
@@ -132,7 +132,7 @@ async fn a_refresh_token_that_is_refused_ends_the_login_and_says_so() {
         let status = hub.status(&ada(), "s").await.unwrap();
         assert!(status.state == LoginState::Lost && status.why.unwrap().contains("revoked"));
     }
-    // And again, as if nothing had been.
+    // The same again.
     world.rules().refuse = None;
     log_in(&world, &hubs[0], "s").await;
     wait_ready(&upstream).await;
@@ -150,7 +150,7 @@ async fn an_authorization_server_that_is_down_ends_no_login() {
     wait_ready(&upstream).await;
     age_login(&store, "s", 4000).await;
     world.rules().refuse = Some((503, "temporarily_unavailable"));
-    // What was seen a moment ago is still used; then the store is looked at.
+    // A recently loaded login is still used; then the store is read.
     let peer = RecordingPeer::new(1, None).peer();
     let mut seen = None;
     for _ in 0..100 {
@@ -201,7 +201,7 @@ async fn a_caller_who_gives_up_does_not_lose_the_next_refresh_token() {
     panic!("the new token was not written");
 }
 
-/// Renews what nobody uses, until the guard is dropped.
+/// Refreshes unused logins until the guard is dropped.
 fn kept_alive(logins: &Logins) -> DropGuard {
     let stop = CancellationToken::new();
     tokio::spawn(logins.clone().keep_alive(stop.clone()));
@@ -216,11 +216,11 @@ async fn a_login_that_nobody_uses_is_renewed_by_one_hub_of_two() {
     log_in(&world, &hubs[0], "s").await;
     world.rules().slow = Duration::from_millis(200);
     let _running = hubs.each_ref().map(kept_alive);
-    // What is fresh is left alone.
+    // A fresh login is not refreshed.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(world.token_requests("refresh_token").len(), 0);
-    // In its last five minutes, and then long past its end, as after a night without a hub. A sweep follows each login that
-    // begins or ends, so that nobody waits for the next one.
+    // In its last five minutes, and then long after it expired, as after a night without a hub. A sweep follows each
+    // login and logout, so there is no wait for the next one.
     for (round, age) in [(1, 3400), (2, 90_000)] {
         age_login(&store, "s", age).await;
         for hub in &hubs {
@@ -279,7 +279,7 @@ async fn the_loss_of_an_unused_login_is_announced_once_to_whom_it_concerns() {
     tokio::time::sleep(Duration::from_millis(1500)).await;
     assert!(events.try_recv().is_err(), "said once");
     assert_eq!(world.token_requests("refresh_token").len(), 1);
-    // A login ends the loss, and the next loss is told again.
+    // A login ends the loss, and the next loss is reported again.
     world.rules().refuse = None;
     log_in(&world, &logins, "s").await;
     assert_eq!(logins.lost_logins().await.unwrap(), []);

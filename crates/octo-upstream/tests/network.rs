@@ -1,4 +1,4 @@
-//! Where an upstream's address may lead: to the server that the operator has named, checked with each connection.
+//! Egress of an upstream: only to the configured server, checked with each connection.
 
 #![expect(
     clippy::unwrap_used,
@@ -22,11 +22,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Every name is this machine, or nowhere on the public internet.
+/// Resolves every name to this machine, or to an address that is not public.
 #[derive(Default)]
 struct FixedResolver {
     away: AtomicBool,
-    /// Questions since then.
+    /// Lookups since then.
     asked: AtomicUsize,
 }
 
@@ -50,7 +50,7 @@ async fn serve() -> MockServer {
             "tools/list" => tools(&hit, &["a"]),
             _ => json_body(hit.result(json!({"content": []}))),
         });
-        // Each request is a connection of its own.
+        // Each request has its own connection.
         ([("connection", "close")], answer).into_response()
     };
     MockServer::start(handler).await

@@ -1,4 +1,4 @@
-//! Servers at which each person has a login of their own: who speaks with whose, and what is listed for whom.
+//! Personal logins: which link uses which login, and what is listed for whom.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// The launcher that the others start: this very binary.
+/// Launcher for the other tests: this binary.
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
@@ -56,7 +56,7 @@ async fn log_in(world: &AuthServer, logins: &Logins, who: &str) {
     logins.callback(world.approve(&url).query().unwrap(), Some(&who)).await.unwrap();
 }
 
-/// The token that the store has for somebody.
+/// The token that the store has for a principal.
 async fn token(store: &Stores, who: &str) -> String {
     let kept = store.credentials.all(&Owner::from(&Caller::named(who)), "s").await.unwrap().remove(0);
     let grant: Value = serde_json::from_str(kept.secret.expose()).unwrap();
@@ -107,7 +107,7 @@ async fn two_hundred_calls_at_once_each_carry_their_callers_login() {
     }
 }
 
-/// The person at the hub's machine runs `octoprox login` beside a hub that has listed nothing yet, or has logged in before it starts.
+/// A person at the hub's machine runs `octoprox login` beside a hub that has listed nothing yet, or before it starts.
 #[tokio::test]
 async fn a_login_of_another_process_is_noticed_before_anything_is_listed() {
     for whose in [LoginSharing::PerCaller, LoginSharing::Shared] {
@@ -193,12 +193,12 @@ async fn a_shared_login_is_everybodys_and_wakes_the_server_at_once() {
     upstream.stop().await;
 }
 
-/// The key that a request came with.
+/// API key of a request.
 fn key(hit: &RecordedRequest) -> &str {
     hit.header("x-key").unwrap_or_default()
 }
 
-/// Logins with a key in a header, or a variable.
+/// Logins with an API key in a header or a variable.
 fn keyed(place: KeyPlacement, url: Option<&str>) -> Logins {
     let logins = Logins::new(&Stores::in_memory(), ClientIdentity::new(auth_server::REDIRECT)).unwrap();
     logins.register(LoginSpec {
@@ -219,7 +219,7 @@ async fn give_key(logins: &Logins, who: &str) {
     logins.complete(&Caller::named(who), "s", &format!("key-of-{who}")).await.unwrap();
 }
 
-/// A server that shows everybody something else, and somebody without a key as much as `bare`.
+/// Server with a different listing for each key, and the listing `bare` without one.
 async fn keyed_server(bare: Option<&'static [&'static str]>) -> MockServer {
     MockServer::start(move |hit| async move {
         if key(&hit).is_empty() && bare.is_none() {
@@ -257,7 +257,7 @@ async fn what_is_listed_is_what_the_last_to_connect_was_shown_and_it_stays() {
     until_names(&upstream, &["a", "key-of-ada"]).await;
     give_key(&logins, "bob").await;
     until_names(&upstream, &["a", "key-of-bob"]).await;
-    // Who is connected already changes nothing.
+    // A connected link changes nothing.
     assert_eq!(first_text(&call_as(&upstream, "ada", "a").await.unwrap()), "key-of-ada");
     assert_eq!(tool_names(&upstream.listing().borrow()), ["a", "key-of-bob"]);
     logins.logout(&Caller::named("bob"), "s").await.unwrap();
@@ -267,7 +267,7 @@ async fn what_is_listed_is_what_the_last_to_connect_was_shown_and_it_stays() {
     upstream.connect(&cx_of("ada")).await.unwrap();
     until_names(&upstream, &["a", "key-of-ada"]).await;
     upstream.stop().await;
-    // After a start nobody has connected yet, and everybody sees what they would log in for.
+    // After a start no link is connected yet, and all callers see what they would log in for.
     let bare = server.count("server/discover");
     let upstream = Upstream::start(spec());
     until_names(&upstream, &["a", "key-of-ada"]).await;
@@ -302,7 +302,7 @@ async fn a_server_that_lists_without_a_login_is_listed_and_hides_nothing_from_wh
     upstream.stop().await;
 }
 
-/// A server whose list changes when it is told to, and which tells so in its next answer.
+/// Server whose list changes on request, with a notification in its next response.
 async fn changing_server(bare: bool, more: Arc<AtomicBool>) -> MockServer {
     MockServer::start(move |hit| {
         let more = more.load(Ordering::SeqCst);
@@ -346,7 +346,7 @@ async fn a_changed_list_is_asked_for_by_whoever_is_still_there() {
         logins.logout(&Caller::named("bob"), "s").await.unwrap();
         upstream.disconnect().await;
         call_as(&upstream, "ada", "a").await.unwrap();
-        // Who comes later without a login neither lists in her place nor hears in her place.
+        // A later link without a login neither lists nor follows changes in her place.
         let without = || server.requests_of("tools/list").iter().filter(|hit| key(hit).is_empty()).count();
         let before = without();
         upstream.retry();
@@ -379,7 +379,7 @@ async fn a_program_is_started_for_each_person_with_their_own_key() {
     wait_ready(&upstream).await;
     assert_ne!(pids[0], pids[1]);
     assert_eq!(upstream.report().pids.len(), 2);
-    // A new key is a new program, and without one there is none.
+    // A new key starts a new process; without a key there is none.
     logins.complete(&ada(), "s", "another-key").await.unwrap();
     wait_until("the program with the old key ends", || !is_alive(pids[0])).await;
     let env = first_text_json(&call_as(&upstream, "ada", "env").await.unwrap());

@@ -1,4 +1,4 @@
-//! Which era is spoken with whom.
+//! Negotiation of the era.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

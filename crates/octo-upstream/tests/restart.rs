@@ -1,4 +1,4 @@
-//! Programs that die are started again; those who call at the wrong moment wait.
+//! Restart of programs that die; calls meanwhile wait.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -29,7 +29,7 @@ async fn a_program_killed_while_idle_is_not_missed() {
         assert_ne!(first, second);
     }
     assert_eq!(upstream.listing().borrow().state, SourceState::Ready);
-    // The fresh program lists what the old one listed first: nothing has changed.
+    // The new process lists what the old one listed: nothing has changed.
     tokio::time::sleep(Duration::from_millis(300)).await;
     assert_eq!(upstream.listing().borrow().version, version);
 }
@@ -64,7 +64,7 @@ async fn a_call_that_a_dead_program_never_read_goes_to_its_successor() {
 #[tokio::test]
 async fn stopping_and_dropping_end_the_whole_group() {
     let mut command = stub("legacy");
-    // A shell in front, as many servers have: the group has more than one member.
+    // Wrapped in a shell, like many servers: the process group has more than one member.
     command.args = vec!["-c".into(), format!("sleep 1000 & python3 {}; true", command.args.join(" "))];
     command.program = "sh".into();
     for dropped in [false, true] {
@@ -120,7 +120,7 @@ async fn the_last_words_of_a_program_are_kept() {
     let upstream = Upstream::start(UpstreamSpec::stdio("stub", command));
     let listing = wait_listing(
         &upstream,
-        |now| matches!(&now.state, SourceState::Down(why) if why.contains("said last")),
+        |now| matches!(&now.state, SourceState::Down(why) if why.contains("last stderr output")),
     )
     .await;
     assert!(matches!(listing.state, SourceState::Down(why) if why.contains("no API key")));

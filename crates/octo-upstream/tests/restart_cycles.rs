@@ -1,4 +1,4 @@
-//! Starting and ending for days leaves nothing behind. A file of its own: it counts what its process holds.
+//! Many starts and stops leak nothing. In its own file, because it counts what its process holds.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,7 +15,7 @@ use octo_grants::exec::launcher;
 use octo_upstream::Upstream;
 use std::time::Duration;
 
-/// The launcher that the others start: this very binary.
+/// Launcher for the other tests: this binary.
 #[test]
 #[ignore = "a process that other tests start"]
 fn launcher() {
@@ -57,7 +57,7 @@ fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Processes whose parent this one is, those that have ended and were not waited for among them.
+/// Child processes of this one, including zombies.
 fn children() -> Vec<String> {
     let me = std::process::id().to_string();
     let all =

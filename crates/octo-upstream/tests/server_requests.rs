@@ -1,4 +1,4 @@
-//! Questions of legacy servers reach the one client they concern, or nobody.
+//! Requests of legacy servers reach the one client concerned, or none.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -50,7 +50,7 @@ async fn a_server_may_take_its_question_back() {
     let (busy, asked) = (upstream.clone(), peer.clone());
     let calling = tokio::spawn(async move { call(&busy, &asked, "retract", json!({})).await });
     wait_until(|| never.requests.lock().unwrap().len() == 1).await;
-    // The test holds two, the call two: the question has let go of its own.
+    // The test holds two, the call two: the request has released its own.
     wait_until(|| Arc::strong_count(&never) == 4).await;
     assert!(!calling.is_finished());
     calling.await.unwrap().unwrap();
@@ -89,10 +89,10 @@ async fn nobody_is_asked_when_two_clients_could_be_meant() {
     assert_eq!(answer["result"]["action"], "accept");
 }
 
-/// A question, the answer to its call, and the stream for both.
+/// A server request, the response to its call, and the stream for both.
 type Waiting = (String, Value, UnboundedSender<String>);
 
-/// A server whose calls ask on their own streams and end when the answer is there.
+/// Server whose calls send requests on their own streams and end after the response.
 async fn asking_server() -> MockServer {
     let open: Arc<Mutex<Vec<Waiting>>> = Arc::default();
     MockServer::start(move |hit| {
@@ -153,7 +153,7 @@ async fn a_question_ends_with_its_call() {
     drop(peer);
     server.wait_for("notifications/cancelled", 1).await;
     assert_eq!(server.count("answer"), 0);
-    // The task that waited for the person is gone: nobody but the test holds the client.
+    // The task that waited for the person is gone: only the test holds the client.
     wait_until(|| Arc::strong_count(&never) == 1).await;
 }
 

@@ -1,4 +1,4 @@
-//! Watched resources and streams of changes, in both eras.
+//! Resource subscriptions and listen streams, in both eras.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -65,14 +65,14 @@ async fn a_modern_program_listens_for_what_is_wanted() {
     let filters =
         first_text_json(&call(&upstream, &no_peer(), "touch", json!({"uri": "stub://b"})).await.unwrap());
     assert_eq!(filters[2], json!({"resourceSubscriptions": ["stub://a", "stub://b"]}));
-    // The stream that was replaced, and only that one, has been cancelled.
+    // Only the stream that was replaced has been cancelled.
     let seen = first_text_json(&call(&upstream, &no_peer(), "seen", json!({})).await.unwrap());
     assert_eq!(seen.as_array().unwrap().len(), 1);
     call(&upstream, &no_peer(), "change", json!({})).await.unwrap();
     wait_listing(&upstream, |now| now.version > before.version).await;
 }
 
-/// A modern server that hands out its listen streams to the test.
+/// A modern server that hands its listen streams to the test.
 async fn subscription_server(
     open: Arc<Mutex<Vec<tokio::sync::mpsc::UnboundedSender<String>>>>,
     lists: Arc<AtomicUsize>,

@@ -1,4 +1,4 @@
-//! The bare engine beside which the hub is measured: an axum handler that returns fixed bytes and does nothing else.
+//! Baseline for benchmarks of the hub: an axum handler that returns fixed bytes.
 //!
 //!     baseline PORT LIST_FILE CALL_FILE
 

@@ -1,5 +1,5 @@
-//! The admin API: the servers behind the hub and the logins there. Each request is a call of one of the hub's own tools, so that
-//! policy, limits and audit hold for it as for any other.
+//! Admin API: upstream servers and their logins. Each request is a call of one of the hub's own tools, so policy,
+//! limits and audit apply as usual.
 
 mod admin_openapi;
 mod html_page;
@@ -27,18 +27,18 @@ const LOGIN: &str = "server_login";
 const STATUS: &str = "server_login_status";
 const LOGOUT: &str = "server_logout";
 
-/// The logins that browsers begin here and come back from.
+/// Browser logins that start here and return here.
 pub trait BrowserLogins: Send + Sync {
-    /// What a person reads on the page with this id.
+    /// Content of the start page with this id.
     fn confirmation(&self, id: &str) -> Result<LoginConfirmation, ToolError>;
 
     /// Binds the login of that page to the browser that sends these cookies.
     fn begin_in_browser(&self, id: &str, cookies: &str) -> Result<LoginRedirect, ToolError>;
 
-    /// Finishes a login of the person at this machine with the part of the address behind `?`; the name of the server.
+    /// Completes a login of the local person with the query of the callback; returns the name of the server.
     fn finish(&self, query: String) -> BoxFuture<'_, Result<String, ToolError>>;
 
-    /// Finishes the login that the browser with these cookies began; nothing when it began none.
+    /// Completes the login that the browser with these cookies started; `None` if it started none.
     fn finish_in_browser(
         &self,
         query: String,
@@ -46,7 +46,7 @@ pub trait BrowserLogins: Send + Sync {
     ) -> BoxFuture<'_, Result<Option<String>, ToolError>>;
 }
 
-/// A login that somebody asked for.
+/// A requested login.
 pub struct LoginConfirmation {
     pub server: String,
     pub caller: String,
@@ -54,7 +54,7 @@ pub struct LoginConfirmation {
     pub code_host: String,
 }
 
-/// Where a browser goes to log in, and the cookie that it takes along.
+/// Redirect of a browser to log in, with its cookie.
 pub struct LoginRedirect {
     pub url: String,
     pub set_cookie: String,
@@ -67,11 +67,11 @@ fn cookies(headers: &HeaderMap) -> String {
     sent.join("; ")
 }
 
-/// What the admin API is made of.
+/// Configuration of the admin API.
 pub struct AdminConfig {
     pub hub: Arc<Hub>,
     pub logins: Arc<dyn BrowserLogins>,
-    /// Those of the edge. A browser has none, so that where they are required it must be the one that began a login.
+    /// Tokens of the edge. A browser has none, so if they are required it must be the one that started the login.
     pub tokens: Tokens,
 }
 
@@ -82,7 +82,7 @@ struct AdminState {
     no_peer: Arc<dyn Peer>,
 }
 
-/// The routes, to be put behind [`crate::edge`] with [`crate::ADMIN_ROUTES`].
+/// Routes, to be placed behind [`crate::edge`] with [`crate::ADMIN_ROUTES`].
 pub fn admin(parts: AdminConfig) -> Router {
     let AdminConfig { hub, logins, tokens } = parts;
     Router::new()
@@ -103,7 +103,7 @@ pub fn admin(parts: AdminConfig) -> Router {
 
 type SharedAdmin = State<Arc<AdminState>>;
 
-/// A hub without servers does not list the tools about them, and has nothing to tell.
+/// A hub without servers does not list the tools about them, so the list is empty.
 async fn list_servers(State(admin): SharedAdmin, look: CallerView) -> Response {
     let called = admin.call(look.caller, LIST, JsonObject::new()).await;
     match &called.outcome {
@@ -124,19 +124,19 @@ fn no_servers() -> Json {
 
 async fn run_tool(State(admin): SharedAdmin, ask: CallRequest, tool: &'static str) -> Response {
     if !ask.arguments.members().is_ok_and(|arguments| arguments.iter().next().is_none()) {
-        return error_response(&ToolError::invalid("This takes no arguments.").hint("Leave the body out."));
+        return error_response(&ToolError::invalid("This takes no arguments.").hint("Omit the body."));
     }
     let arguments = JsonObject::new().with("server", ask.name.as_str());
     tool_reply(&admin.call(ask.view.caller, tool, arguments).await, tool)
 }
 
-/// `{"answer": …}`: the last address of the browser, the code alone, or an API key.
+/// `{"answer": …}`: the last URL of the browser, the code alone, or an API key.
 async fn complete_login(State(admin): SharedAdmin, ask: CallRequest) -> Response {
     let given = ask.arguments.members().ok().filter(|given| given.iter().count() == 1);
     let Some(answer) = given.and_then(|given| given.text("answer").or_else(|| given.text("code"))) else {
         return error_response(
-            &ToolError::invalid("There is no answer in the body.")
-                .hint("Send {\"answer\": \"…\"}: the last address of the browser, the code, or the API key."),
+            &ToolError::invalid("The body has no answer.")
+                .hint("Send {\"answer\": \"…\"}: the last URL of the browser, the code, or the API key."),
         );
     };
     let arguments = JsonObject::new().with("server", ask.name.as_str()).with("answer", answer.as_str());
@@ -153,7 +153,7 @@ fn tool_reply(called: &CallOutcome, tool: &'static str) -> Response {
 }
 
 impl AdminState {
-    /// A client that goes away drops this future, and with it the call.
+    /// Runs a call. A client that disconnects drops this future, and with it the call.
     async fn call(&self, caller: Arc<Caller>, tool: &str, arguments: JsonObject) -> CallOutcome {
         let cancel = CancellationToken::new();
         let _gone = cancel.clone().drop_guard();

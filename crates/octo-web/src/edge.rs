@@ -1,4 +1,4 @@
-//! The edge of every listener: host, origin, token and size of a request, before any handler sees it.
+//! The edge of every listener: checks host, origin, token and size of a request before any handler sees it.
 
 mod allowed_hosts;
 mod allowed_origins;
@@ -30,17 +30,17 @@ use std::task::{Context, Poll, ready};
 use tokio_util::sync::CancellationToken;
 use tower::{Layer, Service};
 
-/// What a listener lets in.
+/// What a listener accepts.
 #[derive(Clone)]
 pub struct EdgeSettings {
-    /// Names under which the hub is reached, with a port or, for any port, without.
+    /// Host names of the hub, with a port or, for any port, without.
     pub allowed_hosts: Vec<String>,
-    /// Origins of pages that may speak to the hub, besides its own.
+    /// Origins of pages that may call the hub, besides its own.
     pub allowed_origins: Vec<String>,
-    /// Bytes that the body of a request may have.
+    /// Maximum size of a request body, in bytes.
     pub max_body_bytes: usize,
     pub tokens: Tokens,
-    /// The port's routes; all others are refused.
+    /// Routes of the port; all others are refused.
     pub routes: &'static [Route],
 }
 
@@ -57,9 +57,9 @@ impl Default for EdgeSettings {
     }
 }
 
-/// Puts the edge around a router. Without tokens it lets in only what [`crate::serve`] has found to come from the hub's own
-/// user. Handlers find an `Extension<Arc<Caller>>` on every request, except on
-/// open routes that were asked without a token. Routes that are not in the port's table are refused.
+/// Puts the edge around a router. Without tokens it admits only connections that [`crate::serve`] has attributed to the
+/// hub's own user. Handlers find an `Extension<Arc<Caller>>` on every request, except on open routes without a token.
+/// Routes that are not in the port's table are refused.
 pub fn edge(router: Router, settings: EdgeSettings) -> Router {
     let rules = EdgeRules {
         hosts: AllowedHosts::new(&settings.allowed_hosts),
@@ -81,7 +81,7 @@ async fn not_found() -> Response {
 
 async fn method_not_allowed(method: Method) -> Response {
     let error =
-        ToolError::invalid(format!("This path has no {method}.")).hint("The header Allow names what it has.");
+        ToolError::invalid(format!("This path does not support {method}.")).hint("See the header Allow.");
     let mut response = error_response(&error);
     *response.status_mut() = http::StatusCode::METHOD_NOT_ALLOWED;
     response
@@ -93,14 +93,14 @@ struct EdgeRules {
     max_body_bytes: usize,
     tokens: Tokens,
     routes: &'static [Route],
-    /// Who everyone is when there are no tokens.
+    /// The caller of all requests if there are no tokens.
     local: Arc<Caller>,
 }
 
 impl EdgeRules {
-    /// The page that sent the request, if one did.
+    /// Origin of the page that sent the request, if any.
     fn page_origin(&self, request: &Request) -> Result<Option<HeaderValue>, EdgeRejection> {
-        // Without tokens everyone is the local caller, so only the hub's own user may be there.
+        // Without tokens all requests run as the local caller, so only the hub's own user is admitted.
         if !self.tokens.are_required() && request.extensions().get() != Some(&PeerOwner::OwnUser) {
             return Err(EdgeRejection::OtherUser);
         }
@@ -108,7 +108,7 @@ impl EdgeRules {
         self.origins.check_request(request.headers(), host, &self.hosts).map_err(|_| EdgeRejection::Origin)
     }
 
-    /// Marks the request with its caller and bounds its body.
+    /// Adds the caller to the request and limits its body.
     fn admit(&self, request: &mut Request) -> Result<Admission, EdgeRejection> {
         let mut revoked = None;
         if let Some(TokenHolder { caller, revoked: ends }) = self.authenticate(request)? {
@@ -160,10 +160,10 @@ impl EdgeRules {
     }
 }
 
-/// A request that was let in.
+/// An admitted request.
 struct Admission {
     body_outcome: Option<BodyOutcome>,
-    /// Ends it when its token is taken away.
+    /// Ends it when its token is revoked.
     revoked: Option<CancellationToken>,
 }
 

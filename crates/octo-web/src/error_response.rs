@@ -1,4 +1,4 @@
-//! Failures as HTTP answers: one status per kind, one shape of body.
+//! Error responses: one status per kind, one format.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -6,10 +6,10 @@ use http::{HeaderValue, StatusCode, header};
 use octo_model::{Json, JsonObject, Kind, ToolError};
 use std::time::Duration;
 
-/// Suggested when a target is unavailable and nobody knows for how long.
+/// Suggested if a target is unavailable for an unknown time.
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The HTTP status of each kind.
+/// HTTP status of each kind.
 pub fn http_status(kind: Kind) -> StatusCode {
     match kind {
         Kind::Invalid => StatusCode::BAD_REQUEST,
@@ -26,7 +26,7 @@ pub fn http_status(kind: Kind) -> StatusCode {
     }
 }
 
-/// The member `error` of a reply.
+/// Member `error` of a reply.
 pub fn error_object(error: &ToolError) -> JsonObject {
     let members = error_fields(error.kind.as_str(), &error.message, error.hint.as_deref());
     match retry_after_seconds(error) {
@@ -35,7 +35,7 @@ pub fn error_object(error: &ToolError) -> JsonObject {
     }
 }
 
-/// An error in three words: what it is, what happened, what to do.
+/// Error with kind, message and hint.
 pub fn error_fields(kind: &str, message: &str, hint: Option<&str>) -> JsonObject {
     JsonObject::new()
         .with("kind", kind)
@@ -43,14 +43,14 @@ pub fn error_fields(kind: &str, message: &str, hint: Option<&str>) -> JsonObject
         .with("hint", hint.map_or_else(Json::null, Json::text))
 }
 
-/// Whole seconds until it is worth trying again.
+/// Whole seconds until a retry.
 fn retry_after_seconds(error: &ToolError) -> Option<u64> {
     let is_passing = matches!(error.kind, Kind::Unavailable | Kind::RateLimited);
     let known = error.retry_after.or_else(|| is_passing.then_some(DEFAULT_RETRY_AFTER))?;
     Some(known.as_secs() + u64::from(known.subsec_nanos() > 0))
 }
 
-/// Status and headers that follow from an error.
+/// Sets the status and headers of an error.
 pub fn set_error_status(response: &mut Response, error: &ToolError) {
     *response.status_mut() = http_status(error.kind);
     if let Some(seconds) = retry_after_seconds(error) {
@@ -62,7 +62,7 @@ pub fn set_error_status(response: &mut Response, error: &ToolError) {
     }
 }
 
-/// The answer to a request that never became a call.
+/// Response to a request that never became a call.
 pub fn error_response(error: &ToolError) -> Response {
     let mut response = json_response(failure_body(error_object(error)));
     set_error_status(&mut response, error);

@@ -1,4 +1,4 @@
-//! The HTTP edge of every listener, and the faces behind it: REST and the admin API.
+//! HTTP edge of every listener, and the frontends behind it: REST and the admin API.
 
 mod admin;
 mod edge;

@@ -1,4 +1,4 @@
-//! A listener and its connections: how many, how slow, and how they end.
+//! Listener and its connections: limits, timeouts and shutdown.
 
 mod connection;
 mod connection_table;
@@ -19,22 +19,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// What one listener takes on.
+/// Limits of one listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListenerLimits {
-    /// Connections at once. When there are more, the oldest without an authorised request makes room, or the new one is told
-    /// to come back.
+    /// Maximum connections. Beyond that, the oldest one without an authorized request is closed, or the new one is
+    /// rejected with 503.
     pub max_connections: usize,
-    /// Connections of one caller at once.
+    /// Maximum connections per caller.
     pub max_connections_per_caller: usize,
-    /// How long a client may take to send the head of a request, to send the next one, and to send the first that is authorised.
+    /// Timeout for the head of a request, for the next request, and for the first authorized one.
     pub head_timeout: Duration,
-    /// How long a client may read nothing of a reply that waits for it.
+    /// Maximum time that a client may read nothing of a pending reply.
     pub stall_timeout: Duration,
-    /// Bytes of replies that wait to be read, on all connections. When there are more, the connections whose clients have read
-    /// nothing for longest end.
+    /// Maximum bytes of unread replies on all connections. Beyond that, the connections that have waited longest are
+    /// closed.
     pub max_undelivered_bytes: usize,
-    /// How long open requests may take to end once the hub is asked to stop.
+    /// Maximum time for open requests to complete at shutdown.
     pub drain_timeout: Duration,
 }
 
@@ -56,12 +56,12 @@ const MAX_ACCEPT_DELAY: Duration = Duration::from_secs(1);
 const OVERLOAD_RESPONSE: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Serves until `shutdown`, then lets open requests end for a while.
+/// Serves until `shutdown`, then lets open requests complete within a time limit.
 pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) {
     serve_with_limits(listener, router, shutdown, ListenerLimits::default()).await;
 }
 
-/// [`serve`] with limits of one's own. Dropping the future ends every connection at once.
+/// [`serve`] with custom limits. Dropping the future closes all connections immediately.
 pub async fn serve_with_limits(
     listener: TcpListener,
     router: Router,
@@ -89,13 +89,13 @@ pub async fn serve_with_limits(
     drop(listener);
     open.close();
     if tokio::time::timeout(limits.drain_timeout, open.wait()).await.is_err() {
-        tracing::info!(connections = open.len(), "closing connections that did not end by themselves");
+        tracing::info!(connections = open.len(), "drain timeout: closing connections");
         abort.cancel();
         open.wait().await;
     }
 }
 
-/// The next connection. Errors of the machine, such as no descriptors left, are waited out.
+/// Accepts the next connection. System errors, such as no descriptors left, are retried with a delay.
 async fn accept(listener: &TcpListener) -> TcpStream {
     let mut pause = MIN_ACCEPT_DELAY;
     loop {

@@ -1,9 +1,9 @@
-//! What a hub needs beside its sources in order to work.
+//! Readiness checks of a hub besides its sources.
 
 use octo_model::Caller;
 use octo_toolkit::BoxFuture;
 
-/// How one thing is.
+/// State of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CheckState {
     Ok,
@@ -23,7 +23,7 @@ impl CheckState {
     }
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Debug, Clone)]
 pub struct Check {
     pub name: String,
@@ -31,16 +31,16 @@ pub struct Check {
     pub why: Option<String>,
 }
 
-/// Looks at everything that `/ready` tells of beside sources.
+/// Runs the checks of `/ready` besides sources.
 pub trait ReadinessProbe: Send + Sync {
-    /// What decides whether calls can be made at all. Anybody may ask for it, so it is cheap or remembered.
+    /// Checks that decide whether calls can be made at all. Unauthenticated, so they must be cheap or cached.
     fn hub_checks(&self) -> BoxFuture<'_, Vec<Check>>;
 
-    /// What else this caller may know.
+    /// Further checks that this caller may see.
     fn caller_checks<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Vec<Check>>;
 }
 
-/// Nothing to look at.
+/// Probe without checks.
 pub struct NoProbe;
 
 impl ReadinessProbe for NoProbe {

@@ -1,4 +1,4 @@
-//! The REST face: tools and prompts as plain HTTP, one reply shape, no protocol to learn.
+//! REST frontend: tools and prompts as plain HTTP with one reply format.
 
 mod health;
 mod reply_metadata;
@@ -20,15 +20,15 @@ use octo_hub::Hub;
 use octo_toolkit::{NoPeer, Peer};
 use std::sync::Arc;
 
-/// Writes the numbers for Prometheus.
+/// Renders the metrics for Prometheus.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// What the REST face is made of.
+/// Configuration of the REST frontend.
 pub struct RestConfig {
     pub hub: Arc<Hub>,
     pub metrics: RenderMetrics,
     pub probe: Arc<dyn ReadinessProbe>,
-    /// Those of the edge: the OpenAPI document says whether there are any.
+    /// Tokens of the edge: the OpenAPI document declares whether there are any.
     pub tokens: Tokens,
 }
 
@@ -37,11 +37,11 @@ struct RestState {
     metrics: RenderMetrics,
     probe: Arc<dyn ReadinessProbe>,
     tokens: Tokens,
-    /// REST has no way back to its client, so all calls share one.
+    /// REST cannot notify or ask its clients, so all calls share one peer.
     no_peer: Arc<dyn Peer>,
 }
 
-/// The routes, to be put behind [`crate::edge`] together with those of other faces.
+/// Routes, to be placed behind [`crate::edge`] with those of other frontends.
 pub fn rest_router(parts: RestConfig) -> Router {
     let RestConfig { hub, metrics, probe, tokens } = parts;
     let rest = RestState { hub, metrics, probe, tokens, no_peer: Arc::new(NoPeer) };

@@ -1,4 +1,4 @@
-//! The REST face as an OpenAPI 3.1 document, made from what the caller's profile lists.
+//! OpenAPI 3.1 document of the REST frontend, built from the listing of the caller's profile.
 
 pub(crate) mod embed_schema;
 pub(crate) mod static_parts;
@@ -7,7 +7,7 @@ use embed_schema::{component_key, embed_schema};
 use octo_model::{Json, JsonObject};
 use serde_json::{Map, Value, json};
 
-/// The document for one list of tools and prompts. `secured` when the edge asks for tokens.
+/// Document for a list of tools and prompts. `secured` if the edge requires tokens.
 pub fn openapi_document(tools: &[Json], prompts: &[Json], secured: bool) -> Value {
     let mut schemas = static_parts::schemas();
     let mut paths = static_parts::paths();
@@ -86,7 +86,7 @@ fn add_prompt(prompt: &JsonObject, schemas: &mut Map<String, Value>, paths: &mut
     paths.insert(format!("/prompts/{}", path_segment(&name)), json!({"post": about.operation()}));
 }
 
-/// One operation, in words and references.
+/// One operation of the document.
 struct OperationSpec<'a> {
     id: &'a str,
     tag: &'a str,
@@ -115,7 +115,7 @@ fn reference(schema: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{schema}")})
 }
 
-/// A body may be left out when nothing in it is required.
+/// The body is optional if nothing in it is required.
 fn needs_input(schema: Option<&Value>) -> bool {
     schema
         .and_then(|schema| schema.get("required"))
@@ -123,7 +123,7 @@ fn needs_input(schema: Option<&Value>) -> bool {
         .is_some_and(|names| !names.is_empty())
 }
 
-/// The arguments of a prompt are texts.
+/// Arguments of a prompt are strings.
 fn prompt_input(arguments: &[Json]) -> Value {
     let mut properties = Map::new();
     let mut required = Vec::new();
@@ -143,7 +143,7 @@ fn prompt_input(arguments: &[Json]) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
-/// The name as one segment of a path. A name with a colon or a slash stays one segment.
+/// Name as one path segment, including names with a colon or slash.
 fn path_segment(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {

@@ -1,4 +1,4 @@
-//! Every route of every port and who may use it. The edge refuses a route that is not in its port's table.
+//! All routes of all ports, and who may use them. The edge refuses a route that is not in its port's table.
 
 use http::Method;
 
@@ -7,9 +7,9 @@ use http::Method;
 pub enum Access {
     /// Anyone who reaches the port: probes and discovery.
     Open,
-    /// A caller that the edge has verified.
+    /// A caller that the edge has authenticated.
     Caller,
-    /// One of them with the scope of administrators.
+    /// A caller with the scope `admin`.
     Admin,
 }
 
@@ -27,10 +27,10 @@ impl Access {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
     pub method: &'static str,
-    /// As the router writes it. A last segment `{*rest}` stands for every route beneath.
+    /// As in the router. A last segment `{*rest}` covers all routes beneath.
     pub path: &'static str,
     pub access: Access,
-    /// What it is for, in the generated reference.
+    /// Description for the generated reference.
     pub about: &'static str,
 }
 
@@ -46,39 +46,43 @@ const fn admin(method: &'static str, path: &'static str, about: &'static str) ->
     Route { method, path, access: Access::Admin, about }
 }
 
-/// The main port. Calls come first, because it is read from the top for every request.
+/// The main port. Calls come first, because the table is searched from the top for every request.
 pub const ROUTES: &[Route] = &[
     caller("POST", "/mcp", "MCP over streamable HTTP, everything in one catalogue"),
     caller("POST", "/tools/{name}", "Call a tool"),
     caller("POST", "/mcp/{profile}", "MCP over streamable HTTP, one profile"),
     caller("POST", "/prompts/{name}", "Fill in a prompt"),
     caller("GET", "/mcp", "Stream of an older client's session"),
-    caller("DELETE", "/mcp", "End of an older client's session"),
+    caller("DELETE", "/mcp", "End an older client's session"),
     caller("GET", "/mcp/{profile}", "Stream of an older client's session"),
-    caller("DELETE", "/mcp/{profile}", "End of an older client's session"),
+    caller("DELETE", "/mcp/{profile}", "End an older client's session"),
     caller("GET", "/tools", "List the tools"),
     caller("GET", "/tools/{name}", "Describe one tool"),
     caller("GET", "/prompts", "List the prompts"),
-    admin("GET", "/metrics", "Numbers for Prometheus"),
+    admin("GET", "/metrics", "Metrics for Prometheus"),
     caller("GET", "/openapi.json", "This interface as an OpenAPI document"),
     open("GET", "/health", "Whether the process is up"),
-    open("GET", "/ready", "Whether calls can be made, and for callers how everything is doing"),
+    open("GET", "/ready", "Whether calls can be made; for callers also the state of all checks and sources"),
     open("GET", "/.well-known/{*rest}", "Discovery documents"),
 ];
 
 /// The admin port.
 pub const ADMIN_ROUTES: &[Route] = &[
-    caller("GET", "/servers", "List the servers behind the hub"),
-    caller("GET", "/servers/{id}", "Tell how one server is doing"),
+    caller("GET", "/servers", "List the upstream servers"),
+    caller("GET", "/servers/{id}", "Show the state of one server"),
     admin("POST", "/servers/{id}/connect", "Connect a server now"),
     admin("POST", "/servers/{id}/disconnect", "End a server's connection or program"),
-    caller("POST", "/servers/{id}/auth/start", "Begin a login"),
-    caller("GET", "/servers/{id}/auth/status", "Tell how it stands with a login"),
-    caller("POST", "/servers/{id}/auth/complete", "Finish a login with what was pasted, or give an API key"),
+    caller("POST", "/servers/{id}/auth/start", "Start a login"),
+    caller("GET", "/servers/{id}/auth/status", "Show the state of a login"),
+    caller(
+        "POST",
+        "/servers/{id}/auth/complete",
+        "Complete a login with the pasted answer, or set an API key",
+    ),
     caller("POST", "/servers/{id}/auth/logout", "End a login"),
-    open("GET", "/auth/start/{id}", "Ask a person whether they want a login"),
-    open("POST", "/auth/start/{id}", "Begin that login in this browser"),
-    open("GET", "/auth/callback", "Where browsers come back to after a login"),
+    open("GET", "/auth/start/{id}", "Ask a person to confirm a login"),
+    open("POST", "/auth/start/{id}", "Start that login in this browser"),
+    open("GET", "/auth/callback", "Redirect URI of browser logins"),
     caller("GET", "/openapi.json", "This interface as an OpenAPI document"),
     open("GET", "/health", "Whether the process is up"),
 ];
@@ -87,7 +91,7 @@ impl Route {
     fn covers(&self, path: &str) -> bool {
         match self.path.strip_suffix("{*rest}") {
             Some(stem) => path.len() > stem.len() && path.starts_with(stem),
-            // A slash at the end is the same route, where the router has it at all.
+            // A trailing slash is the same route, if the router has it at all.
             None => self.path == path || path.strip_suffix('/') == Some(self.path),
         }
     }
@@ -97,8 +101,8 @@ impl Route {
     }
 }
 
-/// Who may use the route that a request was matched to. None: it is not in the table, so nobody.
-/// A method that the path does not have needs a caller, who is then told which methods there are.
+/// Who may use the route that a request was matched to. `None`: it is not in the table and is refused. A method that
+/// the path does not have requires a caller, who then gets the list of allowed methods.
 pub(crate) fn access(table: &[Route], method: &Method, matched: &str) -> Option<Access> {
     let mut known = None;
     for route in table.iter().filter(|route| route.covers(matched)) {

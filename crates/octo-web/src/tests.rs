@@ -1,4 +1,4 @@
-//! The face as a whole, against a real hub.
+//! The frontend as a whole, against a real hub.
 
 mod connection_costs;
 mod descriptor_exhaustion;

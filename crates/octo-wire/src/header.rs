@@ -13,7 +13,7 @@ pub const LAST_EVENT: &str = "last-event-id";
 const BASE64_PREFIX: &str = "=?base64?";
 const BASE64_SUFFIX: &str = "?=";
 
-/// The value as it stands in a header.
+/// Encodes a value for a header.
 pub fn encode(value: &str) -> String {
     let safe = value.bytes().all(|byte| (0x20..0x7f).contains(&byte));
     let bare = !value.starts_with(BASE64_PREFIX) && value.trim() == value;
@@ -24,7 +24,7 @@ pub fn encode(value: &str) -> String {
     }
 }
 
-/// The value that a header stands for; nothing when its encoding is broken.
+/// Decodes a header value; `None` if its encoding is invalid.
 pub fn decode(value: &str) -> Option<String> {
     match value.strip_prefix(BASE64_PREFIX).and_then(|rest| rest.strip_suffix(BASE64_SUFFIX)) {
         None => Some(value.to_owned()),

@@ -13,21 +13,21 @@ pub enum Message {
     Error { id: Option<Id>, error: RpcError },
 }
 
-/// What came in one frame; batches exist in 2025-03-26 only.
+/// Content of one frame; batches exist in 2025-03-26 only.
 #[derive(Debug)]
 pub enum Incoming {
     One(Message),
     Batch(Vec<Message>),
 }
 
-/// From clients nothing unknown is accepted in the envelope; from upstreams it is passed over.
+/// Unknown members of the envelope are rejected from clients and ignored from upstreams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Strictness {
     Client,
     Upstream,
 }
 
-/// Messages that a client may send in one batch.
+/// Maximum messages in a batch of a client.
 const MAX_BATCH: usize = 50;
 
 const ENVELOPE_KEYS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
@@ -41,7 +41,7 @@ impl Incoming {
         let most = if strictness == Strictness::Client { MAX_BATCH } else { usize::MAX };
         let parts = json
             .elements_up_to(most.saturating_add(1))
-            .map_err(|_| JsonError("a JSON-RPC message is an object"))?;
+            .map_err(|_| JsonError("a JSON-RPC message must be an object"))?;
         if parts.len() > most {
             return Err(JsonError("a batch has at most 50 messages; send the others in another one"));
         }
@@ -57,7 +57,7 @@ impl Incoming {
 }
 
 impl Message {
-    /// Reads one message that is not a batch.
+    /// Parses one message that is not a batch.
     pub fn parse(text: Bytes, strictness: Strictness) -> Result<Self, JsonError> {
         Self::from_json(&Json::parse(text)?, strictness)
     }
@@ -70,10 +70,10 @@ impl Message {
         let id = match envelope.remove("id") {
             None => None,
             Some(id) if id.is_null() && envelope.get("error").is_some() => None,
-            Some(id) => Some(Id::from_json(id).ok_or(JsonError("an id is a number or a string"))?),
+            Some(id) => Some(Id::from_json(id).ok_or(JsonError("an id must be a number or a string"))?),
         };
         if let Some(method) = envelope.remove("method") {
-            let method = method.to_text().ok_or(JsonError("a method is a string"))?;
+            let method = method.to_text().ok_or(JsonError("a method must be a string"))?;
             let params = match envelope.remove("params") {
                 None => JsonObject::new(),
                 Some(params) if params.is_null() && strictness == Strictness::Upstream => JsonObject::new(),
@@ -90,10 +90,13 @@ impl Message {
         let result =
             envelope.remove("result").ok_or(JsonError("a message has a method, a result or an error"))?;
         let id = id.ok_or(JsonError("a response needs an id"))?;
-        Ok(Self::Response { id, result: result.members().map_err(|_| JsonError("a result is an object"))? })
+        Ok(Self::Response {
+            id,
+            result: result.members().map_err(|_| JsonError("a result must be an object"))?,
+        })
     }
 
-    /// The message as one line of text.
+    /// Encodes the message as one line of text.
     pub fn to_bytes(&self) -> Bytes {
         match self {
             Self::Request { id, method, params } => {
@@ -134,7 +137,7 @@ fn envelope(id: Option<&Json>, method: Option<&String>, body: Option<(&str, &Jso
     one_line(text)
 }
 
-/// Line breaks can only stand between tokens, where a space means the same.
+/// Line breaks can only occur between tokens, where a space is equivalent.
 fn one_line(mut text: Vec<u8>) -> Bytes {
     let mut from = 0;
     while let Some(rest) = text.get_mut(from..)
@@ -150,7 +153,7 @@ fn one_line(mut text: Vec<u8>) -> Bytes {
 
 fn check_strict(envelope: &JsonObject) -> Result<(), JsonError> {
     if envelope.iter().any(|(key, _)| !ENVELOPE_KEYS.contains(&key)) {
-        return Err(JsonError("the message has a member that JSON-RPC does not know"));
+        return Err(JsonError("the message has an unknown member"));
     }
     if envelope.get("jsonrpc").is_none_or(|version| version.bytes().as_ref() != br#""2.0""#) {
         return Err(JsonError("jsonrpc must be \"2.0\""));
@@ -163,9 +166,9 @@ fn check_strict(envelope: &JsonObject) -> Result<(), JsonError> {
 }
 
 fn rpc_error(error: &Json) -> Result<RpcError, JsonError> {
-    let error = error.members().map_err(|_| JsonError("an error is an object"))?;
+    let error = error.members().map_err(|_| JsonError("an error must be an object"))?;
     let code =
-        error.get("code").and_then(|code| code.to::<i64>().ok()).ok_or(JsonError("an error has a code"))?;
+        error.get("code").and_then(|code| code.to::<i64>().ok()).ok_or(JsonError("an error needs a code"))?;
     Ok(RpcError {
         code,
         message: error.text("message").unwrap_or_default(),

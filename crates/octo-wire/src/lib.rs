@@ -1,5 +1,5 @@
-//! MCP on the wire, as both ends see it: envelopes, revisions, codes, headers, event streams.
-//! Only the envelope is typed; what it carries stays as it came.
+//! MCP wire format for both ends: envelopes, revisions, codes, headers, event streams. Only the envelope is typed; the
+//! payload passes through unchanged.
 
 pub mod code;
 pub mod header;

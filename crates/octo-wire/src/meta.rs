@@ -8,5 +8,5 @@ pub const SERVER: &str = "io.modelcontextprotocol/serverInfo";
 pub const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 pub const PROGRESS_TOKEN: &str = "progressToken";
 
-/// Issued anew on each edge, never passed on.
+/// Replaced on each hop, never forwarded.
 pub const HOP_BY_HOP_KEYS: [&str; 5] = [REVISION, CAPABILITIES, CLIENT, LOG_LEVEL, PROGRESS_TOKEN];

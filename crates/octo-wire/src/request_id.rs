@@ -20,7 +20,7 @@ impl Id {
         Self(Json::text(text))
     }
 
-    /// The number, when it is one that we have made.
+    /// The number, if it is one that the hub issued.
     pub fn to_number(&self) -> Option<u64> {
         self.0.as_str().parse().ok()
     }

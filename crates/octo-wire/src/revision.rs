@@ -1,4 +1,4 @@
-//! The revisions of the protocol and the two eras they fall into.
+//! Protocol revisions and their two eras.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Revision {

@@ -1,8 +1,8 @@
-//! Server-sent events, written and read.
+//! Encoder and decoder of server-sent events.
 
 use bytes::{Bytes, BytesMut};
 
-/// One event as it was received.
+/// One received event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
     pub id: Option<String>,
@@ -10,7 +10,7 @@ pub struct Event {
     pub data: Bytes,
 }
 
-/// Writes an event whose data is one line.
+/// Encodes an event whose data is one line.
 pub fn encode_event(id: Option<&str>, data: &[u8]) -> Bytes {
     let mut text = BytesMut::with_capacity(data.len() + 64);
     if let Some(id) = id {
@@ -24,26 +24,26 @@ pub fn encode_event(id: Option<&str>, data: &[u8]) -> Bytes {
     text.freeze()
 }
 
-/// An event without a message: it gives the client an id to resume from and a time to wait before it does.
+/// Event without a message: gives the client an id to resume from and a delay before it does.
 pub fn encode_priming(id: &str, retry_ms: u64) -> Bytes {
     format!("id: {id}\nretry: {retry_ms}\ndata: \n\n").into()
 }
 
-/// Keeps a quiet stream alive.
+/// Keep-alive comment for a quiet stream.
 pub const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
-/// Reads events from chunks of any size. A line past the limit ends the reading.
+/// Decodes events from chunks of any size. A line above the limit is an error.
 #[derive(Debug)]
 pub struct Decoder {
     buffer: BytesMut,
-    /// Where the search for the next line end goes on.
+    /// Where the search for the next line end continues.
     scanned: usize,
     event: Event,
     has_data: bool,
     limit: usize,
 }
 
-/// A line was longer than the limit.
+/// A line exceeded the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineTooLong;
 
@@ -57,7 +57,7 @@ impl Decoder {
         if self.buffer.len() > self.limit { Err(LineTooLong) } else { Ok(()) }
     }
 
-    /// The next whole event, if there is one.
+    /// Returns the next complete event, if any.
     pub fn next_event(&mut self) -> Option<Event> {
         while let Some(line) = self.line() {
             if line.is_empty() {

@@ -265,7 +265,7 @@ async fn a_browser_comes_back_to_this_machine() {
     let mut wrong = back.clone();
     wrong.set_query(Some("code=stolen&state=guessed"));
     let (status, page) = browser.open_callback(&wrong).await;
-    assert!(status == 400 && page.contains("No login waits"), "{status} {page}");
+    assert!(status == 400 && page.contains("No pending login"), "{status} {page}");
     let (status, page) = browser.open_callback(&back).await;
     assert!(status == 200 && page.contains("You are logged in"), "{status} {page}");
     let (code, out, err) = login.wait_for_exit().await;
@@ -328,7 +328,7 @@ async fn a_login_that_was_declined_ends_with_the_reason() {
         .finish();
     login.write_input(&format!("{query}\n")).await;
     let (code, _, err) = login.wait_for_exit().await;
-    assert!(code == 1 && err.contains("declined") && err.contains("Begin it again"), "{code} {err}");
+    assert!(code == 1 && err.contains("declined") && err.contains("Start it again"), "{code} {err}");
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Relates remembered entities to each other; counts relations added and those known already. Entities that do not exist
-/// are made. Prefer memory_upsert_entities for facts about a single entity.
+/// Relates remembered entities to each other; counts relations added and those already known. Creates entities that do
+/// not exist. Prefer memory_upsert_entities for facts about a single entity.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -19,7 +19,7 @@ pub struct Input {
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Relation {
-    /// Name of the entity where the relation begins.
+    /// Name of the entity where the relation starts.
     pub source: String,
     /// How they are related, as a verb: works_on, depends_on.
     pub relation: String,
@@ -29,14 +29,14 @@ pub struct Relation {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Relations that are new.
+    /// New relations.
     added: u64,
-    /// Relations that were known already.
+    /// Relations that were already known.
     skipped: u64,
-    /// Entities that did not exist and were made.
+    /// Entities that did not exist and were created.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     created_entities: Vec<String>,
-    /// What was taken out of the texts.
+    /// What was removed from the texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }

@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::HashSet;
 
-/// Deletes entities with their observations and relations; names that are not known are told. A memory_query with as_of still
-/// finds them, unless erase is given. Prefer memory_forget for one observation or one relation.
+/// Deletes entities with their observations and relations; reports unknown names. A memory_query with as_of still finds
+/// them, unless erase is set. Prefer memory_forget for one observation or one relation.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Names of the entities to delete, at most 1,000.
     entity_names: Vec<String>,
-    /// Leave no trace, neither in the past nor in the index. Erases earlier deleted entities of the same name, too.
+    /// Leave no trace, neither in the past nor in the index. Also erases earlier deleted entities of the same name.
     #[serde(default)]
     erase: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// How many entities were deleted.
+    /// Number of deleted entities.
     deleted: u64,
-    /// Names that are not known.
+    /// Unknown names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     not_found: Vec<String>,
 }

@@ -8,19 +8,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Largest file that is written.
+/// Maximum size of a file, in bytes.
 const MAX_FILE_BYTES: usize = 64 << 20;
-/// Entities that are read at once.
+/// Entities per batch.
 const BATCH_SIZE: usize = 500;
 
-/// Writes everything in the memory to a file: a memory.json document, or lines that server-memory reads; an existing file is
-/// replaced. Prefer memory_query to look something up.
+/// Writes everything in the memory to a file: a memory.json document, or lines that server-memory reads; an existing
+/// file is replaced. Prefer memory_query to look something up.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// File to write, relative to the workspace.
     path: WorkPath,
-    /// Form of the file: json, jsonl, or auto to go by the ending of its name.
+    /// Format of the file: json, jsonl, or auto to go by its extension.
     #[serde(default = "memory_file::default_format")]
     format: Format,
 }
@@ -29,15 +29,15 @@ pub struct Input {
 pub struct Output {
     /// The file that was written.
     path: String,
-    /// How many entities it has.
+    /// Number of entities.
     entities: u64,
-    /// How many relations it has.
+    /// Number of relations.
     relations: u64,
     /// Size of the file.
     size_bytes: u64,
-    /// True when the file is new.
+    /// True if the file is new.
     created: bool,
-    /// True when fs_undo can bring the file back that was replaced.
+    /// True if fs_undo can restore the replaced file.
     undo: bool,
 }
 

@@ -8,30 +8,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Forgets one observation of an entity, or one relation, for good, or keeps it for questions about the past; says when there
-/// is no such thing. Prefer memory_delete for whole entities.
+/// Forgets one observation of an entity, or one relation, permanently, or keeps it for queries about the past; reports
+/// if it does not exist. Prefer memory_delete for whole entities.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Entity of the observation.
     #[serde(default)]
     entity_name: Option<String>,
-    /// The observation, letter by letter.
+    /// The exact text of the observation.
     #[serde(default)]
     observation: Option<String>,
     /// The relation, instead of an observation.
     #[serde(default)]
     relation: Option<Relation>,
-    /// It was true until now: memory_query with as_of still finds it. Otherwise no trace stays.
+    /// It was true until now: memory_query with as_of still finds it. Otherwise it is erased.
     #[serde(default)]
     keep_history: bool,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// How many were forgotten, past ones included.
+    /// Number forgotten, past ones included.
     forgotten: u64,
-    /// Why nothing was.
+    /// Why nothing was forgotten.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
@@ -66,7 +66,7 @@ impl Tool for ForgetTool {
     }
 }
 
-/// Why nothing was forgotten: an entity that is not known, or something else of one that is.
+/// Why nothing was forgotten: the entity is unknown, or it has no such observation or relation.
 async fn explain_not_found(
     memory: &Memory,
     target: &ForgetTarget,
@@ -81,13 +81,13 @@ async fn explain_not_found(
         let answer = memory.query(caller(cx), question).await?;
         if answer.entities.is_empty() {
             let suggestion = match answer.nearest.is_empty() {
-                true => "Call memory_list to see which there are.".to_owned(),
-                false => format!("Near are: {}.", answer.nearest.join(", ")),
+                true => "Call memory_list to list all entities.".to_owned(),
+                false => format!("Similar: {}.", answer.nearest.join(", ")),
             };
-            return Ok(format!("There is no entity `{name}`. {suggestion}"));
+            return Ok(format!("Entity not found: `{name}`. {suggestion}"));
         }
     }
-    Ok("There is no such observation or relation. Call memory_query with entity_name and copy it letter by letter."
+    Ok("Observation or relation not found. Call memory_query with entity_name and copy the exact text."
         .to_owned())
 }
 
@@ -97,14 +97,14 @@ fn parse_target(input: &Input) -> Result<ForgetTarget, ToolError> {
         (Some(entity), Some(text), None) => {
             let entity = sanitizer.name(entity)?;
             let text = sanitizer.fact(text)?.ok_or_else(|| {
-                ToolError::invalid("The observation is empty.").hint("Give its text, letter by letter.")
+                ToolError::invalid("The observation is empty.").hint("Pass its exact text.")
             })?;
             Ok(ForgetTarget::Fact { entity, text })
         }
         (None, None, Some(link)) => {
             Ok(ForgetTarget::Link(sanitizer.link(&link.source, &link.relation, &link.target)?))
         }
-        _ => Err(ToolError::invalid("It is not clear what to forget.")
-            .hint("Give entity_name and observation together, or relation alone.")),
+        _ => Err(ToolError::invalid("Nothing to forget was named.")
+            .hint("Pass entity_name and observation together, or relation alone.")),
     }
 }

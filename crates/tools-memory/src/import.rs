@@ -9,43 +9,43 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Largest file that is read.
+/// Maximum size of a file, in bytes.
 const MAX_FILE_BYTES: u64 = 64 << 20;
-/// Entities or relations that are written at once.
+/// Entities or relations per batch.
 const BATCH_SIZE: usize = 200;
-/// Troubles that are told.
+/// Maximum reported issues.
 const MAX_REPORTED_ISSUES: usize = 20;
 
-/// Reads entities and relations from a file into the memory: a memory.json document, or the lines of server-memory. What is known
-/// already stays as it is; what cannot be read is told. Prefer memory_upsert_entities for a few.
+/// Reads entities and relations from a file into the memory: a memory.json document, or the lines of server-memory.
+/// Known entries are unchanged; unreadable parts are reported. Prefer memory_upsert_entities for a few.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// File to read, relative to the workspace.
     path: WorkPath,
-    /// Form of the file: json, jsonl, or auto to find out.
+    /// Format of the file: json, jsonl, or auto to detect it.
     #[serde(default = "memory_file::default_format")]
     format: Format,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Entities that are new.
+    /// New entities.
     created: u64,
-    /// Entities that were known already.
+    /// Entities that were already known.
     updated: u64,
-    /// Observations that are new.
+    /// New observations.
     observations_added: u64,
-    /// Relations that are new.
+    /// New relations.
     relations_added: u64,
-    /// Relations that were known already.
+    /// Relations that were already known.
     relations_skipped: u64,
-    /// How many parts of the file could not be read.
+    /// Number of parts of the file that could not be read.
     unreadable: u64,
     /// The first of those.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     troubles: Vec<ReportedIssue>,
-    /// What was taken out of the texts.
+    /// What was removed from the texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
@@ -83,8 +83,8 @@ impl Tool for Import {
                 let place = fs.place(&input.path)?;
                 let (bytes, _) = fs.read(&place, MAX_FILE_BYTES)?;
                 let text = String::from_utf8(bytes).map_err(|_| {
-                    ToolError::invalid(format!("`{}` is no text in UTF-8.", place.display()))
-                        .hint("Give a file that memory_export or server-memory has written.")
+                    ToolError::invalid(format!("`{}` is not UTF-8 text.", place.display()))
+                        .hint("Use a file written by memory_export or server-memory.")
                 })?;
                 memory_file::read(&text, input.format, &place.display())
             })
@@ -116,10 +116,10 @@ impl Tool for Import {
     }
 }
 
-/// What can be said before anything is written.
+/// Output before anything is written.
 fn initial_output(graph: &mut Graph) -> Output {
     let issues = std::mem::take(&mut graph.issues);
-    let notice = format!("{} hidden characters were taken out of the texts.", graph.removed_chars);
+    let notice = format!("Removed {} hidden characters from the texts.", graph.removed_chars);
     Output {
         created: 0,
         updated: 0,

@@ -1,4 +1,4 @@
-//! What callers give, made fit to be believed later: nothing hidden in it, nothing without an end.
+//! Validates and sanitizes input: no hidden characters, limited lengths.
 
 use octo_toolkit::memory::{
     Link, MAX_FACT_BYTES, MAX_ITEMS, MAX_KIND_BYTES, MAX_NAME_BYTES, MAX_SOURCE_BYTES, MemoryCaller,
@@ -9,7 +9,7 @@ pub fn caller(cx: &CallContext) -> MemoryCaller {
     MemoryCaller::new(&cx.caller, cx.id)
 }
 
-/// Cleans texts and counts what was hidden in them.
+/// Sanitizes texts and counts the removed characters.
 #[derive(Default)]
 pub struct Sanitizer {
     pub removed_chars: usize,
@@ -33,29 +33,29 @@ impl Sanitizer {
         Ok(Link { source: self.name(source)?, relation, target: self.name(target)? })
     }
 
-    /// One observation; `None` when nothing is in it.
+    /// One observation; `None` if it is empty.
     pub fn fact(&mut self, text: &str) -> Result<Option<String>, ToolError> {
         let text = self.sanitize(text);
         let text = text.trim();
         if text.len() > MAX_FACT_BYTES {
-            let long = format!("An observation has {} bytes; at most {MAX_FACT_BYTES} are kept.", text.len());
+            let long = format!("An observation has {} bytes; the maximum is {MAX_FACT_BYTES}.", text.len());
             return Err(ToolError::new(Kind::TooLarge, long)
-                .hint("Split it into several observations, or keep a file and remember its path."));
+                .hint("Split it into several observations, or store a file and remember its path."));
         }
         Ok((!text.is_empty()).then(|| text.to_owned()))
     }
 
-    /// A text of one line.
+    /// Text on one line.
     fn single_line(&mut self, text: &str, subject: &str, max_bytes: usize) -> Result<String, ToolError> {
         let sanitized = self.sanitize(text);
         let line: Vec<&str> = sanitized.split_whitespace().collect();
         let line = line.join(" ");
         match line.len() {
             0 => Err(ToolError::invalid(format!("{subject} is empty."))
-                .hint("Give it at least one visible character.")),
+                .hint("Use at least one visible character.")),
             long if long > max_bytes => Err(ToolError::new(
                 Kind::TooLarge,
-                format!("{subject} has {long} bytes; at most {max_bytes} are kept."),
+                format!("{subject} has {long} bytes; the maximum is {max_bytes}."),
             )
             .hint("Shorten it, and put the rest into observations.")),
             _ => Ok(line),
@@ -68,33 +68,33 @@ impl Sanitizer {
         clean.text.into_owned()
     }
 
-    /// What the answer says of hidden characters.
+    /// Notice about removed characters.
     pub fn notice(&self) -> Option<String> {
         (self.removed_chars > 0)
-            .then(|| format!("{} hidden characters were taken out of the texts.", self.removed_chars))
+            .then(|| format!("Removed {} hidden characters from the texts.", self.removed_chars))
     }
 }
 
-/// Refuses lists that are empty or too long for one call.
+/// Rejects lists that are empty or too long for one call.
 pub fn check_len<T>(list: &[T], name: &str) -> Result<(), ToolError> {
     match list.len() {
         0 => Err(ToolError::invalid(format!("{name} is empty."))
-            .hint(format!("Give at least one item in {name}."))),
+            .hint(format!("Pass at least one item in {name}."))),
         many if many > MAX_ITEMS => Err(ToolError::new(
             Kind::TooLarge,
-            format!("{name} has {many} items; one call takes {MAX_ITEMS}."),
+            format!("{name} has {many} items; the maximum per call is {MAX_ITEMS}."),
         )
         .hint("Call again with the rest, or use memory_import with a file.")),
         _ => Ok(()),
     }
 }
 
-/// A number within its bounds.
+/// Checks the range of a number.
 pub fn check_range(number: u64, name: &str, max: u64) -> Result<usize, ToolError> {
     match usize::try_from(number) {
         Ok(fits) if (1..=max).contains(&number) => Ok(fits),
         _ => Err(ToolError::invalid(format!("{name} is {number}."))
-            .hint(format!("Give {name} between 1 and {max}, or leave it out."))),
+            .hint(format!("Use a value between 1 and {max}, or omit {name}."))),
     }
 }
 

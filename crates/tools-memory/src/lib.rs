@@ -1,4 +1,4 @@
-//! The memory toolbox: entities, what is known of them and how they are related, kept from one conversation to the next.
+//! Toolbox `memory`: entities, observations and relations that persist across conversations.
 
 mod add_relations;
 mod delete;
@@ -13,7 +13,7 @@ mod upsert_entities;
 
 use octo_toolkit::Toolbox;
 
-/// The tools of the domain `memory`.
+/// Tools of the domain `memory`.
 pub fn toolbox() -> Toolbox {
     Toolbox::new("memory", "Remembers entities, observations and relations, and finds them again.")
         .with(upsert_entities::UpsertEntities)

@@ -1,4 +1,4 @@
-//! The two forms in which memories travel: one JSON document, and the lines of `@modelcontextprotocol/server-memory`.
+//! File formats of memories: one JSON document, and the lines of `@modelcontextprotocol/server-memory`.
 
 use crate::input_validation::Sanitizer;
 use octo_toolkit::memory::{Fact, FactOrigin, KnownEntity, Link, NewEntity};
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// How a file is written.
+/// Format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -20,23 +20,23 @@ pub fn default_format() -> Format {
     Format::Auto
 }
 
-/// What a file has, and what of it could not be read.
+/// Content of a file, and what could not be parsed.
 #[derive(Default)]
 pub struct Graph {
     pub entities: Vec<NewEntity>,
     pub links: Vec<Link>,
     pub issues: Vec<ParseIssue>,
-    /// Hidden characters that were taken out.
+    /// Number of hidden characters removed.
     pub removed_chars: usize,
 }
 
 pub struct ParseIssue {
-    /// Which line, or which entity or relation of a document, counted from 1.
+    /// Line, or number of the entity or relation in a document, counted from 1.
     pub position: u64,
     pub reason: String,
 }
 
-/// Reads a file; everything in it is marked as coming from `source`.
+/// Parses a file; marks everything in it with `source`.
 pub fn read(text: &str, format: Format, source: &str) -> Result<Graph, ToolError> {
     let text = text.trim_start_matches('\u{feff}');
     let document = match format {
@@ -48,8 +48,8 @@ pub fn read(text: &str, format: Format, source: &str) -> Result<Graph, ToolError
     match document {
         Some(document) => reader.read_document(&document),
         None if format == Format::Json => {
-            return Err(ToolError::invalid("The file is no JSON document with entities and relations.")
-                .hint("Give format jsonl when every line is a record of its own."));
+            return Err(ToolError::invalid("The file is not a JSON document with entities and relations.")
+                .hint("Use format jsonl if every line is a separate record."));
         }
         None => reader.read_lines(text),
     }
@@ -103,7 +103,7 @@ impl Reader {
                     Some("relation") => self.read_relation(at, &value),
                     _ => self.push_issue(at, "is neither an entity nor a relation"),
                 },
-                Err(_) => self.push_issue(at, "is no JSON"),
+                Err(_) => self.push_issue(at, "is not JSON"),
             }
         }
     }
@@ -120,7 +120,7 @@ impl Reader {
             Ok(name) => name,
             Err(error) => return self.push_issue(at, error.message),
         };
-        // In lines `type` says what the record is.
+        // In lines, `type` is the kind of record.
         let kinds: &[&str] = if value.get("entityType").is_some() { &["entityType"] } else { &["type"] };
         let kind = first_str(value, kinds).filter(|kind| key.is_some() || *kind != "entity");
         let kind = kind.and_then(|kind| self.sanitizer.kind(kind).ok());
@@ -136,7 +136,7 @@ impl Reader {
                 }
                 Some(Ok(None)) => {}
                 Some(Err(error)) => self.push_issue(at, error.message),
-                None => self.push_issue(at, "has an observation that is no text"),
+                None => self.push_issue(at, "has an observation that is not text"),
             }
         }
         self.graph.entities.push(NewEntity { name, kind, facts });
@@ -155,12 +155,12 @@ impl Reader {
     }
 }
 
-/// The first of these members that is a text.
+/// The first of these members that is a string.
 fn first_str<'a>(value: &'a Value, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| value.get(*name)?.as_str())
 }
 
-/// Writes a file piece by piece, up to a size.
+/// Writes a file incrementally, up to a maximum size.
 pub struct GraphWriter {
     buffer: OutputBuffer,
     max_bytes: usize,
@@ -184,13 +184,14 @@ impl GraphWriter {
 
     pub fn add(&mut self, known: &KnownEntity) -> Result<(), ToolError> {
         let observations: Vec<&str> = known.facts.iter().map(|fact| fact.text.as_str()).collect();
-        // What stands around the texts is small beside them.
+        // The overhead around the texts is small.
         self.size += 200 + known.name.len() + observations.iter().map(|text| text.len() + 8).sum::<usize>();
         self.size += known.links.iter().map(|tie| 100 + tie.other.len()).sum::<usize>();
         if self.size > self.max_bytes {
             let large = format!("The memory does not fit into one file of {} bytes.", self.max_bytes);
-            return Err(ToolError::new(Kind::TooLarge, large)
-                .hint("Delete what is no longer needed, or ask the operator for a copy of the store."));
+            return Err(ToolError::new(Kind::TooLarge, large).hint(
+                "Delete entities that are no longer needed, or ask the operator for a copy of the store.",
+            ));
         }
         self.relations += known.links.len() as u64;
         match &mut self.buffer {

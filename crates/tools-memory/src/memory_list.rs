@@ -7,18 +7,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Lists remembered entities by name, a page at a time, with the number of their observations, and counts the types there
-/// are. Prefer memory_query to find something or to read observations.
+/// Lists remembered entities by name, a page at a time, with the number of their observations, and counts their types.
+/// Prefer memory_query to find something or to read observations.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Only entities of this type.
     #[serde(default)]
     entity_type: Option<String>,
-    /// Most entities to return, up to 500.
+    /// Maximum entities to return, up to 500.
     #[serde(default = "default_limit")]
     limit: u64,
-    /// How many entities to pass over.
+    /// How many entities to skip.
     #[serde(default)]
     offset: u64,
 }
@@ -29,13 +29,13 @@ fn default_limit() -> u64 {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Entities in the order of their names.
+    /// Entities, sorted by name.
     entities: Vec<Entity>,
-    /// How many entities there are, of this type where one was given.
+    /// Total number of entities, of this type if given.
     total: u64,
     /// The most frequent types.
     types: Vec<TypeCount>,
-    /// Give it as offset to go on.
+    /// Pass it as offset to continue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
 }
@@ -47,9 +47,9 @@ struct Entity {
     /// What it is.
     #[serde(rename = "type")]
     kind: String,
-    /// How many observations it has.
+    /// Number of observations.
     observation_count: u64,
-    /// When something of it was last changed, RFC 3339.
+    /// When it was last changed, RFC 3339.
     updated_at: String,
 }
 
@@ -58,7 +58,7 @@ struct TypeCount {
     /// The type.
     #[serde(rename = "type")]
     kind: String,
-    /// How many entities have it.
+    /// Number of entities of this type.
     count: u64,
 }
 

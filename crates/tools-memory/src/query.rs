@@ -10,12 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Names that an empty answer lists, and characters of each.
+/// Maximum names that an empty reply lists, and characters of each.
 const MAX_LISTED_NAMES: usize = 30;
 const MAX_NAME_CHARS: usize = 60;
 
-/// Searches the memory by words, name or type and answers with entities, what is known of them and their relations, best
-/// first; an unknown name is answered with similar ones. Prefer memory_list to see what there is.
+/// Searches the memory by words, name or type and returns entities, what is known of them and their relations, best
+/// first; for an unknown name returns similar ones. Prefer memory_list to see what there is.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -28,22 +28,22 @@ pub struct Input {
     /// Only entities of this type.
     #[serde(default)]
     entity_type: Option<String>,
-    /// With the relations of each entity.
+    /// Include the relations of each entity.
     #[serde(default = "default_include_relations")]
     include_relations: bool,
-    /// Most entities to return, up to 200.
+    /// Maximum entities to return, up to 200.
     #[serde(default = "default_max_results")]
     max_results: u64,
-    /// What was believed at this time instead of now: a date or RFC 3339 with offset.
+    /// What was known at this time instead of now: a date or RFC 3339 with offset.
     #[serde(default)]
     as_of: Option<String>,
-    /// Leave out observations that came from elsewhere: those with a source, and imported ones.
+    /// Omit observations from elsewhere: those with a source, and imported ones.
     #[serde(default)]
     stated_only: bool,
-    /// Most observations of each entity, up to 500; those that fit the query come first.
+    /// Maximum observations per entity, up to 500; those that match the query come first.
     #[serde(default = "default_max_observations")]
     max_observations: u64,
-    /// Say of every observation when and by which call it was learned.
+    /// Include when and by which call each observation was learned.
     #[serde(default)]
     provenance: bool,
 }
@@ -62,16 +62,16 @@ fn default_max_observations() -> u64 {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Entities that fit, the best first.
+    /// Matching entities, best first.
     entities: Vec<Entity>,
-    /// How many entities fit.
+    /// Number of matching entities.
     total: u64,
-    /// False when there are more than total says.
+    /// False if there are more than total.
     total_exact: bool,
-    /// Names to try instead of one that is not known.
+    /// Similar names, if the given one is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     similar_names: Vec<String>,
-    /// What to bear in mind.
+    /// Notices about the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
@@ -83,24 +83,24 @@ struct Entity {
     /// What it is.
     #[serde(rename = "type")]
     kind: String,
-    /// What is known of it, oldest first.
+    /// Observations, oldest first.
     observations: Vec<String>,
-    /// How many observations there are, with those left out here.
+    /// Number of observations, including those omitted here.
     observation_count: u64,
-    /// How it is related to others; absent when not asked for.
+    /// Relations to others; absent if not requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     relations: Option<Vec<Relation>>,
-    /// True when it has more relations than these.
+    /// True if it has more relations than these.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     more_relations: bool,
-    /// Where observations come from: those from elsewhere, or with provenance all.
+    /// Sources of observations: those from elsewhere, or with provenance all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sources: Vec<Source>,
     /// When it was first remembered, RFC 3339.
     created_at: String,
-    /// When something of it was last changed, RFC 3339.
+    /// When it was last changed, RFC 3339.
     updated_at: String,
-    /// How well it fits the query; only good for comparing.
+    /// Relevance to the query; only for comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
 }
@@ -111,7 +111,7 @@ struct Relation {
     relation: String,
     /// Name of the other entity.
     target: String,
-    /// Whether the relation leads from this entity (out) or to it (in).
+    /// Whether the relation goes from this entity (out) or to it (in).
     direction: Direction,
 }
 
@@ -124,16 +124,16 @@ enum Direction {
 
 #[derive(Serialize, JsonSchema)]
 struct Source {
-    /// Which observation, counted from 0.
+    /// Index of the observation, from 0.
     observation: u64,
-    /// Who vouches for it: stated (its writer), sourced (the source) or imported (a file).
+    /// Origin: stated (by its writer), sourced (from the source) or imported (from a file).
     origin: String,
-    /// Where its writer had it from.
+    /// Source named by its writer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<String>,
     /// When it was learned, RFC 3339.
     learned_at: String,
-    /// Id of the call that brought it, as the audit has it.
+    /// Id of the call that stored it, as in the audit log.
     call: String,
 }
 
@@ -192,7 +192,7 @@ impl Tool for Query {
     }
 }
 
-/// The names that there are, for whoever has asked with other words.
+/// Existing names, for a query that matches nothing.
 async fn known_names(memory: &Memory, cx: &CallContext) -> Result<Option<String>, ToolError> {
     let page = PageRequest { limit: MAX_LISTED_NAMES, ..PageRequest::default() };
     let listed = memory.list(caller(cx), page).await?;
@@ -200,12 +200,12 @@ async fn known_names(memory: &Memory, cx: &CallContext) -> Result<Option<String>
         listed.entities.iter().map(|brief| brief.name.chars().take(MAX_NAME_CHARS).collect()).collect();
     let more = listed.total.saturating_sub(names.len() as u64);
     Ok((!names.is_empty()).then(|| match more {
-        0 => format!("Nothing fits. The names there are: {}.", names.join(", ")),
-        more => format!("Nothing fits. Some of the names there are: {}, and {more} more.", names.join(", ")),
+        0 => format!("No matches. Existing names: {}.", names.join(", ")),
+        more => format!("No matches. Some existing names: {}, and {more} more.", names.join(", ")),
     }))
 }
 
-/// A moment, or the end of a day in UTC.
+/// A timestamp, or the end of a day in UTC.
 fn parse_as_of(text: &str) -> Result<Timestamp, ToolError> {
     let text = text.trim();
     let day = || {
@@ -214,8 +214,8 @@ fn parse_as_of(text: &str) -> Result<Timestamp, ToolError> {
     };
     let zoned = || text.parse::<Zoned>().ok().map(|zoned| zoned.timestamp());
     text.parse::<Timestamp>().ok().or_else(zoned).or_else(day).ok_or_else(|| {
-        ToolError::invalid(format!("`{text}` is no moment."))
-            .hint("Give as_of as 2026-11-01T12:00:00Z, or as a date, which means its end in UTC.")
+        ToolError::invalid(format!("`{text}` is not a valid time."))
+            .hint("Use as_of such as 2026-11-01T12:00:00Z, or as a date, which means its end in UTC.")
     })
 }
 

@@ -1,4 +1,4 @@
-//! The tools through the bench, on a memory that is only a list. The real one has tests of its own.
+//! The tools on an in-memory store. The real store has its own tests.
 #![expect(clippy::disallowed_methods, reason = "tests look at the files behind the grant's back")]
 
 mod in_memory_store;
@@ -140,10 +140,10 @@ async fn whoever_finds_nothing_learns_which_names_there_are() {
     let missing =
         fixture.call("memory_forget", json!({"entity_name": "Nam", "observation": "Likes tea"})).await;
     assert_eq!(missing["forgotten"], 0);
-    assert!(missing["notice"].as_str().unwrap().starts_with("There is no entity `Nam`."), "{missing}");
+    assert!(missing["notice"].as_str().unwrap().starts_with("Entity not found: `Nam`."), "{missing}");
     let tie = json!({"source": "Name 00", "relation": "knows", "target": "Nobody"});
     let missing = fixture.call("memory_forget", json!({"relation": tie})).await;
-    assert!(missing["notice"].as_str().unwrap().starts_with("There is no entity `Nobody`."), "{missing}");
+    assert!(missing["notice"].as_str().unwrap().starts_with("Entity not found: `Nobody`."), "{missing}");
 }
 
 #[tokio::test]

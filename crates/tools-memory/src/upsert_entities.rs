@@ -7,53 +7,53 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Remembers entities and what is known of them: creates new ones, adds new observations to known ones, and says which was
-/// which. The answer means stored and findable. Prefer memory_query first, to use the names that are known.
+/// Remembers entities and what is known of them: creates new ones, adds new observations to known ones, and reports
+/// which. The reply means stored and searchable. Prefer memory_query first, to use existing names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Entities to create or to add to, at most 1,000.
+    /// Entities to create or extend, at most 1,000.
     entities: Vec<Entity>,
 }
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Entity {
-    /// Name by which it is known; another spelling in capitals finds the same one.
+    /// Name of the entity, case-insensitive.
     name: String,
-    /// What it is: person, project, concept, task. Without one a known entity keeps its type.
+    /// Its type: person, project, concept, task. Without one a known entity keeps its type.
     #[serde(default, rename = "type")]
     kind: Option<String>,
-    /// Facts about it, one sentence each; those known already are not added again.
+    /// Facts about it, one sentence each; known ones are not added again.
     #[serde(default)]
     observations: Vec<String>,
-    /// Where the observations come from when you did not conclude them yourself: an address, a file, a person.
+    /// Where the observations come from if you did not conclude them yourself: a URL, a file, a person.
     #[serde(default)]
     source: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Entities that are new.
+    /// New entities.
     created: u64,
-    /// Entities that were known already.
+    /// Entities that were already known.
     updated: u64,
-    /// What became of each.
+    /// Result for each entity.
     entities: Vec<Change>,
-    /// What was taken out of the texts.
+    /// What was removed from the texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Change {
-    /// The name it is known under.
+    /// The name it is stored under.
     name: String,
-    /// True when it is new.
+    /// True if it is new.
     created: bool,
-    /// Observations that were added.
+    /// Number of observations added.
     observations_added: u64,
-    /// The type it had until now, where that has changed.
+    /// Its previous type, if changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     type_was: Option<String>,
 }
@@ -103,7 +103,7 @@ fn new_entity(entity: &Entity, sanitizer: &mut Sanitizer) -> Result<NewEntity, T
     let name = sanitizer.name(&entity.name)?;
     if entity.observations.len() > MAX_FACTS {
         let many =
-            format!("`{name}` has {} observations; one entity takes {MAX_FACTS}.", entity.observations.len());
+            format!("`{name}` has {} observations; the maximum is {MAX_FACTS}.", entity.observations.len());
         return Err(
             ToolError::new(Kind::TooLarge, many).hint("Spread them over several entities and relate those.")
         );

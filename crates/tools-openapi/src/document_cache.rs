@@ -1,4 +1,4 @@
-//! APIs ready to be used: what is kept of them, and their parsed documents, of which a few stay in memory.
+//! Loaded APIs: their settings, and a cache of parsed documents.
 
 use octo_openapi::{Credential, Document, ServerOptions};
 use octo_toolkit::{Apis, CallContext, Kind, ToolError, apis::StoredApi};
@@ -7,20 +7,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 
-/// Documents in memory, and the bytes of all of them; the one used longest ago goes first.
+/// Maximum cached documents, and their bytes in total; least recently used ones are evicted first.
 const MAX_DOCUMENTS: usize = 16;
 const MAX_CACHED_BYTES: usize = 96 << 20;
 
-/// What is kept of an API beside its document and its secret.
+/// What is stored of an API besides its document and secret.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ApiSettings {
     pub title: String,
     pub version: String,
     pub endpoint_count: usize,
-    /// Where the document came from.
+    /// URL of the document.
     #[serde(default, with = "optional_url")]
     pub source: Option<Url>,
-    /// Where its operations are called, as far as one address holds for all of them.
+    /// Base URL of its operations, if they all share one.
     #[serde(default, with = "optional_url")]
     pub base_url: Option<Url>,
     #[serde(default, with = "optional_url")]
@@ -29,12 +29,12 @@ pub struct ApiSettings {
     pub server_variables: BTreeMap<String, String>,
     #[serde(default)]
     pub auth_header_name: String,
-    /// The only origin that the credential goes to.
+    /// The only origin that the credential is sent to.
     #[serde(default, with = "optional_url")]
     pub auth_origin: Option<Url>,
 }
 
-/// Addresses as text.
+/// URLs as text.
 mod optional_url {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use url::Url;
@@ -59,14 +59,14 @@ impl ApiSettings {
     }
 }
 
-/// An API that was loaded.
+/// A loaded API.
 pub struct Api {
     pub document: Arc<Document>,
     pub settings: ApiSettings,
     pub credential: Option<Credential>,
 }
 
-/// The documents in memory, by revision, newest last.
+/// Documents in memory, by revision, most recent last.
 #[derive(Default)]
 pub struct DocumentCache(Mutex<Vec<(String, Arc<Document>)>>);
 
@@ -97,7 +97,7 @@ impl DocumentCache {
             return Ok(document);
         }
         let text = apis.text(&cx.caller, &kept.name, &kept.revision).await?.ok_or_else(|| {
-            ToolError::new(Kind::Conflict, format!("`{}` was loaded anew at this moment.", kept.name))
+            ToolError::new(Kind::Conflict, format!("`{}` was reloaded concurrently.", kept.name))
                 .hint("Try again.")
         })?;
         let document = parse_document(text, cx).await?;
@@ -126,7 +126,7 @@ impl DocumentCache {
     }
 }
 
-/// Parses beside the asynchronous threads.
+/// Parses on a blocking thread.
 pub async fn parse_document(text: String, cx: &CallContext) -> Result<Arc<Document>, ToolError> {
     let work = tokio::task::spawn_blocking(move || Document::parse(text));
     cx.run(work).await?.map_err(ToolError::internal)?.map(Arc::new)
@@ -139,6 +139,6 @@ async fn unknown(name: &str, apis: &Apis, cx: &CallContext) -> ToolError {
     let error = ToolError::not_found(format!("No API is loaded as `{name}`."));
     match known.as_slice() {
         [] => error.hint("Load it first with openapi_load."),
-        known => error.hint(format!("Loaded are: {}. Load others with openapi_load.", known.join(", "))),
+        known => error.hint(format!("Loaded APIs: {}. Load others with openapi_load.", known.join(", "))),
     }
 }

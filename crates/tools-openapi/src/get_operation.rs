@@ -11,26 +11,27 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Values of all schemas together, and references within references.
+/// Maximum values of all schemas together, and depth of nested references.
 const MAX_NODES: usize = 1_500;
 const MAX_REF_DEPTH: usize = 4;
 const MAX_TEXT_LEN: usize = 4_000;
 
-/// Describes one operation of a loaded API: parameters and body with their schemas, references unfolded as far as that stays
-/// small; schemas of answers when asked for. Fails with the nearest paths when there is no such operation. Prefer openapi_list_endpoints to find it.
+/// Describes one operation of a loaded API: parameters and body with their schemas, references inlined within limits;
+/// response schemas on request. Fails with similar paths if there is no such operation. Prefer openapi_list_endpoints
+/// to find it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Name that the API was loaded under.
     name: String,
-    /// Path as the document writes it (/users/{id}) or with values (/users/7), or the operation_id.
+    /// Path as written in the document (/users/{id}) or with values (/users/7), or the operation_id.
     path: String,
     /// Method, such as GET.
     method: String,
-    /// With the schemas of answers, too.
+    /// Include the schemas of responses.
     #[serde(default)]
     include_responses: bool,
-    /// A `$ref` of an earlier answer that is to be unfolded as well, such as #/components/schemas/User.
+    /// A `$ref` of an earlier reply to inline as well, such as #/components/schemas/User.
     #[serde(default)]
     pointer: Option<String>,
 }
@@ -39,29 +40,29 @@ pub struct Input {
 pub struct Output {
     /// Path template.
     path: String,
-    /// Method, in capital letters.
+    /// Method, in upper case.
     method: String,
-    /// What it does, in short.
+    /// Short summary.
     summary: String,
-    /// What it does, at length.
+    /// Long description.
     description: String,
-    /// The document's name of it.
+    /// Operation id.
     operation_id: String,
-    /// Values that go into path, query, headers and cookies.
+    /// Path, query, header and cookie parameters.
     parameters: Vec<Parameter>,
-    /// What it takes as a body; absent when it takes none.
+    /// Request body; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request_body: Option<RequestBody>,
-    /// What it answers, by status; schemas are folded unless include_responses was given.
+    /// Responses, by status; schemas are not inlined without include_responses.
     responses: BTreeMap<String, Response>,
-    /// What the given pointer leads to.
+    /// Target of the given pointer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Value")]
     schema: Option<Value>,
-    /// True when it should no longer be used.
+    /// True if it should no longer be used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     deprecated: bool,
-    /// What was left folded.
+    /// What was not inlined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
@@ -70,16 +71,16 @@ pub struct Output {
 struct Parameter {
     /// Its name.
     name: String,
-    /// Where it goes: path, query, header or cookie.
+    /// Location: path, query, header or cookie.
     r#in: &'static str,
-    /// Whether it must be given.
+    /// Whether it is required.
     required: bool,
-    /// What it means.
+    /// Description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     description: String,
     /// Schema of its value.
     schema: Value,
-    /// A value that the document gives as an example.
+    /// Example from the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Value")]
     example: Option<Value>,
@@ -87,14 +88,14 @@ struct Parameter {
 
 #[derive(Serialize, JsonSchema)]
 struct RequestBody {
-    /// Whether it must be given.
+    /// Whether it is required.
     required: bool,
-    /// What it means.
+    /// Description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     description: String,
     /// Its schema, by media type.
     content: BTreeMap<String, Value>,
-    /// A body that the document gives as an example.
+    /// Example from the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Value")]
     example: Option<Value>,
@@ -102,7 +103,7 @@ struct RequestBody {
 
 #[derive(Serialize, JsonSchema)]
 struct Response {
-    /// What it means.
+    /// Description.
     description: String,
     /// Its schema, by media type.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -133,8 +134,8 @@ impl Tool for GetOperation {
         let schema = match &input.pointer {
             Some(pointer) => {
                 let target = api.document.lookup_ref(pointer.trim()).ok_or_else(|| {
-                    ToolError::not_found("The pointer leads nowhere.")
-                        .hint("Give a `$ref` as it stands in an answer, such as #/components/schemas/User.")
+                    ToolError::not_found("The pointer does not resolve.")
+                        .hint("Use a `$ref` of a reply, such as #/components/schemas/User.")
                 })?;
                 Some(unfold.inline(&target))
             }
@@ -165,7 +166,7 @@ fn describe(
         content: content(&body.media, &mut unfold),
         example: body.media.iter().find_map(|media| media.example.clone()),
     });
-    // Answers that went well come first, so that they are the ones that are unfolded.
+    // Successful responses first, so that they are the ones that are inlined.
     let mut answers = operation.responses;
     answers.sort_by_key(|answer| !answer.status.starts_with('2'));
     let responses = answers.into_iter().map(|answer| {
@@ -188,10 +189,7 @@ fn describe(
         schema,
         deprecated: operation.deprecated,
         notice: (unfold.refs_left > 0).then(|| {
-            format!(
-                "References left folded: {}. Give one as pointer to see what it leads to.",
-                unfold.refs_left
-            )
+            format!("References not inlined: {}. Pass one as pointer to inline it.", unfold.refs_left)
         }),
     }
 }
@@ -200,7 +198,7 @@ fn content(media: &[MediaType], unfold: &mut RefInliner) -> BTreeMap<String, Val
     media.iter().map(|media| (media.content_type.clone(), unfold.inline(&media.schema))).collect()
 }
 
-/// Only what the schemas are called, or what kind of value they are.
+/// Only the names or types of the schemas.
 fn schema_names(media: &[MediaType]) -> BTreeMap<String, Value> {
     let name = |schema: &Value| match (schema.get("$ref"), schema.get("type")) {
         (Some(reference), _) => json!({ "$ref": reference }),
@@ -214,7 +212,7 @@ fn schema_names(media: &[MediaType]) -> BTreeMap<String, Value> {
     media.iter().map(|media| (media.content_type.clone(), outer(&media.schema))).collect()
 }
 
-/// Text of the document, without what a person would not see in it, and not without end.
+/// Text of the document, without hidden characters and limited in length.
 fn short(text: String) -> String {
     let text = strip_hidden_owned(text, &mut 0);
     if text.len() <= MAX_TEXT_LEN {

@@ -1,4 +1,4 @@
-//! The toolbox of the domain `openapi`: any API with an OpenAPI document becomes a handful of tools.
+//! Toolbox `openapi`: calls any API with an OpenAPI document.
 
 mod document_cache;
 mod get_operation;
@@ -15,7 +15,7 @@ use document_cache::DocumentCache;
 use octo_toolkit::Toolbox;
 use std::sync::Arc;
 
-/// The tools of the domain `openapi`.
+/// Tools of the domain `openapi`.
 pub fn toolbox() -> Toolbox {
     let shelf = Arc::new(DocumentCache::default());
     Toolbox::new("openapi", "Calls APIs that have an OpenAPI document.")

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Lists the APIs that were loaded with openapi_load, with title, version, address and number of operations; empty when there
+/// Lists the APIs that were loaded with openapi_load, with title, version, URL and number of operations; empty if there
 /// are none. Prefer openapi_list_endpoints to look into one of them.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,15 +26,15 @@ struct Item {
     title: String,
     /// Version of the API.
     version: String,
-    /// How many operations it has.
+    /// Number of operations.
     endpoint_count: usize,
-    /// Where its document came from.
+    /// URL of its document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     source: Option<String>,
-    /// Where its operations are called.
+    /// Base URL of its operations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_url: Option<String>,
-    /// Address that is used instead of the document's servers.
+    /// URL used instead of the document's servers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_url_override: Option<String>,
     /// The only origin that its credential is sent to; absent without a credential.

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 const MAX_LIMIT: usize = 500;
 
-/// Lists or searches the operations of a loaded API, each with a one-line signature; with filter the best matches come first. Empty
-/// when nothing fits. Prefer openapi_get_operation for the schemas of one.
+/// Lists or searches the operations of a loaded API, each with a one-line signature; with filter the best matches come
+/// first. Empty if nothing matches. Prefer openapi_get_operation for the schemas of one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -23,10 +23,10 @@ pub struct Input {
     /// Only operations with this tag.
     #[serde(default)]
     tag: Option<String>,
-    /// Most operations to return, up to 500.
+    /// Maximum operations to return, up to 500.
     #[serde(default = "default_limit")]
     limit: usize,
-    /// How many to skip from the beginning.
+    /// How many to skip from the start.
     #[serde(default)]
     offset: usize,
 }
@@ -39,26 +39,26 @@ fn default_limit() -> usize {
 pub struct Output {
     /// The operations, in the document's order or best first.
     endpoints: Vec<Item>,
-    /// How many fit in all.
+    /// Total number of matches.
     total: usize,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct Item {
-    /// Method, in capital letters.
+    /// Method, in upper case.
     method: String,
-    /// Path template, to be given to openapi_call as it is.
+    /// Path template, for openapi_call.
     path: String,
-    /// Its name in the document, or one made of method and path.
+    /// Operation id, or a name made of method and path.
     operation_id: String,
     /// What it does.
     summary: String,
-    /// Its parameters, body and answer on one line.
+    /// Its parameters, body and response on one line.
     signature: String,
     /// Its tags.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tags: Vec<String>,
-    /// True when it should no longer be used.
+    /// True if it should no longer be used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     deprecated: bool,
 }

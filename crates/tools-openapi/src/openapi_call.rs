@@ -20,21 +20,21 @@ const MAX_TIMEOUT_S: u64 = 120;
 const MAX_RESPONSE_BYTES: usize = 10 << 20;
 const MAX_REDIRECTS: usize = 5;
 
-/// Calls an operation of a loaded API with checked values and its credential, and gives status, headers and body; an error status
-/// is an answer, too. Prefer dry_run first to see the exact request, http_request for addresses outside the document.
+/// Calls an operation of a loaded API with checked values and its credential, and returns status, headers and body,
+/// also for an error status. Prefer dry_run first to see the exact request, http_request for URLs outside the document.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Name that the API was loaded under.
     name: String,
-    /// Path as the document writes it (/users/{id}) or with values (/users/7), or the operation_id.
+    /// Path as written in the document (/users/{id}) or with values (/users/7), or the operation_id.
     path: String,
     /// Method, such as GET.
     method: String,
-    /// Values for the names in the path.
+    /// Values of the path parameters.
     #[serde(default)]
     path_params: Option<Map<String, Value>>,
-    /// Values for the query, by name; written in the style that the document asks for.
+    /// Query values, by name; serialized in the style that the document declares.
     #[serde(default)]
     query_params: Option<Map<String, Value>>,
     /// Headers to send, by name.
@@ -47,13 +47,13 @@ pub struct Input {
     #[serde(default)]
     #[schemars(with = "Value")]
     body: Option<Value>,
-    /// Media type of the body; chosen from the document unless given.
+    /// Media type of the body; default: chosen from the document.
     #[serde(default)]
     content_type: Option<String>,
-    /// Seconds to wait, redirects and body included; at most 120.
+    /// Timeout in seconds, redirects and body included; at most 120.
     #[serde(default = "default_timeout_s")]
     timeout_s: u64,
-    /// Most bytes of the answer's body to return, up to 10 MB.
+    /// Maximum bytes of the response body to return, up to 10 MB.
     #[serde(default = "default_max_response_bytes")]
     max_response_bytes: usize,
     /// jq expression for a JSON body, such as `.items[] | {id, name}`: reply with what it selects instead of the body.
@@ -74,9 +74,9 @@ fn default_max_response_bytes() -> usize {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Status of the answer; 0 when nothing was sent.
+    /// Status of the response; 0 if nothing was sent.
     status_code: u16,
-    /// Headers of the answer, names in small letters.
+    /// Headers of the response, names in lower case.
     headers: BTreeMap<String, String>,
     /// Body: JSON as a value, or what jq selected (one value, or a list of several); other text as a string, anything else as its
     /// type and size.
@@ -84,10 +84,10 @@ pub struct Output {
     body: Json,
     /// Whether the body was truncated at max_response_bytes; then it is text.
     truncated: bool,
-    /// The request, when dry_run was asked for.
+    /// The request, for a dry_run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request: Option<RequestPreview>,
-    /// What is special about this call.
+    /// Notices about this call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
@@ -116,8 +116,8 @@ impl Tool for Call {
         cx: &CallContext,
     ) -> Result<Output, ToolError> {
         if input.timeout_s == 0 || input.max_response_bytes == 0 {
-            return Err(ToolError::invalid("timeout_s and max_response_bytes are 1 or more.")
-                .hint("Leave them out for 30 seconds and 200,000 bytes."));
+            return Err(ToolError::invalid("timeout_s and max_response_bytes must be 1 or more.")
+                .hint("Omit them for 30 seconds and 200,000 bytes."));
         }
         let api = self.0.api(&input.name, &apis, cx).await?;
         let wanted = OperationMatch::find(&api.document, &input.path, &input.method)?;
@@ -125,7 +125,7 @@ impl Tool for Call {
         let params = input.path_params.unwrap_or_default();
         if let Some(name) = params.keys().find(|name| path.contains_key(*name)) {
             return Err(ToolError::invalid(format!("`{name}` is in the path and in path_params."))
-                .hint("Give it once."));
+                .hint("Pass it once."));
         }
         path.extend(params);
         let base = api.document.base(Some(&operation), &api.settings.server_options())?;

@@ -13,20 +13,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use url::Url;
 
-/// Loads an OpenAPI document (2.0, 3.0 or 3.1, JSON or YAML) under a name and keeps it, with its credential, for later calls. Fails
-/// with the place where the document is wrong. Prefer openapi_list_apis to see what is loaded already.
+/// Loads an OpenAPI document (2.0, 3.0 or 3.1, JSON or YAML) under a name and stores it, with its credential, for later
+/// calls. Fails with the position of an error in the document. Prefer openapi_list_apis to see what is loaded already.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Name to use the API under: letters, digits, dots, hyphens, underscores. One of the same name is replaced.
+    /// Name to use the API under: letters, digits, dots, hyphens, underscores. Replaces one of the same name.
     name: String,
-    /// Address of the document; excludes spec_content and spec_path.
+    /// URL of the document; excludes spec_content and spec_path.
     #[serde(default)]
     spec_url: Option<String>,
     /// The document itself; excludes spec_url and spec_path.
     #[serde(default)]
     spec_content: Option<String>,
-    /// File of the workspace with the document; excludes spec_url and spec_content.
+    /// Workspace file with the document; excludes spec_url and spec_content.
     #[serde(default)]
     spec_path: Option<WorkPath>,
     /// Secret that calls send in auth_header_name, such as "Bearer TOKEN". It is never shown again.
@@ -35,16 +35,16 @@ pub struct Input {
     /// Header that auth_header is sent in.
     #[serde(default = "default_auth_header_name")]
     auth_header_name: String,
-    /// Origin that auth_header may be sent to, such as https://api.example.com; the document's own server unless given.
+    /// Origin that auth_header may be sent to, such as https://api.example.com; default: the document's own server.
     #[serde(default)]
     auth_origin: Option<String>,
-    /// Address to use instead of the document's servers.
+    /// URL to use instead of the document's servers.
     #[serde(default)]
     base_url_override: Option<String>,
-    /// Values for variables in the document's server address, by name.
+    /// Values of variables in the document's server URL, by name.
     #[serde(default)]
     server_variables: Option<BTreeMap<String, String>>,
-    /// Fetch other files that a document from spec_url refers to; otherwise what needs them is left out.
+    /// Fetch other files that a document from spec_url refers to; otherwise what needs them is skipped.
     #[serde(default)]
     external_refs: bool,
 }
@@ -61,15 +61,15 @@ pub struct Output {
     title: String,
     /// Version of the API.
     version: String,
-    /// How many operations it has.
+    /// Number of operations.
     endpoint_count: usize,
-    /// Address that calls go to.
+    /// Base URL of calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_url: Option<String>,
     /// The only origin that the credential is sent to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     auth_origin: Option<String>,
-    /// What was left out or needs attention.
+    /// What was skipped or needs attention.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
@@ -123,7 +123,7 @@ impl Tool for Load {
         }
         if let [first, ..] = document.skipped.as_slice() {
             let more = document.skipped.len();
-            notices.push(format!("{more} paths or operations were left out, the first: {first}."));
+            notices.push(format!("Skipped {more} paths or operations, the first: {first}."));
         }
         let output = Output {
             name: name.clone(),
@@ -167,13 +167,13 @@ async fn text(
         }
         (None, Some(text), None) => Ok((text.clone(), None)),
         (None, None, Some(path)) => Ok((files.read_text(path.clone()).await?, None)),
-        _ => Err(ToolError::invalid("Exactly one of spec_url, spec_content and spec_path is needed.")
-            .hint("Give the address of the document, or its text, or its file.")),
+        _ => Err(ToolError::invalid("Exactly one of spec_url, spec_content and spec_path is required.")
+            .hint("Pass the URL of the document, its text, or its file.")),
     }
 }
 
-/// Decides where the credential goes: to the document's own server, whatever is used instead, unless the caller names
-/// another origin. A document without a server of its own has none to protect.
+/// Decides where the credential is sent: to the document's own server, even if overridden, unless the caller names
+/// another origin. A document without its own server has none to protect.
 fn bind(
     document: &Document,
     secret: &str,
@@ -184,16 +184,16 @@ fn bind(
     let own = document.document_base_url(None, &reach).ok();
     let goes = settings.auth_origin.clone().or(own).or_else(|| reach.base_url_override.clone());
     let Some(goes) = goes else {
-        return Err(ToolError::invalid("The document names no server, so auth_header has nowhere to go.")
-            .hint("Give base_url_override as well."));
+        return Err(ToolError::invalid("The document names no server to send auth_header to.")
+            .hint("Set base_url_override as well."));
     };
-    // Checked now, so that a wrong name or value is not found out by the first call.
+    // Checked now, so that an invalid name or value does not surface in the first call.
     Credential::new(&settings.auth_header_name, secret, &goes)?;
     if let Some(instead) = &reach.base_url_override
         && instead.origin() != goes.origin()
     {
         notices.push(format!(
-            "Calls go to {} without the credential, which is for {}; give auth_origin to send it there.",
+            "Calls go to {} without the credential, which is for {}; set auth_origin to send it there.",
             origin(instead),
             origin(&goes)
         ));
@@ -210,8 +210,10 @@ fn check_name(name: &str) -> Result<String, ToolError> {
     let name = name.trim();
     let fine = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
-        return Err(ToolError::invalid("The name is 1 to 64 letters, digits, dots, hyphens or underscores.")
-            .hint("Give a short one, such as github."));
+        return Err(ToolError::invalid(
+            "The name must be 1 to 64 letters, digits, dots, hyphens or underscores.",
+        )
+        .hint("Use a short one, such as github."));
     }
     Ok(name.to_owned())
 }
@@ -224,10 +226,10 @@ fn base(net: &Net, text: &str) -> Result<Url, ToolError> {
 }
 
 fn empty(document: &Document) -> ToolError {
-    let error = ToolError::invalid("The document has no operation that can be called.");
+    let error = ToolError::invalid("The document has no usable operation.");
     match document.skipped.first() {
         Some(why) => {
-            error.hint(format!("Left out was {why}. Where it refers to other files, give external_refs."))
+            error.hint(format!("Skipped: {why}. If it refers to other files, set external_refs to true."))
         }
         None => error.hint("Its `paths` must have at least one method."),
     }

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Forgets an API that was loaded with openapi_load, its document and its credential; says so when there was none of that name.
-/// Prefer openapi_load with the same name to replace one.
+/// Removes an API that was loaded with openapi_load, its document and its credential; reports if there was none of that
+/// name. Prefer openapi_load with the same name to replace one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -16,7 +16,7 @@ pub struct Input {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The name that was given.
+    /// The given name.
     name: String,
     /// Whether there was such an API.
     unloaded: bool,

@@ -1,4 +1,4 @@
-//! The operation that a caller means: by its name, by its path template, or by a path with values in it.
+//! Finds the operation that a caller means: by id, by path template, or by a path with values.
 
 use octo_openapi::{ApiOperation, Document};
 use octo_toolkit::{Kind, ToolError};
@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 
 pub struct OperationMatch {
     pub operation: ApiOperation,
-    /// Values that stood in the path.
+    /// Values found in the path.
     pub path_values: Map<String, Value>,
 }
 
 impl OperationMatch {
-    /// `path` is a template, a path with values, or the document's own name of the operation.
+    /// `path` is a template, a path with values, or an operation id.
     pub fn find(document: &Document, path: &str, method: &str) -> Result<Self, ToolError> {
         let error = match document.operation(path, method) {
             Ok(operation) => return Ok(Self { operation, path_values: Map::new() }),
@@ -28,7 +28,7 @@ impl OperationMatch {
         if !operation.method.eq_ignore_ascii_case(method) {
             let (id, method, path) = (operation.id, operation.method, operation.path);
             return Err(ToolError::invalid(format!("`{id}` is {method} {path}."))
-                .hint(format!("Give method {method}.")));
+                .hint(format!("Use method {method}.")));
         }
         Ok(Self { operation, path_values: Map::new() })
     }

@@ -1,4 +1,4 @@
-//! What is shown of a request and of the headers of an answer.
+//! Preview of a request, and headers of a response.
 
 use http::HeaderMap;
 use http::header::SET_COOKIE;
@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Bytes of a body that a dry run shows.
+/// Maximum size of a body in a dry run, in bytes.
 const MAX_PREVIEW_CHARS: usize = 20_000;
 
 #[derive(Serialize, JsonSchema)]
 pub struct RequestPreview {
     /// Method of the request.
     method: String,
-    /// Whole address of the request.
+    /// Full URL of the request.
     url: String,
     /// Headers of the request; secrets are shown as ***.
     headers: BTreeMap<String, String>,
@@ -49,7 +49,7 @@ impl RequestPreview {
     }
 }
 
-/// Several headers of one name are joined with a comma, cookies with a line end.
+/// Repeated headers are joined with a comma, cookies with a newline.
 pub fn headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     let mut told: BTreeMap<String, String> = BTreeMap::new();
     for (name, value) in headers {

@@ -1,4 +1,4 @@
-//! Where the text of a document comes from: an address, a file of the workspace, or the call itself.
+//! Loads the text of a document: from a URL, a file of the workspace, or the call itself.
 
 use octo_openapi::MAX_DOCUMENT_BYTES;
 use octo_toolkit::fs::Read;
@@ -9,7 +9,7 @@ use url::Url;
 
 const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The files of the workspace, where the hub has one.
+/// Files of the workspace, if the hub has one.
 pub struct WorkspaceFiles(Option<Fs<Read>>);
 
 impl Grant for WorkspaceFiles {
@@ -22,14 +22,14 @@ impl WorkspaceFiles {
     pub async fn read_text(&self, path: WorkPath) -> Result<String, ToolError> {
         let Some(fs) = &self.0 else {
             return Err(ToolError::denied("The hub has no workspace to read files from.")
-                .hint("Give spec_url or spec_content."));
+                .hint("Use spec_url or spec_content."));
         };
         let bytes = fs.run(move |fs| Ok(fs.read(&fs.place(&path)?, MAX_DOCUMENT_BYTES as u64)?.0)).await?;
         utf8(bytes)
     }
 }
 
-/// The text behind an address. Nothing of a credential goes there.
+/// Fetches the text at a URL, without any credential.
 pub async fn fetch_document(net: &Net, url: Url, cx: &CallContext) -> Result<(String, Url), ToolError> {
     let mut ask = NetRequest::get(url);
     ask.timeout = FETCH_TIMEOUT.min(cx.time_left());
@@ -41,19 +41,19 @@ pub async fn fetch_document(net: &Net, url: Url, cx: &CallContext) -> Result<(St
     let answer = cx.run(net.send(ask)).await??;
     if !answer.status.is_success() {
         let status = answer.status.as_u16();
-        return Err(ToolError::unavailable(format!("The address of the document answers {status}.")).hint(
-            "Check it; where it needs a login, fetch the document yourself and give it as spec_content.",
+        return Err(ToolError::unavailable(format!("The document's URL returned status {status}.")).hint(
+            "Check it; if it needs a login, fetch the document yourself and pass it as spec_content.",
         ));
     }
     if answer.truncated {
         return Err(ToolError::new(Kind::TooLarge, "The document is larger than 32 MB.")
-            .hint("Load the part of it that you need, as a document of its own."));
+            .hint("Load the part that you need as a separate document."));
     }
     Ok((utf8(answer.body.to_vec())?, answer.url))
 }
 
 fn utf8(bytes: Vec<u8>) -> Result<String, ToolError> {
     String::from_utf8(bytes).map_err(|_| {
-        ToolError::invalid("The document is no text in UTF-8.").hint("Give the JSON or YAML document itself.")
+        ToolError::invalid("The document is not UTF-8 text.").hint("Pass the JSON or YAML document itself.")
     })
 }

@@ -1,4 +1,4 @@
-//! The tools against a server of our own that remembers what it was asked.
+//! The tools against a local server that records its requests.
 #![expect(clippy::disallowed_methods, reason = "tests listen on loopback")]
 
 mod spec_sources;
@@ -57,7 +57,7 @@ impl RecordingServer {
 fn answer(path: &str, asked: &HeaderMap) -> axum::response::Response {
     let json = [("content-type", "application/json")];
     match path {
-        // Tells what it was asked with, as services for testing do.
+        // Echoes the request, like services for testing.
         "/v1/files/echo" => {
             let sent = asked.get("authorization").and_then(|sent| sent.to_str().ok()).unwrap_or_default();
             let token = sent.trim_start_matches("Bearer ");
@@ -304,17 +304,17 @@ async fn what_is_missing_or_wrong_is_named_with_an_example() {
     let bench = loaded(&server).await;
     let before = server.requests().len();
     for (path, method, more, kind, said) in [
-        ("/pets/{id}", "GET", json!({}), Kind::Invalid, "`id` is needed: an integer"),
+        ("/pets/{id}", "GET", json!({}), Kind::Invalid, "`id` is required: an integer"),
         ("/pets/{id}", "GET", json!({"path_params": {"id": "x"}}), Kind::Invalid, "must be an integer"),
         ("/pets/{id}", "GET", json!({"path_params": {"id": 1, "no": 1}}), Kind::Invalid, "It has id"),
         ("/pets", "POST", json!({}), Kind::Invalid, "{\"name\":\"text\"}"),
-        ("/pets", "POST", json!({"body": {"age": 1}}), Kind::Invalid, "lacks name"),
+        ("/pets", "POST", json!({"body": {"age": 1}}), Kind::Invalid, "is missing name"),
         (
             "/pets",
             "POST",
             json!({"body": {"name": "x"}, "content_type": "text/xml"}),
             Kind::Invalid,
-            "takes application/json",
+            "accepts application/json",
         ),
         ("/pets/{id}", "POST", json!({}), Kind::NotFound, "GET, DELETE"),
         ("/pet", "GET", json!({}), Kind::NotFound, "/pets"),
@@ -326,7 +326,7 @@ async fn what_is_missing_or_wrong_is_named_with_an_example() {
     }
     assert_eq!(server.requests().len(), before);
     let error = bench.call("openapi_list_endpoints", json!({"name": "cats"})).await.unwrap_err();
-    assert!(error.text().contains("Loaded are: pets"), "{error}");
+    assert!(error.text().contains("Loaded APIs: pets"), "{error}");
 }
 
 #[tokio::test]
@@ -335,21 +335,21 @@ async fn documents_that_cannot_be_used_are_refused_with_the_reason() {
     let bench = bench();
     for (load, said) in [
         (json!({"spec_content": ""}), "empty"),
-        (json!({"spec_content": "{\"openapi\": \"3.0.0\", "}), "no JSON"),
+        (json!({"spec_content": "{\"openapi\": \"3.0.0\", "}), "not valid JSON"),
         (json!({"spec_content": "a: 1"}), "which version"),
         (json!({"spec_content": "openapi: 4.0.0"}), "4.0.0"),
-        (json!({"spec_content": "openapi: 3.0.0\npaths: {}"}), "no operation"),
+        (json!({"spec_content": "openapi: 3.0.0\npaths: {}"}), "no usable operation"),
         (json!({"spec_content": "x", "spec_url": "http://127.0.0.1/"}), "Exactly one"),
         (json!({}), "Exactly one"),
         (json!({"spec_url": "file:///etc/passwd"}), "Unsupported scheme"),
         (json!({"spec_url": format!("{}/v1/missing.json", server.url)}), "404"),
-        (json!({"spec_content": document("/v1").to_string(), "auth_header": "x"}), "nowhere to go"),
+        (json!({"spec_content": document("/v1").to_string(), "auth_header": "x"}), "names no server"),
         (
             json!({"spec_content": document("/v1").to_string(), "base_url_override": server.url, "auth_header": "a\nb"}),
-            "no header can hold",
+            "invalid in a header",
         ),
         (json!({"spec_path": "x.json"}), "no workspace"),
-        (json!({"name": "../x", "spec_content": "x"}), "The name is"),
+        (json!({"name": "../x", "spec_content": "x"}), "The name must be"),
     ] {
         let mut input = json!({"name": "x"});
         input.as_object_mut().unwrap().extend(load.as_object().unwrap().clone());
@@ -378,7 +378,7 @@ async fn an_api_that_echoes_the_credential_does_not_tell_it() {
     assert_eq!(server.requests().pop().unwrap().headers["authorization"], "Bearer s3cret");
     assert_eq!(got["body"], json!({"headers": {"Authorization": "***"}, "token": "***"}), "{got}");
     assert_eq!(got["headers"]["x-sent"], "***");
-    // Nor when the answer ends within it.
+    // Nor if the response ends within it.
     for most in 1..80 {
         let got = call(&bench, "/files/{name}", "GET", echo(most)).await.unwrap();
         assert!(!got.to_string().contains("s3cr"), "{most}: {got}");

@@ -1,4 +1,4 @@
-//! Requests that are built here, judged by somebody else: Prism validates them against the same documents.
+//! Independent validation of requests: Prism checks them against the same documents.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -59,7 +59,7 @@ impl Prism {
     }
 }
 
-/// A call of an operation, with all that it may take or with as little as it needs.
+/// A call of an operation, with all optional values or with as few as possible.
 fn generated(document: &Document, operation: &ApiOperation, round: usize) -> Value {
     let how = if round == 0 { SampleMembers::Required } else { SampleMembers::RequiredAndOptional };
     let names = ["plain", "with space & sign", "ünïcode/slash?#", "1,2;3=4"];
@@ -116,7 +116,8 @@ async fn a_hundred_generated_calls_are_accepted_by_prism() {
                 let answer = answer.unwrap_or_else(|error| panic!("{call}: {error}"));
                 calls += 1;
                 let status = answer["status_code"].as_u64().unwrap();
-                // Answers that Prism makes up for recursive schemas are not always valid; only the request is judged.
+                // Responses that Prism generates for recursive schemas are not always valid; only the request is
+                // checked.
                 let violations =
                     answer["headers"].get("sl-violations").and_then(Value::as_str).unwrap_or("[]");
                 let violations: Vec<Value> = serde_json::from_str(violations).unwrap();

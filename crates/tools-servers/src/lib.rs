@@ -1,5 +1,5 @@
-//! Tools for the servers behind the hub: how each is doing, connecting, logging in. Agents and the admin API call them like
-//! any other tool.
+//! Toolbox for upstream servers: state, connections and logins. Agents and the admin API call these tools like any
+//! other.
 
 mod server_connect;
 mod server_disconnect;
@@ -14,9 +14,9 @@ use octo_toolkit::Toolbox;
 pub use server_registry::{ServerEntry, ServerKind, Servers};
 pub use server_views::{LoginView, ServerView};
 
-/// The tools with which agents and the admin API manage servers.
+/// Tools with which agents and the admin API manage servers.
 pub fn toolbox() -> Toolbox {
-    Toolbox::new("servers", "The servers behind the hub: how each is doing, connecting, and logging in.")
+    Toolbox::new("servers", "The servers behind the hub: state, connections and logins.")
         .with(servers_list::List)
         .with(server_connect::Connect)
         .with(server_disconnect::Disconnect)

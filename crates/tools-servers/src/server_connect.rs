@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Connects a server now and says how it is doing then, or why it cannot be connected. For administrators. Prefer to call its
-/// tools: the first call connects by itself.
+/// Connects a server now and returns its state, or why it cannot be connected. For administrators. Prefer to call its
+/// tools: the first call connects automatically.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The server's name in the settings.
+    /// Name of the server in the settings.
     server: String,
 }
 

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Ends a server's connection, or its program, for everybody; its tools stay listed, and the next call connects again. Calls
-/// under way fail. For administrators. Prefer server_logout to give up a login.
+/// Ends a server's connection or program for all callers; its tools stay listed, and the next call connects again.
+/// Active calls fail. For administrators. Prefer server_logout to give up a login.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The server's name in the settings.
+    /// Name of the server in the settings.
     server: String,
 }
 

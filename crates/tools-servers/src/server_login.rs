@@ -9,40 +9,40 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Begins a login at a server and gives the address that a person opens, or finishes one with the address or code that they
-/// paste back. Show the address to the person; prefer server_login_status to learn whether they are done.
+/// Starts a login at a server and returns the URL that a person opens, or completes one with the URL or code that they
+/// paste back. Show the URL to the person; prefer server_login_status to learn whether they are done.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The server's name in the settings.
+    /// Name of the server in the settings.
     server: String,
-    /// The last address of the person's browser, or the code it shows, when the browser could not come back to the hub.
+    /// The last URL of the person's browser, or the code it shows, if the browser could not return to the hub.
     #[serde(default)]
     answer: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// What is to be done: open (the address), enter (the code at the address), key (an API key is to be given), or nothing.
+    /// What to do next: open (the URL), enter (the code at the URL), key (an API key is needed), or nothing.
     next: &'static str,
-    /// Address that the person opens in a browser.
+    /// URL that the person opens in a browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     url: Option<String>,
-    /// Address at the authorization server, for a browser that cannot open `url`: its last address is then given as `answer`.
+    /// URL at the authorization server, for a browser that cannot open `url`: pass its last URL as `answer`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     auth_url: Option<String>,
-    /// The `state` of the authorization request, with which the browser comes back.
+    /// The `state` of the authorization request, which the browser returns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     state: Option<String>,
     /// Code that the person enters there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     user_code: Option<String>,
-    /// Seconds within which it has to be done.
+    /// Seconds until it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires_in: Option<i64>,
     /// What to tell the person.
     message: String,
-    /// How it stands with the login now.
+    /// Current state of the login.
     login: LoginView,
 }
 
@@ -73,12 +73,14 @@ impl Tool for Login {
             None => output_for(name, servers.logins().begin(&cx.caller, name).await?),
             Some(answer) => {
                 if servers.logins().takes_key(name)? && is_from_model(cx) {
-                    return Err(ToolError::denied("API keys are not taken from a conversation.").hint(
-                        format!("The person runs `octoprox login {name}` instead: it asks for the key."),
+                    return Err(ToolError::denied("API keys are not accepted in a conversation.").hint(
+                        format!(
+                            "The person runs `octoprox login {name}` instead, which prompts for the key."
+                        ),
                     ));
                 }
                 servers.logins().complete(&cx.caller, name, answer).await?;
-                Output::new("nothing", format!("The login at {name} is done."))
+                Output::new("nothing", format!("The login at {name} is complete."))
             }
         };
         output.login = LoginView::of(&servers, name, &cx.caller).await?;
@@ -86,7 +88,7 @@ impl Tool for Login {
     }
 }
 
-/// What is said over MCP stands in a model's context, where a lasting secret does not belong.
+/// MCP arguments are part of a model's context, where a permanent secret does not belong.
 fn is_from_model(cx: &CallContext) -> bool {
     cx.origin.as_ref().is_none_or(|origin| matches!(origin.frontend, Frontend::Stdio | Frontend::Http))
 }
@@ -113,7 +115,7 @@ fn output_for(name: &str, begun: LoginPrompt) -> Output {
             let elsewhere = if start.is_some() { "open auth_url instead, and " } else { "" };
             Output {
                 message: format!(
-                    "Open the address in a browser and agree; the login code then goes to {code_host}. If a page cannot be shown, {elsewhere}paste the last page's whole address as `answer` of server_login for {name}."
+                    "Open the URL in a browser and agree; the login code then goes to {code_host}. If a page cannot be opened, {elsewhere}paste the last page's full URL as `answer` of server_login for {name}."
                 ),
                 url: Some(start.unwrap_or_else(|| url.clone())),
                 auth_url: Some(url),
@@ -132,7 +134,7 @@ fn output_for(name: &str, begun: LoginPrompt) -> Output {
         LoginPrompt::ApiKey => Output::new(
             "key",
             format!(
-                "{name} takes an API key. Run `octoprox login {name}` where the hub runs: it asks for the key."
+                "{name} needs an API key. Run `octoprox login {name}` where the hub runs; it prompts for the key."
             ),
         ),
     }

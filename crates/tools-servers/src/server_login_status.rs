@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Says how it stands with a login: none, waiting for the person, connected, or lost and why. Prefer servers_list for all
-/// servers at once, and server_login to begin.
+/// Returns the state of a login: none, waiting for the person, connected, or lost and why. Prefer servers_list for all
+/// servers at once, and server_login to start one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The server's name in the settings.
+    /// Name of the server in the settings.
     server: String,
 }
 

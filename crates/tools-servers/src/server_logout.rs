@@ -7,20 +7,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Ends the caller's login at a server: forgets it here and asks the authorization server to forget it, too. Prefer
+/// Ends the caller's login at a server: removes it here and revokes it at the authorization server. Prefer
 /// server_disconnect to end a connection and stay logged in.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The server's name in the settings.
+    /// Name of the server in the settings.
     server: String,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The server's name in the settings.
+    /// Name of the server in the settings.
     server: String,
-    /// How it ended: nothing (there was no login), forgotten (here only), or revoked (at the authorization server as well).
+    /// Result: nothing (there was no login), forgotten (here only), or revoked (at the authorization server as well).
     left: &'static str,
 }
 

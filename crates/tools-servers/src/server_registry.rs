@@ -1,4 +1,4 @@
-//! The servers of the settings, as a grant for the tools.
+//! Registry of the configured servers, as a grant for the tools.
 
 use octo_model::{Caller, ToolError};
 use octo_oauth::{LoginSharing, Logins};
@@ -7,7 +7,7 @@ use octo_upstream::Upstream;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What a server is.
+/// Kind of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServerKind {
     Program,
@@ -15,23 +15,23 @@ pub enum ServerKind {
     Document,
 }
 
-/// One server of the settings.
+/// One configured server.
 #[derive(Clone)]
 pub struct ServerEntry {
-    /// What people call it.
+    /// Display name.
     pub title: Option<String>,
     pub kind: ServerKind,
-    /// Why it is not used, when it is not.
+    /// Why it is disabled, if it is.
     pub disabled: Option<String>,
-    /// Whether somebody has to log in, and for whom.
+    /// Whether a login is needed, and who shares it.
     pub login: Option<LoginSharing>,
-    /// As the catalogue shows it.
+    /// As listed in the catalogue.
     pub source: Option<Arc<dyn Source>>,
-    /// The connection, where there can be one.
+    /// The upstream, if it has a connection.
     pub upstream: Option<Arc<Upstream>>,
 }
 
-/// All servers of the settings.
+/// All configured servers.
 #[derive(Clone)]
 pub struct Servers(Arc<ServersState>);
 
@@ -55,7 +55,7 @@ impl Servers {
         &self.0.logins
     }
 
-    /// Tells of a server, in place of what was told before; gives back what that was.
+    /// Registers a server, replacing an earlier entry; returns that entry.
     pub fn put(&self, name: &str, known: ServerEntry) -> Option<ServerEntry> {
         self.0.entries.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), known)
     }
@@ -64,7 +64,7 @@ impl Servers {
         self.0.entries.write().unwrap_or_else(PoisonError::into_inner).remove(name)
     }
 
-    /// Everything, by name.
+    /// All entries, by name.
     pub fn all(&self) -> BTreeMap<String, ServerEntry> {
         self.0.entries.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -74,42 +74,42 @@ impl Servers {
         known.get(name).cloned().ok_or_else(|| {
             let names: Vec<&str> = known.keys().map(String::as_str).collect();
             let hint = if names.is_empty() {
-                "No server is in the settings yet: `octoprox servers add` adds one.".to_owned()
+                "No server is configured yet: `octoprox servers add` adds one.".to_owned()
             } else {
-                format!("The servers are: {}.", names.join(", "))
+                format!("Configured servers: {}.", names.join(", "))
             };
-            ToolError::not_found(format!("There is no server `{name}`.")).hint(hint)
+            ToolError::not_found(format!("Server not found: `{name}`.")).hint(hint)
         })
     }
 
-    /// The connection of a server that is used.
+    /// Upstream of an enabled server.
     pub(crate) fn upstream(&self, name: &str) -> Result<Arc<Upstream>, ToolError> {
         let known = self.get(name)?;
         if let Some(why) = known.disabled {
-            return Err(ToolError::unavailable(format!("`{name}` is not used: {why}."))
-                .hint("Its operator can change that in the settings."));
+            return Err(ToolError::unavailable(format!("`{name}` is disabled: {why}."))
+                .hint("The operator can change that in the settings."));
         }
         known.upstream.ok_or_else(|| {
-            ToolError::invalid(format!("`{name}` is described by a document and has no connection."))
-                .hint("Call its tools; nothing has to be connected first.")
+            ToolError::invalid(format!("`{name}` is an OpenAPI document and has no connection."))
+                .hint("Call its tools directly.")
         })
     }
 
-    /// A server that somebody can log in at. Who logs in for everybody has to be an administrator.
+    /// Returns who shares the login of a server. Only administrators may log in for all.
     pub(crate) fn login_sharing(&self, name: &str, caller: &Caller) -> Result<LoginSharing, ToolError> {
         let whose = self.get(name)?.login.ok_or_else(|| {
-            ToolError::invalid(format!("Nobody has to log in at `{name}`.")).hint(
-                "If it wants a login nevertheless, its entry in the settings needs `auth`, such as `auth: {type: oauth2-pkce}`.",
+            ToolError::invalid(format!("`{name}` needs no login.")).hint(
+                "If it needs one nevertheless, add `auth` to its entry in the settings, such as `auth: {type: oauth2-pkce}`.",
             )
         })?;
         if whose == LoginSharing::Shared {
-            require_admin(caller, "log in for everybody")?;
+            require_admin(caller, "log in for all callers")?;
         }
         Ok(whose)
     }
 }
 
-/// Starting and ending connections concerns everybody who uses the server.
+/// Connecting and disconnecting affects all users of the server.
 pub(crate) fn require_admin(caller: &Caller, what: &str) -> Result<(), ToolError> {
     if caller.is_admin() {
         return Ok(());

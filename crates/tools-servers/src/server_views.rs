@@ -1,4 +1,4 @@
-//! What is told of a server and of a login.
+//! Views of servers and logins.
 
 use crate::server_registry::{ServerEntry, ServerKind, Servers};
 use octo_model::{Caller, ToolError};
@@ -7,40 +7,40 @@ use octo_upstream::{Era, ServerInfo, ServerStatus, UpstreamReport};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// How a server is doing.
+/// State of a server.
 #[derive(Serialize, JsonSchema)]
 pub struct ServerView {
-    /// The name in the settings, which its tools' names begin with.
+    /// Name in the settings, the prefix of its tools' names.
     pub server: String,
-    /// What people call it.
+    /// Display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is: program, address or document.
+    /// Kind: program, address or document.
     pub kind: &'static str,
-    /// How it is doing: connected, asleep (the next call starts it), starting, down, needs_login, or off.
+    /// State: connected, asleep (the next call starts it), starting, down, needs_login, or off.
     pub state: &'static str,
     /// Why it is down or off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
-    /// How many tools it has.
+    /// Number of tools.
     pub tools: usize,
-    /// What it calls itself, once it has been connected.
+    /// Software name that it declares, once connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub software: Option<String>,
-    /// How it is spoken to: legacy (the handshake of 2025) or modern.
+    /// Protocol era: legacy (the handshake of 2025) or modern.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub era: Option<&'static str>,
-    /// Calls under way.
+    /// Active calls.
     pub in_flight: usize,
-    /// How it stands with the caller's login, where one is needed.
+    /// State of the caller's login, if one is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub login: Option<LoginView>,
-    /// What its program has said last on standard error; for administrators.
+    /// Last lines of its program on standard error; for administrators.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<String>,
 }
 
-/// So many lines of standard error are told.
+/// Maximum lines of standard error.
 const MAX_STDERR_LINES: usize = 10;
 
 impl ServerView {
@@ -96,33 +96,33 @@ fn software_label(about: &ServerInfo) -> String {
     }
 }
 
-/// How it stands with a login.
+/// State of a login.
 #[derive(Default, Serialize, JsonSchema)]
 pub struct LoginView {
     /// Whether the server can be used with it now.
     pub connected: bool,
-    /// The state: none, waiting (for the person), connected, or lost.
+    /// State: none, waiting (for the person), connected, or lost.
     pub state: &'static str,
-    /// Whose login it is: person (each caller has their own) or shared (one for everybody).
+    /// Owner: person (each caller has their own) or shared (one for all).
     pub whose: &'static str,
     /// The authorization server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
-    /// What the login may do, in the server's words.
+    /// Scopes of the login.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// What the server has asked for since, and the login does not have: log in again to give it.
+    /// Scopes that the server demands and the login lacks: log in again to add them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// Seconds until the present token ends.
+    /// Seconds until the current token expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_in: Option<i64>,
-    /// Whether it is renewed by itself.
+    /// Whether it is refreshed automatically.
     pub renews: bool,
-    /// Seconds within which a login that waits has to be finished.
+    /// Seconds until a pending login expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<i64>,
-    /// Why there is no login any more, or why the last one came to nothing.
+    /// Why the login was lost, or why the last attempt failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Lists the servers behind the hub: how each is doing, how many tools it has, and whether a login is missing or lost. Prefer
-/// server_login_status to watch one login.
+/// Lists the servers behind the hub: the state of each, how many tools it has, and whether a login is missing or lost.
+/// Prefer server_login_status to watch one login.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Only this server; every one when left out.
+    /// Only this server; all servers if omitted.
     #[serde(default)]
     server: Option<String>,
 }

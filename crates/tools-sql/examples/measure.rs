@@ -1,4 +1,4 @@
-//! `db_query` beside the bare driver that writes the same rows as JSON, in turn. Prints the medians and their ratio.
+//! `db_query` against the bare driver that writes the same rows as JSON, in turn. Prints the medians and their ratio.
 
 #![allow(
     clippy::disallowed_methods,
@@ -99,7 +99,7 @@ async fn client(dsn: &str) -> Client {
     client
 }
 
-/// What anyone would write: query, each row to values, to text.
+/// Straightforward code: query, rows to values, to text.
 async fn driver(client: &Client, statement: Option<&Statement>) -> Vec<u8> {
     let rows = match statement {
         Some(statement) => client.query(statement, &[]).await.unwrap(),
@@ -124,7 +124,7 @@ fn row(row: &Row) -> Value {
     Value::Array((0..row.len()).map(one).collect())
 }
 
-/// A decimal number, read as the protocol sends it: groups of four digits.
+/// A decimal number in the binary format of the protocol: groups of four digits.
 struct Decimal(String);
 
 impl<'a> tokio_postgres::types::FromSql<'a> for Decimal {

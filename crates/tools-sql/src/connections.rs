@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Lists the database connections that the operator has named, and whether each is read-only; credentials are never shown.
-/// None is opened for it. Prefer db_schema to see what is inside of one.
+/// Lists the database connections that the operator has configured, and whether each is read-only; credentials are
+/// never shown. Opens none. Prefer db_schema to see what is inside of one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {}
@@ -21,11 +21,11 @@ pub struct Output {
 /// One connection.
 #[derive(Serialize, JsonSchema)]
 struct Connection {
-    /// What to give as connection_name.
+    /// Value for connection_name.
     name: String,
-    /// Which database system it is.
+    /// Database system.
     engine: String,
-    /// The database on that server.
+    /// Name of the database on the server.
     database: String,
     /// Host and port.
     host: String,

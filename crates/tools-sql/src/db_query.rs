@@ -22,10 +22,10 @@ pub struct Input {
     #[serde(default)]
     #[schemars(with = "Option<Vec<AnyJson>>")]
     params: Option<Vec<Box<RawValue>>>,
-    /// Rows to return at most; truncated says whether there are more.
+    /// Maximum rows to return; truncated tells whether there are more.
     #[serde(default = "statement_args::default_max_rows")]
     max_rows: usize,
-    /// Seconds after which the server stops the query.
+    /// Timeout in seconds.
     #[serde(default = "statement_args::default_timeout_s")]
     timeout_s: u64,
     /// A name of db_connections.
@@ -39,17 +39,17 @@ pub struct Output {
     columns: Vec<String>,
     /// SQL types of the columns, in the same order.
     types: Vec<String>,
-    /// One array of values for each row, in the order of the columns. Numbers that JSON readers would round are strings.
+    /// One array of values per row, in the order of the columns. Numbers that JSON readers would round are strings.
     #[schemars(with = "Vec<Vec<AnyJson>>")]
     rows: Box<RawValue>,
-    /// How many rows are here.
+    /// Number of returned rows.
     row_count: usize,
-    /// True when there are more rows, or when the answer would have become too large.
+    /// True if there are more rows, or if the reply would be too large.
     truncated: bool,
-    /// What the server remarked.
+    /// Notices of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notices: Vec<String>,
-    /// Milliseconds that it took.
+    /// Duration in milliseconds.
     duration_ms: f64,
 }
 

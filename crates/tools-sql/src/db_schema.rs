@@ -10,18 +10,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::sync::Arc;
 
-/// Describes the tables of a schema: columns, types, keys, foreign keys, checks, indexes, comments and row estimates; views with their query. An unknown
-/// schema or table is answered with the ones that exist. Prefer naming a table when the schema is large.
+/// Describes the tables of a schema: columns, types, keys, foreign keys, checks, indexes, comments and row estimates;
+/// views with their query. For an unknown schema or table returns the existing ones. Prefer naming a table if the
+/// schema is large.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The schema to look into.
+    /// Name of the schema.
     #[serde(default = "default_schema")]
     schema: String,
-    /// One table of it, also written as schema.table; all of them when left out.
+    /// One table of it, also as schema.table; default: all.
     #[serde(default)]
     table: Option<String>,
-    /// Tables to describe at most.
+    /// Maximum number of tables to describe.
     #[serde(default = "max_tables")]
     max_tables: usize,
     /// A name of db_connections.
@@ -43,9 +44,9 @@ pub struct Output {
     schema: String,
     /// Its tables and views, by name.
     tables: Vec<Table>,
-    /// How many tables and views the schema has.
+    /// Number of tables and views in the schema.
     table_count: usize,
-    /// True when some were left out.
+    /// True if some were omitted.
     truncated: bool,
 }
 
@@ -80,7 +81,7 @@ impl Tool for Schema {
     }
 }
 
-/// Schema and table of a name that may have both.
+/// Splits a name that may have a schema.
 fn split_qualified_name(
     schema: String,
     table: Option<String>,
@@ -91,7 +92,7 @@ fn split_qualified_name(
     let bare = |name: &str| name.trim_matches('"').to_owned();
     let (of, name) = (bare(of), bare(name));
     if schema != of && schema != default_schema() {
-        return Err(ToolError::invalid(format!("schema is `{schema}`, and table names the schema `{of}`."))
+        return Err(ToolError::invalid(format!("schema is `{schema}`, but table has the schema `{of}`."))
             .hint("Name the schema once."));
     }
     Ok((of, Some(name)))

@@ -1,4 +1,4 @@
-//! What a database must be able to do. MySQL and SQLite join here; no tool changes.
+//! Interface of a database engine. MySQL and SQLite can be added here; no tool changes.
 
 use octo_toolkit::{BoxFuture, CallContext, ToolError};
 use schemars::JsonSchema;
@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::time::Duration;
 
-/// One statement and its bounds.
+/// One statement and its limits.
 pub struct Statement {
     pub sql: String,
     pub params: Vec<Box<RawValue>>,
     pub timeout: Duration,
-    /// Rows to give; one more is fetched, to know whether there are more.
+    /// Maximum rows to return; one more is fetched, to know whether there are more.
     pub max_rows: usize,
 }
 
-/// What a statement gave.
+/// Result of a query.
 pub struct Rows {
     pub columns: Vec<String>,
     pub types: Vec<String>,
@@ -26,23 +26,23 @@ pub struct Rows {
     pub notices: Vec<String>,
 }
 
-/// What a change did.
+/// Result of a change.
 pub struct ChangeResult {
     pub affected: u64,
     pub command: String,
-    /// Of `RETURNING`.
+    /// Rows of `RETURNING`.
     pub rows: Option<Rows>,
     pub notices: Vec<String>,
 }
 
-/// What becomes of a change.
+/// How a change ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TransactionEnd {
     Commit,
     Rollback,
 }
 
-/// Whether a statement is run to be explained.
+/// Whether a statement is run for its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExplainMode {
     PlanOnly,
@@ -59,7 +59,7 @@ pub enum PlanFormat {
     Xml,
 }
 
-/// One connection. `query` and `explain` change nothing, because the database will not let them.
+/// One database. `query` and `explain` change nothing, because the database enforces it.
 pub trait SqlEngine: Send + Sync {
     fn query<'a>(
         &'a self,
@@ -96,11 +96,11 @@ pub struct TablesQuery {
     pub max_tables: usize,
 }
 
-/// The tables of one schema.
+/// Tables of one schema.
 #[derive(Debug, Deserialize)]
 pub struct Tables {
     pub tables: Vec<Table>,
-    /// How many there are.
+    /// Total number.
     pub total: usize,
 }
 
@@ -111,24 +111,24 @@ pub struct Table {
     pub name: String,
     /// table, partitioned table, view, materialized view or foreign table.
     pub kind: String,
-    /// What its owner wrote about it.
+    /// Comment of its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// Columns in their order.
+    /// Columns in order.
     pub columns: Vec<Column>,
-    /// Names of the primary key's columns.
+    /// Columns of the primary key.
     pub primary_key: Vec<String>,
-    /// Columns that point to other tables.
+    /// Foreign keys to other tables.
     pub foreign_keys: Vec<ForeignKey>,
-    /// Indexes, that of the primary key included.
+    /// Indexes, including that of the primary key.
     pub indexes: Vec<Index>,
-    /// What its rows must fulfil, as SQL.
+    /// Check constraints, as SQL.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<String>,
-    /// The query of a view, shortened to 4,000 characters.
+    /// Query of a view, truncated to 4,000 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
-    /// Rows by the planner's statistics; -1 when the table was never analyzed.
+    /// Estimated rows, from the planner's statistics; -1 if never analyzed.
     pub row_count_estimate: i64,
 }
 
@@ -137,28 +137,28 @@ pub struct Table {
 pub struct Column {
     /// Its name.
     pub name: String,
-    /// Its type as SQL writes it, such as numeric(10,2).
+    /// Its SQL type, such as numeric(10,2).
     #[serde(rename = "type")]
     pub kind: String,
-    /// Whether NULL may stand there.
+    /// Whether it can be NULL.
     pub nullable: bool,
-    /// The expression of its default value, when it has one.
+    /// Expression of its default value, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// Whether it belongs to the primary key.
+    /// Whether it is part of the primary key.
     pub primary_key: bool,
     /// always or by default for an identity column, stored for a generated one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generated: Option<String>,
-    /// The labels of an enum type.
+    /// Labels of an enum type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<String>>,
-    /// What its owner wrote about it.
+    /// Comment of its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }
 
-/// Columns that point to another table.
+/// Foreign key to another table.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ForeignKey {
     /// Name of the constraint.
@@ -171,7 +171,7 @@ pub struct ForeignKey {
     pub references_table: String,
     /// Columns there, in the same order.
     pub references_columns: Vec<String>,
-    /// What happens here when a row there is deleted.
+    /// Action on deletion of the referenced row.
     pub on_delete: String,
 }
 
@@ -182,8 +182,8 @@ pub struct Index {
     pub name: String,
     /// Columns or expressions, in order.
     pub columns: Vec<String>,
-    /// Whether it allows no value twice.
+    /// Whether values are unique.
     pub unique: bool,
-    /// The whole definition: method, order, condition.
+    /// Full definition: method, order, condition.
     pub definition: String,
 }

@@ -1,4 +1,4 @@
-//! Which engine speaks to which database. Engines are kept, since they remember types.
+//! Engines per database, cached because they cache types.
 
 use crate::engine::SqlEngine;
 use crate::postgres::Postgres;

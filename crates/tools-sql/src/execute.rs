@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// How many rows of RETURNING are given.
+/// Maximum rows of RETURNING.
 const MAX_RETURNING_ROWS: usize = 100;
 
-/// Runs one changing statement (INSERT, UPDATE, DELETE, MERGE, DDL) in a transaction of its own and returns the affected
+/// Runs one changing statement (INSERT, UPDATE, DELETE, MERGE, DDL) in its own transaction and returns the affected
 /// rows, or rolls it back with dry_run. Refused on read-only connections. Prefer db_query for reading.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +26,7 @@ pub struct Input {
     #[serde(default)]
     #[schemars(with = "Option<Vec<AnyJson>>")]
     params: Option<Vec<Box<RawValue>>>,
-    /// Seconds after which the server stops the statement and undoes it.
+    /// Timeout in seconds; then the statement is rolled back.
     #[serde(default = "statement_args::default_timeout_s")]
     timeout_s: u64,
     /// Run it, count, and roll it back; sequences still advance.
@@ -41,21 +41,21 @@ pub struct Input {
 pub struct Output {
     /// Rows inserted, changed or deleted.
     affected_rows: u64,
-    /// What the server says it did, such as UPDATE 3.
+    /// Command tag of the server, such as UPDATE 3.
     command: String,
-    /// True when everything was rolled back.
+    /// True if everything was rolled back.
     dry_run: bool,
-    /// Names of the columns of RETURNING.
+    /// Column names of RETURNING.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     columns: Option<Vec<String>>,
     /// The first hundred rows of RETURNING.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Vec<AnyJson>>")]
     rows: Option<Box<RawValue>>,
-    /// What the server remarked.
+    /// Notices of the server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notices: Vec<String>,
-    /// Milliseconds that it took.
+    /// Duration in milliseconds.
     duration_ms: f64,
 }
 

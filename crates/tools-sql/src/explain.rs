@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Shows the plan of a statement, with real times when analyze is true, which runs it in a read-only transaction. Prefer
+/// Shows the plan of a statement, with real times if analyze is true, which runs it in a read-only transaction. Prefer
 /// analyze false for statements that change data; they are refused otherwise.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,10 +26,10 @@ pub struct Input {
     /// Run the statement and measure; false only plans it.
     #[serde(default = "default_analyze")]
     analyze: bool,
-    /// How the plan is written: text, json, yaml or xml.
+    /// Format of the plan: text, json, yaml or xml.
     #[serde(default)]
     format: PlanFormat,
-    /// Seconds after which the server stops the statement.
+    /// Timeout in seconds.
     #[serde(default = "statement_args::default_timeout_s")]
     timeout_s: u64,
     /// A name of db_connections.
@@ -43,11 +43,11 @@ fn default_analyze() -> bool {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The plan, in the format that was asked for.
+    /// The plan, in the requested format.
     plan: String,
     /// Whether the statement was run.
     analyzed: bool,
-    /// Milliseconds that it took.
+    /// Duration in milliseconds.
     duration_ms: f64,
 }
 

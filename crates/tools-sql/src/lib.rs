@@ -1,4 +1,4 @@
-//! The database toolbox. The tools know one trait, [`engine::SqlEngine`]; what speaks PostgreSQL stands behind it.
+//! Toolbox `database`. The tools use one trait, [`engine::SqlEngine`]; the PostgreSQL engine implements it.
 
 mod connections;
 mod db_query;
@@ -14,10 +14,10 @@ use engine_cache::EngineCache;
 use octo_toolkit::Toolbox;
 use std::sync::Arc;
 
-/// The tools of the domain `database`.
+/// Tools of the domain `database`.
 pub fn sql_toolbox() -> Toolbox {
     let engines = Arc::new(EngineCache::default());
-    Toolbox::new("database", "Asks and changes SQL databases that the operator has named.")
+    Toolbox::new("database", "Queries and changes SQL databases that the operator has configured.")
         .with(db_query::Query(Arc::clone(&engines)))
         .with(execute::Execute(Arc::clone(&engines)))
         .with(db_schema::Schema(Arc::clone(&engines)))

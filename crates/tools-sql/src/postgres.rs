@@ -1,4 +1,4 @@
-//! PostgreSQL. Values travel as text, the one form that every type has, and become JSON here.
+//! PostgreSQL. Values are transferred as text, the one format of all types, and converted to JSON here.
 
 mod bind_params;
 mod describe_tables;
@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes that the members of a reply take beside columns, types, rows and notices, at most.
+/// Maximum bytes of a reply besides columns, types, rows and notices.
 const REPLY_OVERHEAD_BYTES: usize = 200;
 
 pub struct Postgres {
@@ -33,13 +33,13 @@ impl Postgres {
         Self { database, types: sql_types::TypeCache::default() }
     }
 
-    /// A session, unless the call is cancelled before its turn.
+    /// Acquires a session, unless the call is cancelled first.
     async fn session(&self, pool: &Pool, patience: Duration, cx: &CallContext) -> Result<Lease, ToolError> {
         cx.run(pool.acquire(patience)).await?
     }
 
-    /// The values of `$1, $2 …` as text. Arrays and objects can only be written when the types are known, which costs a
-    /// question; the statement is parsed already and nothing of it has run.
+    /// Values of `$1, $2 …` as text. Arrays and objects need the parameter types, which costs a round trip; the
+    /// statement is parsed then, but not run.
     async fn values(
         &self,
         lease: &mut Lease,
@@ -64,7 +64,7 @@ impl Postgres {
         texts.collect()
     }
 
-    /// Rows as JSON, when all has been heard.
+    /// Rows as JSON, after all responses were read.
     async fn rows(
         &self,
         lease: &mut Lease,

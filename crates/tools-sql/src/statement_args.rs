@@ -1,4 +1,4 @@
-//! What the tools have in common: defaults, bounds and the length of a call.
+//! Common to the tools: defaults, limits and durations.
 
 use crate::engine::Statement;
 use octo_grants::sql::SqlLimits;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
-/// Any value, in the schema: an object, since several clients stumble over `true`.
+/// Schema of any value: an object, because several clients do not accept `true`.
 pub struct AnyJson;
 
 impl JsonSchema for AnyJson {
@@ -33,7 +33,7 @@ pub fn default_timeout_s() -> u64 {
     30
 }
 
-/// A statement within what the operator and the caller's deadline allow.
+/// Builds a statement within the limits of the operator and the caller's deadline.
 pub fn statement(
     sql: String,
     params: Option<Vec<Box<RawValue>>>,
@@ -43,15 +43,15 @@ pub fn statement(
     cx: &CallContext,
 ) -> Result<Statement, ToolError> {
     if sql.trim().is_empty() {
-        return Err(ToolError::invalid("`sql` is empty.").hint("Give one SQL statement."));
+        return Err(ToolError::invalid("`sql` is empty.").hint("Pass one SQL statement."));
     }
     if sql.contains('\0') {
         return Err(
-            ToolError::invalid("`sql` has a NUL character.").hint("Give it as a parameter of type bytea.")
+            ToolError::invalid("`sql` has a NUL character.").hint("Pass it as a parameter of type bytea.")
         );
     }
     if timeout_s == 0 {
-        return Err(ToolError::invalid("`timeout_s` is 0.").hint("Give at least 1 second."));
+        return Err(ToolError::invalid("`timeout_s` is 0.").hint("Use at least 1 second."));
     }
     let asked = Duration::from_secs(timeout_s);
     Ok(Statement {

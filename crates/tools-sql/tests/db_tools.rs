@@ -309,7 +309,7 @@ async fn connections_are_listed_without_a_secret_and_logins_fail_without_one() {
     database.drop_database().await;
 }
 
-/// What stops a statement, and that it stops at the server.
+/// Cancellation of statements, down to the server.
 #[tokio::test]
 async fn a_statement_ends_at_the_server_when_its_call_ends() {
     let database = shop("cancel").await;
@@ -335,13 +335,13 @@ async fn a_statement_ends_at_the_server_when_its_call_ends() {
     let ended: Result<Json, ToolError> = call.await.unwrap();
     assert_eq!(ended.unwrap_err().kind, Kind::Cancelled);
     wait_until("the statement has ended", || async { sleeping().await == 0 }).await;
-    // Dropped by whoever waited for it.
+    // Dropped by the caller.
     let (context, _cancel) = cx(30);
     let call = tokio::spawn(tool.run(input(), &capabilities, &context));
     wait_until("the statement runs", || async { sleeping().await == 1 }).await;
     call.abort();
     wait_until("the statement has ended", || async { sleeping().await == 0 }).await;
-    // A timeout that the statement itself has set to nothing.
+    // The statement itself has disabled the timeout.
     let sql = "SELECT set_config('statement_timeout', '0', false), pg_sleep(60)";
     let error = hub.call("db_query", json!({"sql": sql, "timeout_s": 1})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Timeout, "{error}");
@@ -432,14 +432,14 @@ async fn a_role_that_no_transaction_can_fence_is_refused() {
         }
         admin.batch_execute(&format!("REVOKE {role} FROM {name}_reader")).await.unwrap();
     }
-    // One who may become a superuser is one.
+    // A role that can become superuser counts as one.
     admin.batch_execute(&format!("GRANT postgres TO {name}_reader")).await.unwrap();
     let error =
         accepted(&database.reader, false).call("db_query", json!({"sql": "SELECT 1"})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Denied, "{error}");
     admin.batch_execute(&format!("REVOKE postgres FROM {name}_reader")).await.unwrap();
     accepted(&database.reader, false).call("db_query", json!({"sql": "SELECT 1"})).await.unwrap();
-    // Reads through a login of their own, changes through the other.
+    // Reads through a separate login, changes through the other.
     let mut split = spec(&database.owner);
     split.connections[0].reader = Some(octo_model::Secret::new(database.reader.as_str()));
     let hub = bench(&split);

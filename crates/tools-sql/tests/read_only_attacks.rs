@@ -1,4 +1,4 @@
-//! Hundreds of statements that try to change something through the tools that only read.
+//! Hundreds of statements that try to change something through the read-only tools.
 
 #![allow(
     clippy::disallowed_methods,
@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
-/// A session that hears every notification, and dies when somebody ends it.
+/// A session that receives all notifications, and dies when it is terminated.
 struct NotificationListener {
     client: Client,
     notifications: Arc<Mutex<Vec<String>>>,
@@ -43,7 +43,7 @@ impl NotificationListener {
     }
 }
 
-/// What a dump does not tell: locks, slots, prepared transactions, settings, files.
+/// State that a dump does not contain: locks, slots, prepared transactions, settings, files.
 async fn server_state(admin: &Client) -> BTreeMap<String, String> {
     let rows = admin
         .query(
@@ -98,7 +98,7 @@ async fn no_statement_writes_through_a_tool_that_reads() {
         .unwrap();
     database.run(read_only_statements::AGGREGATE_STATE_SQL).await;
     database.run(read_only_statements::SETUP_SQL).await;
-    // One who may do everything with these tables but is kept from it by the hub, and one whom the server keeps from it, too.
+    // A role with all privileges on these tables, restricted by the hub, and one that the server restricts, too.
     admin.batch_execute("GRANT CREATE ON DATABASE victim TO victim_owner").await.unwrap();
     let witness = NotificationListener::new(&database.admin).await;
     // Touches every table once, so that no hint bit or statistic is new afterwards.
@@ -108,7 +108,7 @@ async fn no_statement_writes_through_a_tool_that_reads() {
         let (statements, kinds) = try_all(&spec(login)).await;
         assert!(statements >= 200, "{statements}");
         println!("{statements} statements through db_query and db_explain: {kinds:?}");
-        // A fence that refuses everything would prove nothing.
+        // A guard that refuses everything would prove nothing.
         assert!(kinds["db_query answered"] >= 10 && kinds["db_explain answered"] >= 10, "{kinds:?}");
     }
     wait_until("all sessions are reset", || async { server_state(&admin).await == state }).await;
@@ -134,7 +134,7 @@ async fn the_reset_of_a_reader_leaves_nothing_of_two_hundred_statements() {
     let database = TestDatabase::new("residue").await;
     database.run(read_only_statements::AGGREGATE_STATE_SQL).await;
     database.run(read_only_statements::SETUP_SQL).await;
-    // One session, so that every statement meets what the one before has left.
+    // One session, so that every statement sees what the previous one left.
     let hub = bench(&SqlSpec { sessions: 1, ..spec(&database.owner) });
     let state = "SELECT current_setting('default_transaction_read_only'), current_setting('transaction_read_only'), \
          current_user = session_user, current_setting('search_path'), current_setting('session_replication_role')";

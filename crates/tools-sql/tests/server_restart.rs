@@ -1,4 +1,4 @@
-//! The server goes away and comes back under load.
+//! The server restarts under load.
 
 #![allow(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Ways to a server: TLS as `sslmode` asks for it, and a local socket.
+//! Connections to a server: TLS according to `sslmode`, and a local socket.
 
 #![allow(
     clippy::disallowed_methods,
@@ -31,10 +31,10 @@ async fn tls_is_as_strict_as_it_was_asked_to_be() {
         ("localhost", format!("?sslmode=require&sslrootcert={root}"), Some(true)),
         // A name that the certificate does not have.
         ("127.0.0.1", format!("?sslmode=verify-full&sslrootcert={root}"), None),
-        // Roots that do not know the certificate.
+        // Roots that do not include the certificate.
         ("localhost", "?sslmode=require".to_owned(), None),
         ("localhost", "?sslmode=verify-full&sslrootcert=/nowhere".to_owned(), None),
-        // The server takes no other way.
+        // The server accepts nothing else.
         ("localhost", "?sslmode=disable".to_owned(), None),
     ] {
         let hub = bench(&spec(&dsn(host, &options)));
@@ -46,7 +46,7 @@ async fn tls_is_as_strict_as_it_was_asked_to_be() {
             (other, _) => panic!("{host}{options}: {other:?}"),
         }
     }
-    // A statement that is stopped through TLS, and the local socket, which has none.
+    // A statement cancelled through TLS, and the local socket, which has none.
     let hub = bench(&spec(&dsn("localhost", "")));
     let error =
         hub.call("db_query", json!({"sql": "SELECT pg_sleep(60)", "timeout_s": 1})).await.unwrap_err();

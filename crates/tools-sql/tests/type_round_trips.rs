@@ -1,4 +1,4 @@
-//! Every type that the server knows comes out as JSON and goes back in as the same value.
+//! Every type of the server is read as JSON and written back as the same value.
 
 #![allow(
     clippy::disallowed_methods,
@@ -15,7 +15,7 @@ use octo_toolkit::ToolFixture;
 use postgres_fixture::{TestDatabase, bench, client, spec};
 use serde_json::{Value, json};
 
-/// A value of each base type as SQL text. What is not here has no values that can be written.
+/// A value of each base type as SQL text. Types not listed have no values that can be written.
 const SAMPLES: &[(&str, &str)] = &[
     ("aclitem", "postgres=r/postgres"),
     ("bit", "1"),
@@ -83,7 +83,7 @@ const SAMPLES: &[(&str, &str)] = &[
     ("xml", "<a b=\"c\">d &amp; e</a>"),
 ];
 
-/// Types of values that only the server makes; it refuses to read any of them.
+/// Types whose values only the server creates; it refuses to read any of them.
 const MADE_BY_SERVER: &[&str] = &[
     "gtsvector",
     "pg_brin_bloom_summary",
@@ -108,11 +108,11 @@ async fn value(bench: &ToolFixture, sql: &str, params: Value) -> Value {
     given.unwrap_or_else(|error| panic!("{sql}: {error}"))["rows"][0][0].clone()
 }
 
-/// Out as JSON, in again as a parameter, and the server says whether it is the same.
+/// Read as JSON, written back as a parameter, and compared by the server.
 async fn round(bench: &ToolFixture, name: &str, literal: &str) -> Value {
     let given = value(bench, &format!("SELECT {}::{name}", quoted(literal)), json!([])).await;
     assert!(!given.is_null(), "{name} {literal}");
-    // A number is the same with and without zeros at its end, and json with and without spaces.
+    // A number is equal with and without trailing zeros, and json with and without spaces.
     let (open, close) = match name {
         "numeric" => ("", ""),
         json if json.contains("json\"") => ("to_jsonb(", ")"),
@@ -301,7 +301,7 @@ async fn structures_look_as_their_reader_expects() {
     database.drop_database().await;
 }
 
-/// Catalogues have columns of every kind, also those without values that can be written.
+/// Catalogues have columns of every type, also those without values that can be written.
 #[tokio::test]
 async fn every_catalogue_can_be_read() {
     let database = TestDatabase::new("catalogues").await;

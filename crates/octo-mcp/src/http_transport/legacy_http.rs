@@ -1,4 +1,4 @@
-//! Legacy sessions over HTTP: handshake, requests, the stream for notices, resumption, the end.
+//! Legacy sessions over HTTP: handshake, requests, notification stream, resumption, end.
 
 use super::{HttpContext, error_response};
 use crate::client_context::{ClientContext, next_client_key};
@@ -23,10 +23,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc};
 
-/// How often, every ten milliseconds, it is looked whether the old stream has ended.
+/// Number of checks, 10 ms apart, whether the old stream has ended.
 const MAX_STREAM_TAKEOVER_POLLS: usize = 50;
 
-/// Bytes of replies to one batch after which its other requests are not run.
+/// Bytes of replies to one batch after which its remaining requests are not run.
 const MAX_BATCH_REPLY_BYTES: usize = 2 << 20;
 
 pub async fn post(mcp: Arc<Mcp>, arrived: HttpContext, message: Message) -> Response {
@@ -75,13 +75,13 @@ fn client_context(arrived: &HttpContext, revision: Revision, capabilities: JsonO
     }
 }
 
-/// The session that a request names. One that names none is served without, and joined to nobody.
+/// Session of a request. A request without a session id gets a transient session.
 fn find_session(mcp: &Mcp, arrived: &HttpContext) -> Result<Arc<Session>, Box<Response>> {
     let wrong = |why| Box::new(error_response(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
     let asked = match header_checks::header_text(&arrived.headers, header::REVISION) {
         None => None,
         Some(text) => {
-            Some(Revision::parse(text).ok_or_else(|| wrong("This MCP-Protocol-Version is not known."))?)
+            Some(Revision::parse(text).ok_or_else(|| wrong("This MCP-Protocol-Version is unsupported."))?)
         }
     };
     if arrived.headers.get(header::SESSION).is_none() {
@@ -92,16 +92,16 @@ fn find_session(mcp: &Mcp, arrived: &HttpContext) -> Result<Arc<Session>, Box<Re
         )));
     }
     let name = header_checks::header_text(&arrived.headers, header::SESSION)
-        .ok_or_else(|| wrong("Give one Mcp-Session-Id."))?;
+        .ok_or_else(|| wrong("Send exactly one Mcp-Session-Id."))?;
     let found =
         mcp.sessions.find(name, &arrived.caller).filter(|session| session.client.profile == arrived.profile);
     found.ok_or_else(|| {
-        let why = "There is no such session any more. Send initialize to begin a new one.";
+        let why = "Session not found. Send initialize to start a new one.";
         Box::new(error_response(StatusCode::NOT_FOUND, code::INVALID_REQUEST, why))
     })
 }
 
-/// Batches exist in 2025-03-26 only, and are answered one by one, until the replies are as large as a client may make the hub keep.
+/// Batches exist in 2025-03-26 only. They are handled sequentially until the size of the replies exceeds the limit.
 pub async fn batch(mcp: Arc<Mcp>, arrived: HttpContext, messages: Vec<Message>) -> Response {
     let session = match find_session(&mcp, &arrived) {
         Ok(session) => session,
@@ -119,7 +119,8 @@ pub async fn batch(mcp: Arc<Mcp>, arrived: HttpContext, messages: Vec<Message>) 
     for message in messages {
         match message {
             Message::Request { id, .. } if size > MAX_BATCH_REPLY_BYTES => {
-                let why = "The replies to this batch are too large already, so this request was not run. Send it again.";
+                let why =
+                    "The replies to this batch are too large, so this request was not run. Send it again.";
                 answers.push(response_message(id, Err(rpc_error(code::INVALID_REQUEST, why))).to_bytes());
             }
             Message::Request { id, method, params } => {
@@ -162,7 +163,7 @@ async fn run_request(
     mcp.handle_legacy(session, &method, params, out, under.cancel.clone()).await
 }
 
-/// Plain JSON when the answer comes first; else a stream that outlives its connection.
+/// Plain JSON if the response comes first; otherwise a stream that outlives its connection.
 async fn answer_request(
     mcp: Arc<Mcp>,
     session: Arc<Session>,
@@ -191,7 +192,7 @@ async fn answer_request(
     replay(log, 0, pause)
 }
 
-/// Writes what a call says, and its answer, to the stream's log.
+/// Writes the messages of a call, and its response, to the stream's log.
 async fn record_call<F>(
     log: Arc<EventLog>,
     mut call: DetachOnDrop<F>,
@@ -221,7 +222,7 @@ fn replay(log: Arc<EventLog>, from: u64, pause: Duration) -> Response {
     }))
 }
 
-/// The stream for notices, or the rest of one that broke.
+/// Opens the notification stream, or resumes a stream.
 pub async fn open_stream(mcp: &Arc<Mcp>, arrived: &HttpContext) -> Response {
     if arrived.headers.get(header::SESSION).is_none() {
         return sse_response::empty_response(StatusCode::METHOD_NOT_ALLOWED);
@@ -238,20 +239,20 @@ pub async fn open_stream(mcp: &Arc<Mcp>, arrived: &HttpContext) -> Response {
             None => error_response(
                 StatusCode::NOT_FOUND,
                 code::INVALID_REQUEST,
-                "These events are not kept any more.",
+                "These events have been dropped.",
             ),
         },
         None => open_notifications(mcp, session, None).await,
     }
 }
 
-/// The one open stream of a session; a second one is refused, and the first goes on.
+/// The notification stream of a session; a second one is refused while the first is open.
 struct NotificationStream {
     mcp: Arc<Mcp>,
     session: Arc<Session>,
     changes: broadcast::Receiver<Change>,
     _active: ActiveRequest,
-    /// Lists changed while the client was away.
+    /// Lists changed while the client was disconnected.
     missed: bool,
 }
 
@@ -261,7 +262,7 @@ impl Drop for NotificationStream {
     }
 }
 
-/// Takes the session's one stream. A client that comes back may be quicker than the news that it was gone.
+/// Acquires the notification stream. A client may reconnect before its disconnect is noticed.
 async fn acquire_stream(session: &Session) -> bool {
     for _ in 0..MAX_STREAM_TAKEOVER_POLLS {
         if !session.listening.swap(true, Ordering::AcqRel) {
@@ -277,7 +278,7 @@ async fn open_notifications(mcp: &Arc<Mcp>, session: Arc<Session>, last: Option<
         return error_response(
             StatusCode::CONFLICT,
             code::INVALID_REQUEST,
-            "This session has its stream open already.",
+            "The stream of this session is already open.",
         );
     }
     let version = mcp.hub.view(&session.client.profile).map_or(0, |view| view.version);

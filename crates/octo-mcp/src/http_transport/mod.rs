@@ -1,4 +1,4 @@
-//! Streamable HTTP at `/mcp` and `/mcp/{profile}`: one endpoint, the era chosen by each request.
+//! Streamable HTTP at `/mcp` and `/mcp/{profile}`: one endpoint; each request selects the era.
 
 mod legacy_http;
 mod modern_http;
@@ -16,7 +16,7 @@ use octo_model::Caller;
 use octo_wire::{Incoming, Message, Revision, Strictness, code, header as names, meta};
 use std::sync::Arc;
 
-/// What every request brings along.
+/// Context of every request.
 pub struct HttpContext {
     pub caller: Arc<Caller>,
     pub profile: String,
@@ -24,7 +24,7 @@ pub struct HttpContext {
 }
 
 impl Mcp {
-    /// The routes of this face. Requests must carry the caller that the edge has proven.
+    /// Routes of this frontend. Requests must carry the caller that the edge has authenticated.
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new()
             .route("/mcp", method_router())
@@ -69,7 +69,7 @@ async fn handle_post(mcp: Arc<Mcp>, arrived: HttpContext, body: Bytes) -> Respon
     }
 }
 
-/// Modern context anywhere means modern, whatever the method is called.
+/// A modern revision in header or body means modern, whatever the method.
 fn is_modern(headers: &HeaderMap, message: &Message) -> bool {
     if headers
         .get(names::REVISION)
@@ -109,13 +109,13 @@ fn check_request(mcp: &Mcp, arrived: &HttpContext) -> Result<(), Box<Response>> 
         return Err(Box::new(error_response(
             StatusCode::NOT_FOUND,
             code::INVALID_REQUEST,
-            "There is no profile of this name.",
+            "Profile not found.",
         )));
     }
     Ok(())
 }
 
-/// A refusal before anything is known of the request.
+/// Error before the request was parsed.
 fn error_response(status: StatusCode, code: i64, why: &str) -> Response {
     sse_response::json_response(status, &Message::Error { id: None, error: rpc_error(code, why) })
 }

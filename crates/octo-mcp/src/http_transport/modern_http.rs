@@ -1,4 +1,4 @@
-//! Modern requests over HTTP. The end of the connection is the end of the call.
+//! Modern requests over HTTP. Closing the connection cancels the call.
 
 use super::HttpContext;
 use crate::client_context::{ClientContext, next_client_key};
@@ -27,7 +27,7 @@ pub async fn post(mcp: Arc<Mcp>, arrived: HttpContext, message: Message) -> Resp
         Message::Notification { .. } => return sse_response::empty_response(StatusCode::ACCEPTED),
         Message::Response { .. } | Message::Error { .. } => {
             let error =
-                rpc_error(code::INVALID_REQUEST, "Answers travel in inputResponses of the next request.");
+                rpc_error(code::INVALID_REQUEST, "Send answers in inputResponses of the next request.");
             return sse_response::json_response(StatusCode::BAD_REQUEST, &Message::Error { id: None, error });
         }
     };
@@ -75,12 +75,12 @@ fn client_context(arrived: &HttpContext, about: &JsonObject) -> ClientContext {
         revision: Revision::MODERN,
         capabilities: Arc::new(about.object(meta::CAPABILITIES)),
         level: about.text(meta::LOG_LEVEL).and_then(|text| Level::parse(&text)),
-        // Nothing ties two modern requests together, so each is a client of its own.
+        // Modern requests are unrelated, so each counts as its own client.
         key: next_client_key(),
     }
 }
 
-/// Plain JSON when the answer comes first; a stream as soon as anything comes before it.
+/// Plain JSON if the response comes first; a stream as soon as another message comes before it.
 async fn answer_request(
     mcp: Arc<Mcp>,
     client: ClientContext,
@@ -110,7 +110,7 @@ async fn answer_request(
 
 type OpenCall = (BoxFuture<'static, Result<JsonObject, RpcError>>, mpsc::Receiver<Message>, Id);
 
-/// The next message before the answer, then the answer, then the end.
+/// The next message before the response, then the response, then the end.
 async fn next_event(open: Option<OpenCall>) -> Option<(Bytes, Option<OpenCall>)> {
     let (mut call, mut inbox, id) = open?;
     let message = tokio::select! {

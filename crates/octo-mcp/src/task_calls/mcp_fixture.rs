@@ -1,4 +1,4 @@
-//! A face on a workbench: a hub whose one source does as it is told, and clients of it.
+//! Test fixture: a hub with one scripted source, and clients of it.
 
 use crate::client_context::{ClientContext, next_client_key};
 use crate::mcp::{Mcp, McpSettings};
@@ -45,7 +45,7 @@ impl Jq for MemoryStores {
     }
 }
 
-/// Its slow tools wait at the gate; `dropped` counts the calls that were ended there.
+/// Its slow tools wait at the gate; `dropped` counts the calls that ended there.
 pub struct ScriptedSource {
     listing: watch::Sender<ListingState>,
     pub gate: Semaphore,
@@ -87,7 +87,7 @@ impl ScriptedSource {
         Arc::new(Self { listing, gate: Semaphore::new(0), dropped: AtomicUsize::new(0) })
     }
 
-    /// As before it had listed anything; gives what it lists when it is ready.
+    /// The source before its first listing; returns its listing for later.
     pub fn reset_to_starting(&self) -> ListingState {
         let ready = self.listing.borrow().clone();
         self.listing.send_replace(ListingState {
@@ -175,7 +175,7 @@ impl Source for ScriptedSource {
     }
 }
 
-/// A question as a server of the modern era puts it, under the same key each time.
+/// A question of a modern server, with the same key each time.
 fn input_required(state: &str) -> JsonObject {
     JsonObject::new()
         .with("resultType", "input_required")
@@ -228,7 +228,7 @@ impl McpFixture {
         self.request(client, "tools/call", json!({"name": tool, "arguments": {}})).await
     }
 
-    /// Calls a tool that becomes a task, and gives the task's id.
+    /// Calls a tool that becomes a task; returns the task's id.
     pub async fn task(&self, client: &ClientContext, tool: &str) -> String {
         let task = self.call(client, tool).await.unwrap();
         assert_eq!(task["resultType"], "task", "{task}");
@@ -244,7 +244,7 @@ impl McpFixture {
         self.request(client, method, json!({"taskId": id})).await
     }
 
-    /// The task as soon as something is so of it.
+    /// Waits until the task satisfies a condition.
     pub async fn wait_for_task(
         &self,
         client: &ClientContext,
@@ -280,7 +280,7 @@ pub fn modern_client(subject: &str, capabilities: Value) -> ClientContext {
     }
 }
 
-/// One that takes tasks and can be asked.
+/// A modern client that supports tasks and questions.
 pub fn task_client(subject: &str) -> ClientContext {
     modern_client(subject, json!({"elicitation": {}, "extensions": {TASKS_EXTENSION: {}}}))
 }

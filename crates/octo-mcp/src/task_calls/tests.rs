@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// The result without what differs from call to call.
+/// The result without members that differ between calls.
 fn stable_parts(result: &Value) -> (&Value, &Value, &Value) {
     (&result["content"], &result["isError"], &result["resultType"])
 }

@@ -1,4 +1,4 @@
-//! An API that remembers what it was asked, with a document that can be changed.
+//! API that records its requests, with a document that can be changed.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -47,7 +47,7 @@ impl Server {
         server
     }
 
-    /// The usual document with other members in it; nothing at all for null.
+    /// The usual document with other members merged in; invalid for null.
     pub fn set_document(&self, more: Value) {
         let mut whole = document("/v1");
         for (name, value) in more.as_object().into_iter().flatten() {

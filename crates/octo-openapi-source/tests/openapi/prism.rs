@@ -1,4 +1,4 @@
-//! Requests judged by somebody else: Prism validates them against the same document.
+//! Independent validation of requests: Prism checks them against the same document.
 
 use super::{call, definition, names, ready};
 use octo_openapi::{Document as Parsed, SampleMembers, sample};
@@ -45,7 +45,7 @@ impl Prism {
     }
 }
 
-/// Arguments that a tool's own schema describes.
+/// Arguments generated from a tool's own schema.
 fn arguments(document: &Parsed, schema: &Value, how: SampleMembers) -> Value {
     let required = schema["required"].as_array().cloned().unwrap_or_default();
     let all = schema["properties"].as_object().unwrap().iter();
@@ -55,7 +55,7 @@ fn arguments(document: &Parsed, schema: &Value, how: SampleMembers) -> Value {
     sampled.collect::<Map<_, _>>().into()
 }
 
-/// Without objects of no particular kind: what a schema says of itself within itself is left to the API.
+/// Without empty objects: recursive schemas are left to the API.
 fn pruned(value: Value) -> Value {
     match value {
         Value::Object(members) => {

@@ -1,4 +1,4 @@
-//! An operation as one tool: its parameters side by side, and what it carries as `body`.
+//! Maps an operation to a tool: its parameters as arguments, and its body as `body`.
 
 use crate::compat_schema::CompatSchemaBuilder;
 use crate::document::request::ROUTING_HEADERS;
@@ -14,7 +14,7 @@ const MAX_TITLE_LEN: usize = 80;
 const MAX_DESCRIPTION_LEN: usize = 500;
 const MAX_PARAM_DESCRIPTION_LEN: usize = 240;
 
-/// What a list of tools says of an operation.
+/// An operation as listed in the tools.
 #[derive(Debug, Clone)]
 pub struct OperationTool {
     pub title: String,
@@ -24,7 +24,7 @@ pub struct OperationTool {
 }
 
 impl Document {
-    /// The operation as a tool. Its schema has at most so many schemas in it.
+    /// The operation as a tool. Its schema has at most `nodes` subschemas.
     pub fn to_tool(&self, operation: &ApiOperation, nodes: usize) -> OperationTool {
         let mut schemas = CompatSchemaBuilder::new(self, nodes);
         let (mut properties, mut required) = (Map::new(), Vec::new());
@@ -54,7 +54,7 @@ impl Document {
 }
 
 impl ApiOperation {
-    /// Leaves out parameters that are not the caller's to give, and names those that only the path does.
+    /// Removes parameters that the caller cannot set, and adds path parameters that are not declared.
     pub fn retain_caller_params(&mut self, is_taken: impl Fn(&Param) -> bool) {
         let steers = |param: &Param| {
             param.location == ParamLocation::Header
@@ -62,7 +62,7 @@ impl ApiOperation {
         };
         let path = self.path.clone();
         self.params.retain(|param| match param.location {
-            // One that is in no path cannot be sent.
+            // A path parameter that is not in the path cannot be sent.
             ParamLocation::Path => path.contains(&format!("{{{}}}", param.name)),
             _ => !steers(param) && !is_taken(param),
         });
@@ -75,7 +75,7 @@ impl ApiOperation {
         }
     }
 
-    /// The arguments of a tool, each in its place.
+    /// Assigns the arguments of a tool to the locations of their parameters.
     pub fn to_request_values(&self, mut arguments: Map<String, Value>) -> Result<RequestValues, ToolError> {
         let mut given = RequestValues::default();
         for (name, param) in argument_names(self) {
@@ -93,13 +93,13 @@ impl ApiOperation {
         }
         match arguments.keys().next() {
             None => Ok(given),
-            Some(odd) => Err(ToolError::invalid(format!("There is no parameter `{odd}`."))
+            Some(odd) => Err(ToolError::invalid(format!("Unknown parameter `{odd}`."))
                 .hint("Compare the arguments with the tool's schema.")),
         }
     }
 }
 
-/// Every parameter under a name that all clients take and no other parameter has. The same each time.
+/// Every parameter under a unique name that all clients accept. Deterministic.
 fn argument_names(operation: &ApiOperation) -> Vec<(String, &Param)> {
     let mut taken: Vec<String> = operation.body.iter().map(|_| BODY_ARGUMENT.to_owned()).collect();
     let mut all = Vec::new();
@@ -133,7 +133,7 @@ fn body_schema(schemas: &mut CompatSchemaBuilder, body: &Body) -> Value {
         Some(media) if is_json(&kind) || is_form => schemas.body(&media.schema, kind == MULTIPART_FORM),
         Some(_) if kind.contains('*') => json!({}),
         Some(_) => json!({"anyOf": [{"type": "string"}, {"type": "object"}],
-            "description": format!("{kind}: text as it is, or bytes as {{\"base64\": …}}.")}),
+            "description": format!("{kind}: text, or bytes as {{\"base64\": …}}.")}),
         None => json!({}),
     };
     if let (Value::Object(members), false) = (&mut schema, about.is_empty()) {

@@ -1,17 +1,17 @@
-//! Schemas with their references replaced by what they lead to, as far as that stays small.
+//! Inlines references in schemas, within limits.
 
 use crate::Document;
 use serde_json::{Map, Value};
 
-/// How much one answer may unfold.
+/// Limits and state of inlining for one reply.
 pub struct RefInliner<'a> {
     document: &'a Document,
-    /// Values that may still be written.
+    /// Values that may still be emitted.
     remaining_nodes: usize,
-    /// References within references.
+    /// Maximum depth of nested references.
     max_depth: usize,
     ref_stack: Vec<String>,
-    /// References that were left as they are.
+    /// Number of references that were not inlined.
     pub refs_left: usize,
 }
 
@@ -20,7 +20,7 @@ impl<'a> RefInliner<'a> {
         Self { document, remaining_nodes: nodes, max_depth: depth, ref_stack: Vec::new(), refs_left: 0 }
     }
 
-    /// The value unfolded. A reference that leads back, too deep or nowhere stays a reference.
+    /// Inlines a value. A reference that is recursive, too deep or does not resolve stays a reference.
     pub fn inline(&mut self, value: &Value) -> Value {
         self.remaining_nodes = self.remaining_nodes.saturating_sub(1);
         match value {
@@ -33,7 +33,7 @@ impl<'a> RefInliner<'a> {
     fn object(&mut self, members: &Map<String, Value>) -> Value {
         let reference = members.get("$ref").and_then(Value::as_str);
         let Some(reference) = reference else {
-            // What describes the schema to people or to generators says nothing to a caller.
+            // Extensions for people or generators are of no use to a caller.
             let shown = members.iter().filter(|(name, _)| !name.starts_with("x-") && *name != "xml");
             return shown
                 .map(|(name, value)| (name.clone(), self.inline(value)))
@@ -63,7 +63,7 @@ impl<'a> RefInliner<'a> {
 }
 
 impl Document {
-    /// What a reference of this document leads to, with its own references as they are.
+    /// Target of a reference in this document, with its own references unchanged.
     pub fn lookup_ref(&self, reference: &str) -> Option<Value> {
         self.ref_target(reference)
     }

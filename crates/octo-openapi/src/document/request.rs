@@ -1,5 +1,5 @@
-//! A request from an operation and values, put together by parts: no value can become another segment, another
-//! parameter, another header or another host.
+//! Builds a request from an operation and values, by parts: no value can become another segment, parameter, header or
+//! host.
 
 pub(crate) mod multipart;
 pub(crate) mod param_check;
@@ -16,9 +16,9 @@ use octo_toolkit::ToolError;
 use serde_json::{Map, Value};
 use url::Url;
 
-/// Times that a value is decoded to see what servers might make of it.
+/// How often a value is decoded to see what servers might make of it.
 const MAX_DECODINGS: usize = 4;
-/// Headers that change who is asked, or what for.
+/// Headers that affect the routing of a request.
 pub(crate) const ROUTING_HEADERS: [&str; 8] = [
     "host",
     "forwarded",
@@ -30,7 +30,7 @@ pub(crate) const ROUTING_HEADERS: [&str; 8] = [
     "x-method-override",
 ];
 
-/// The values of one call.
+/// Values of one call.
 #[derive(Debug, Clone, Default)]
 pub struct RequestValues {
     pub path: Map<String, Value>,
@@ -38,7 +38,7 @@ pub struct RequestValues {
     pub headers: Map<String, Value>,
     pub cookies: Map<String, Value>,
     pub body: Option<Value>,
-    /// The type of the body; chosen by itself otherwise.
+    /// Content type of the body; chosen automatically if unset.
     pub content_type: Option<String>,
 }
 
@@ -49,12 +49,12 @@ pub struct Request {
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Option<Bytes>,
-    /// What the caller should know about it.
+    /// Notices for the caller.
     pub notices: Vec<String>,
 }
 
 impl Document {
-    /// Builds the request; `boundary` parts the fields of a form with files and must be in none of them.
+    /// Builds the request; `boundary` separates the fields of a multipart form and must not occur in them.
     pub fn request(
         &self,
         operation: &ApiOperation,
@@ -111,7 +111,7 @@ fn path(
             format!("It has {}", used.join(", "))
         };
         return Err(ToolError::invalid(format!("The path has no parameter `{odd}`."))
-            .hint(format!("{known}; give others in query_params or headers.")));
+            .hint(format!("{known}; pass others in query_params or headers.")));
     }
     Ok(path)
 }
@@ -136,7 +136,7 @@ fn path_value(
     Ok(param_style::path(param, &value))
 }
 
-/// Refuses what servers could read as a step to another place, however often they decode it.
+/// Rejects values that servers could interpret as a path step, however often they decode them.
 fn check_path_value(name: &str, value: &Value) -> Result<(), ToolError> {
     match value {
         Value::Array(items) if !items.is_empty() => {
@@ -153,10 +153,10 @@ fn check_path_value(name: &str, value: &Value) -> Result<(), ToolError> {
     let mut text = param_style::to_text(value);
     let refused = |why: &str| {
         Err(ToolError::invalid(format!("The path parameter `{name}` {why}."))
-            .hint("Give the plain value, such as an id or a name; it is encoded by itself."))
+            .hint("Pass the plain value, such as an id or a name; it is encoded automatically."))
     };
     if text.is_empty() || text == "[]" || text == "{}" {
-        return refused("is empty, which would ask for another path");
+        return refused("is empty, which would request another path");
     }
     for _ in 0..MAX_DECODINGS {
         if text.chars().any(char::is_control) {
@@ -174,12 +174,12 @@ fn check_path_value(name: &str, value: &Value) -> Result<(), ToolError> {
     Ok(())
 }
 
-/// `.` and `..`, also with the parameters that some servers cut off.
+/// `.` and `..`, also with parameters that some servers strip.
 fn is_step(segment: &str) -> bool {
     matches!(segment.split(';').next().unwrap_or_default().trim(), "." | "..")
 }
 
-/// The base with the path behind it; refused unless the address says exactly that.
+/// Joins base and path; rejected unless the resulting URL is exactly that.
 fn join_path(base: &Url, path: &str) -> Result<Url, ToolError> {
     let whole = format!("{}{path}", base.path().trim_end_matches('/'));
     let mut url = base.clone();
@@ -187,8 +187,8 @@ fn join_path(base: &Url, path: &str) -> Result<Url, ToolError> {
     url.set_fragment(None);
     let steps = path.split('/').any(|segment| is_step(&percent_encoding::decode(segment)));
     if steps || url.path() != whole || url.origin() != base.origin() {
-        return Err(ToolError::invalid("The values would change the path that is asked for.")
-            .hint("Give plain values; `.` and `..` are refused."));
+        return Err(ToolError::invalid("The values would change the requested path.")
+            .hint("Pass plain values; `.` and `..` are rejected."));
     }
     Ok(url)
 }
@@ -225,10 +225,8 @@ fn query(
         odd.push(name.as_str());
     }
     if !odd.is_empty() {
-        notices.push(format!(
-            "The document does not know these query parameters, which were sent all the same: {}.",
-            odd.join(", ")
-        ));
+        notices
+            .push(format!("Sent query parameters that the document does not declare: {}.", odd.join(", ")));
     }
     Ok(parts.join("&"))
 }
@@ -251,14 +249,14 @@ fn headers(
         let steering = ROUTING_HEADERS.contains(&name.trim().to_ascii_lowercase().as_str());
         if steering && param.is_none() {
             return Err(ToolError::invalid(format!("The header `{name}` cannot be set."))
-                .hint("It could change who is asked, or what for."));
+                .hint("It could change where the request is routed."));
         }
         let text = match param {
             Some(param) => param_style::header(param, &param_check::check_param(document, param, value)?),
             None => param_style::to_text(value),
         };
         let header = HeaderName::try_from(name.trim()).map_err(|_| {
-            ToolError::invalid(format!("`{}` is no name of a header.", name.escape_debug()))
+            ToolError::invalid(format!("`{}` is not a valid header name.", name.escape_debug()))
                 .hint("Names are letters, digits and hyphens.")
         })?;
         headers.append(header, text_header(name, &text)?);
@@ -268,7 +266,7 @@ fn headers(
 
 fn text_header(name: &str, text: &str) -> Result<HeaderValue, ToolError> {
     HeaderValue::from_bytes(text.as_bytes()).map_err(|_| {
-        ToolError::invalid(format!("The header `{name}` cannot hold its value."))
+        ToolError::invalid(format!("The value of header `{name}` is invalid."))
             .hint("Values are one line without control characters.")
     })
 }
@@ -307,13 +305,13 @@ fn cookies(
     Ok(())
 }
 
-/// The body's type as the caller wants it, in the argument or as a header.
+/// Content type that the caller wants, from the argument or the header.
 fn requested_content_type(given: &RequestValues, headers: &mut HeaderMap) -> Option<String> {
     let header = headers.remove(CONTENT_TYPE);
     given.content_type.clone().or_else(|| header?.to_str().ok().map(ToOwned::to_owned))
 }
 
-/// Asks for what the operation says it gives, JSON first.
+/// Sets `Accept` to the media type of the operation's response, JSON preferred.
 fn accept(operation: &ApiOperation, headers: &mut HeaderMap) -> Result<(), ToolError> {
     if headers.contains_key(ACCEPT) {
         return Ok(());

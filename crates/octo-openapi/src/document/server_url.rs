@@ -1,4 +1,4 @@
-//! Where an API is: from its document, from where the document came, or as the one who loaded it says.
+//! Base URL of an API: from its document, from the document's own URL, or overridden.
 
 use crate::Document;
 use crate::document::{Version, text_of};
@@ -9,19 +9,19 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use url::Url;
 
-/// What is known beside the document.
+/// What is known besides the document.
 #[derive(Debug, Clone, Default)]
 pub struct ServerOptions {
-    /// Used instead of every server of the document.
+    /// Replaces all servers of the document.
     pub base_url_override: Option<Url>,
-    /// Where the document came from; relative servers begin there.
+    /// URL of the document; base of relative servers.
     pub document_url: Option<Url>,
-    /// Values of variables in the servers' addresses.
+    /// Values of server variables.
     pub variables: BTreeMap<String, String>,
 }
 
 impl Document {
-    /// The address that an operation's path is added to.
+    /// Base URL of an operation.
     pub fn base(&self, operation: Option<&ApiOperation>, reach: &ServerOptions) -> Result<Url, ToolError> {
         match &reach.base_url_override {
             Some(instead) => Ok(instead.clone()),
@@ -29,7 +29,7 @@ impl Document {
         }
     }
 
-    /// The same, whatever is said to be used instead.
+    /// The same, ignoring the override.
     pub fn document_base_url(
         &self,
         operation: Option<&ApiOperation>,
@@ -72,7 +72,7 @@ impl Document {
     }
 }
 
-/// A server's address with its variables filled in, each from its list where it has one.
+/// Server URL with its variables expanded, each checked against its enum if it has one.
 fn expand_variables(server: &Value, given: &BTreeMap<String, String>) -> Result<String, ToolError> {
     let mut text = text_of(server.member("url"));
     for (name, variable) in server.member("variables").as_object().into_iter().flatten() {
@@ -81,21 +81,17 @@ fn expand_variables(server: &Value, given: &BTreeMap<String, String>) -> Result<
         if allowed.is_some_and(|allowed| !allowed.iter().any(|one| text_of(one) == value)) {
             let allowed: Vec<String> = allowed.into_iter().flatten().map(text_of).collect();
             return Err(ToolError::invalid(format!("The server variable `{name}` cannot be `{value}`."))
-                .hint(format!("It is one of {}.", allowed.join(", "))));
+                .hint(format!("Use one of {}.", allowed.join(", "))));
         }
         if !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte)) {
-            return Err(ToolError::invalid(format!(
-                "The server variable `{name}` has characters of no address."
-            ))
-            .hint("Letters, digits, dots, hyphens, colons and slashes are taken."));
+            return Err(ToolError::invalid(format!("The server variable `{name}` has invalid characters."))
+                .hint("Use letters, digits, dots, hyphens, colons and slashes."));
         }
         text = text.replace(&format!("{{{name}}}"), &value);
     }
     match text.contains('{') {
-        true => Err(ToolError::invalid(format!(
-            "The server `{text}` has variables that the document does not explain."
-        ))
-        .hint("Give base_url_override.")),
+        true => Err(ToolError::invalid(format!("The server `{text}` has undeclared variables."))
+            .hint("Set base_url_override.")),
         false => Ok(text),
     }
 }
@@ -108,10 +104,8 @@ fn address(text: &str, source: Option<&Url>) -> Result<Url, ToolError> {
     let Some(mut url) = parsed.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
     else {
         let text: String = text.chars().take(120).collect();
-        return Err(ToolError::invalid(format!(
-            "The document's server is `{text}`, which is no whole address."
-        ))
-        .hint("Load it from its URL, or give base_url_override, such as https://api.example.com/v1."));
+        return Err(ToolError::invalid(format!("The document's server `{text}` is not an absolute URL."))
+            .hint("Load it from its URL, or set base_url_override, such as https://api.example.com/v1."));
     };
     url.set_query(None);
     url.set_fragment(None);

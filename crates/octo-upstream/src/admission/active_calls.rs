@@ -1,17 +1,17 @@
-//! Who uses a connection at the moment, and since when nobody does.
+//! Active calls of a link, and when the last one ended.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// The calls under way.
+/// Counter of active calls.
 pub(crate) struct ActiveCalls {
     count: watch::Sender<usize>,
     last_used: Mutex<Instant>,
 }
 
-/// One of them; it counts until it is dropped.
+/// An active call; counts until it is dropped.
 pub(crate) struct ActiveCall(Arc<ActiveCalls>);
 
 impl Default for ActiveCalls {
@@ -30,12 +30,12 @@ impl ActiveCalls {
         *self.count.borrow()
     }
 
-    /// When somebody was here last.
+    /// When the last call ended.
     pub(crate) fn last_used(&self) -> Instant {
         *self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does this unless somebody is here. Nobody can come while it is done.
+    /// Runs `act` if there is no active call; none can start meanwhile. Returns whether it ran.
     pub(crate) fn if_idle(&self, act: impl FnOnce()) -> bool {
         let mut act = Some(act);
         self.count.send_if_modified(|calls| {
@@ -49,12 +49,12 @@ impl ActiveCalls {
         act.is_none()
     }
 
-    /// Waits until somebody comes.
+    /// Waits until a call is active.
     pub(crate) async fn wait_for_call(&self) {
         let _ = self.count.subscribe().wait_for(|calls| *calls > 0).await;
     }
 
-    /// Waits until nobody has been here for so long.
+    /// Waits until there was no call for `limit`.
     pub(crate) async fn wait_idle(&self, limit: Duration) {
         let mut calls = self.count.subscribe();
         loop {

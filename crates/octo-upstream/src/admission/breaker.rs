@@ -1,4 +1,4 @@
-//! Calls to a server that only fails are refused at once, until one call shows that it is well again.
+//! Circuit breaker: refuses calls to a server that keeps failing, until a trial call succeeds.
 
 use crate::error::UpstreamError;
 use crate::upstream_spec::BreakerSpec;
@@ -6,19 +6,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// While one call tries, the others come back after this.
+/// Retry delay for other calls while the trial call runs.
 const HALF_OPEN_RETRY_DELAY: Duration = Duration::from_secs(1);
 const MAX_PAUSE_FACTOR: u32 = 10;
 
-/// What a call has shown.
+/// What the outcome of a call implies about the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallHealth {
-    /// It answered, even if only with an error.
+    /// The server responded, even if only with an error.
     Healthy,
     Failing,
-    /// It cannot be reached; this is over as soon as it can be.
+    /// Unreachable; ends as soon as a connection succeeds.
     Unreachable,
-    /// Nothing, such as a login that is missing.
+    /// Nothing, such as a missing login.
     Inconclusive,
 }
 
@@ -50,7 +50,7 @@ enum State {
         rounds: u32,
         away: bool,
     },
-    /// One call tries.
+    /// A trial call is running.
     HalfOpen {
         rounds: u32,
         away: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Breaker {
     state: Mutex<State>,
 }
 
-/// Leave for one call; whoever has it says what came of it.
+/// Permission for one call, whose holder records the outcome.
 pub(crate) struct TrialPass<'a> {
     breaker: &'a Breaker,
     is_trial: bool,
@@ -78,7 +78,7 @@ impl Breaker {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leave for a call, or how long to wait for it.
+    /// Returns a pass for a call, or how long to wait.
     pub(crate) fn admit(&self, now: Instant) -> Result<TrialPass<'_>, Duration> {
         let mut state = self.state();
         let tries = match *state {
@@ -101,7 +101,7 @@ impl Breaker {
         !matches!(*self.state(), State::Closed { .. })
     }
 
-    /// The server has been reached again: if that was the matter, the next call tries.
+    /// The server was reached again: if it was unreachable before, the next call is the trial.
     pub(crate) fn mark_reachable(&self) {
         let mut state = self.state();
         if let State::Open { until, away: true, .. } = &mut *state {
@@ -138,7 +138,7 @@ impl Breaker {
                 *state = self.open(rounds + 1, away);
                 true
             }
-            // A call from before says nothing new.
+            // A call from before the breaker opened adds nothing.
             State::HalfOpen { .. } | State::Open { .. } => false,
         }
     }
@@ -148,7 +148,7 @@ impl Breaker {
         State::Open { until: Instant::now() + pause, rounds, away }
     }
 
-    /// The next call tries instead.
+    /// Leaves the trial to the next call.
     fn return_trial(&self, state: &mut State, tries: bool) {
         if let (State::HalfOpen { rounds, away }, true) = (*state, tries) {
             *state = State::Open { until: Instant::now(), rounds, away };
@@ -157,7 +157,7 @@ impl Breaker {
 }
 
 impl TrialPass<'_> {
-    /// True when calls are refused from now on.
+    /// Records the outcome; true if the breaker opens.
     pub(crate) fn record(mut self, verdict: CallHealth) -> bool {
         self.is_recorded = true;
         self.breaker.record(verdict, self.is_trial)
@@ -203,7 +203,7 @@ mod tests {
         assert!(is_refused(&breaker, PAUSE / 2));
         let first = breaker.admit(Instant::now() + PAUSE).ok().unwrap();
         assert_eq!(breaker.admit(Instant::now() + PAUSE).err(), Some(HALF_OPEN_RETRY_DELAY));
-        // Whoever gives up leaves the trial to the next.
+        // An abandoned trial is left to the next call.
         drop(first);
         assert!(admit_and_record(&breaker, PAUSE, CallHealth::Failing));
         assert!(is_refused(&breaker, PAUSE + PAUSE / 2), "the second pause is longer");

@@ -1,4 +1,4 @@
-//! The line before a server: so many calls at once, so many in a minute, and every caller in turn.
+//! Fair queue before a server: concurrency limit, rate limit, and round-robin among callers.
 
 use crate::upstream_spec::CallLimits;
 use octo_model::{Caller, Principal};
@@ -10,18 +10,18 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 const RATE_WINDOW: Duration = Duration::from_secs(60);
-/// Calls of one caller that may wait.
+/// Maximum waiting calls per caller.
 const MAX_WAITING_PER_CALLER: usize = 256;
-/// A server's wish for a pause is waited for up to here; a longer one is told to the caller instead.
+/// Longest pause requested by the server that calls wait for; a longer one is returned to the caller.
 const MAX_PAUSE_WAIT: Duration = Duration::from_secs(10);
-/// No wish for a pause counts for longer.
+/// Upper bound of a requested pause.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(3600);
-/// Nobody knows when a place becomes free.
+/// Retry delay when it is unknown when a slot becomes free.
 const SLOT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 pub(crate) struct FairQueue {
     limits: CallLimits,
-    /// A minute, but in tests.
+    /// One minute, except in tests.
     window: Duration,
     state: Mutex<QueueState>,
 }
@@ -29,25 +29,25 @@ pub(crate) struct FairQueue {
 #[derive(Default)]
 struct QueueState {
     running: usize,
-    /// When the calls of the last minute began.
+    /// Start times of the calls within the window.
     recent_starts: VecDeque<Instant>,
-    /// The server does not want to be asked before.
+    /// The server requested a pause until then.
     paused_until: Option<Instant>,
-    /// Callers that wait, and their calls.
+    /// Callers with waiting calls, in turn.
     callers: VecDeque<Principal>,
     waiting: HashMap<Principal, VecDeque<oneshot::Sender<Slot>>>,
-    /// Whether somebody looks again when the time has come.
+    /// Whether a timer is set for the next admission.
     has_timer: bool,
 }
 
-/// A place among the calls under way; dropped, it is free for the next.
+/// Slot of an active call; dropping it frees the slot.
 pub(crate) struct Slot(Arc<FairQueue>);
 
-/// Whether one more may begin.
+/// Whether another call may start.
 enum Availability {
     Now,
     At(Instant),
-    /// When one has ended.
+    /// After a running call ends.
     AfterRelease,
 }
 
@@ -60,7 +60,7 @@ impl FairQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a turn; or says when to come back, where it is not worth waiting.
+    /// Waits for a slot; returns a retry delay if waiting is pointless.
     pub(crate) async fn acquire(
         self: &Arc<Self>,
         caller: &Caller,
@@ -85,19 +85,19 @@ impl FairQueue {
         tokio::time::timeout_at(deadline, waits).await.ok().and_then(Result::ok).ok_or(SLOT_RETRY_DELAY)
     }
 
-    /// Nobody asks the server before this time is over.
+    /// Holds back all calls for this time.
     pub(crate) fn pause_for(&self, pause: Duration) {
         let until = Instant::now() + pause.min(MAX_PAUSE);
         let mut line = self.state();
         line.paused_until = line.paused_until.max(Some(until));
     }
 
-    /// How long the server still wants to be left alone.
+    /// Remaining pause requested by the server.
     pub(crate) fn pause_remaining(&self) -> Duration {
         self.state().pause_remaining_at(Instant::now())
     }
 
-    /// Lets in whoever may begin.
+    /// Admits waiting calls as far as the limits permit.
     fn admit_waiting(self: &Arc<Self>) {
         loop {
             let next = {
@@ -115,7 +115,7 @@ impl FairQueue {
                 }
             };
             let Some(next) = next else { return };
-            // Whoever has just given up drops the turn again, which frees it.
+            // A waiter that has just given up drops the slot, which frees it again.
             let _ = next.send(Slot(self.clone()));
         }
     }
@@ -164,7 +164,7 @@ impl QueueState {
         }
     }
 
-    /// Stands in line, behind the caller's own calls and beside those of others.
+    /// Enqueues a call behind the caller's own calls; callers take turns.
     fn enqueue(&mut self, who: Principal) -> Option<oneshot::Receiver<Slot>> {
         let calls = self.waiting.entry(who.clone()).or_default();
         calls.retain(|call| !call.is_closed());
@@ -179,7 +179,7 @@ impl QueueState {
         Some(told)
     }
 
-    /// The oldest call of the caller whose turn it is; the caller goes to the end of the line.
+    /// Takes the oldest call of the next caller, who moves to the end of the queue.
     fn pop_next(&mut self) -> Option<oneshot::Sender<Slot>> {
         while let Some(who) = self.callers.pop_front() {
             let calls = self.waiting.get_mut(&who)?;

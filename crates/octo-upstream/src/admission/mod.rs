@@ -1,4 +1,4 @@
-//! Which calls may go to a server now.
+//! Admission of calls to a server.
 
 pub(crate) mod active_calls;
 pub(crate) mod breaker;

@@ -1,4 +1,4 @@
-//! One link to a server, with one account: its state, and how a connection is waited for.
+//! One link to a server, with one account: its state, and waiting for a connection.
 
 use crate::admission::active_calls::ActiveCalls;
 use crate::admission::breaker::Breaker;
@@ -21,37 +21,37 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// A call waits this long for a server that is being started again.
+/// Maximum wait of a call for a server that is reconnecting.
 const RECONNECT_WAIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LinkRole {
-    /// The first one. It lists, and speaks for the server as a whole.
+    /// The first link. It lists, and represents the server as a whole.
     Primary,
-    /// Of somebody with a login of their own. It lists as well: the server may show more to them.
+    /// Link of a principal with its own login. It lists as well, because the server may show more to that login.
     Personal,
-    /// One more for calls.
+    /// Additional link for calls.
     Calls,
 }
 
 pub(crate) struct Link {
     pub(crate) server: Arc<Server>,
     pub(crate) role: LinkRole,
-    /// The login with which it speaks, and no other.
+    /// The only login that this link uses.
     pub(crate) account: Option<Arc<Account>>,
     pub(crate) active_calls: Arc<ActiveCalls>,
     pub(crate) breaker: Breaker,
     pub(crate) stderr: Arc<StderrLog>,
     pub(crate) stop: CancellationToken,
-    /// Cuts the wait before the next try short.
+    /// Ends the backoff early.
     pub(crate) connect_request: Notify,
-    /// A login has begun or ended.
+    /// A login was added or removed.
     pub(crate) login_changed: Notify,
-    /// A call was not answered in time.
+    /// A call timed out.
     pub(crate) health_check: Arc<Notify>,
     pub(crate) negotiation: Negotiation,
     state: watch::Sender<LinkState>,
-    /// Why the last try failed. Of the primary link the server's listing says it.
+    /// Reason of the last failed attempt. For the primary link it is in the server's listing.
     failure: Mutex<Option<String>>,
     client: OnceLock<HttpClient>,
 }
@@ -64,10 +64,10 @@ impl Link {
         Self::new(server, LinkRole::Primary, account, state, era, stderr, stop)
     }
 
-    /// One more link to the same server, with this login. It ends with the primary one.
+    /// Additional link to the same server, with this login. It ends with the primary link.
     pub(crate) fn extra(server: &Arc<Server>, account: Option<Arc<Account>>) -> Self {
         let role = if server.has_personal_logins() { LinkRole::Personal } else { LinkRole::Calls };
-        // What one person's program says is not told to another.
+        // Standard error of one person's process is not shown to another.
         let stderr = if role == LinkRole::Personal { Arc::default() } else { server.stderr.clone() };
         let era = Arc::new(KnownEra::new(server.era.get()));
         let stop = server.stop.child_token();
@@ -105,22 +105,22 @@ impl Link {
         self.role == LinkRole::Primary
     }
 
-    /// Speaks without a login to a server at which each person has their own.
+    /// Whether the link has no login at a server with personal logins.
     pub(crate) fn is_anonymous(&self) -> bool {
         self.is_primary() && self.server.has_personal_logins()
     }
 
-    /// Whether what the server lists is asked for here.
+    /// Whether this link lists the items of the server.
     pub(crate) fn lists_items(&self) -> bool {
         self.role != LinkRole::Calls
     }
 
-    /// Whether what the server lists is known, where this link answers for it.
+    /// Whether the listing is known, for the link that is responsible for it.
     pub(crate) fn is_listed(&self) -> bool {
         self.is_primary() && self.server.listing.is_ready()
     }
 
-    /// Whether it may go without a connection while nobody calls.
+    /// Whether the link may be without a connection while it is unused.
     pub(crate) fn may_idle(&self) -> bool {
         !self.is_primary()
             || (self.server.spec.connect == ConnectMode::OnDemand && self.server.listing.is_ready())
@@ -130,7 +130,7 @@ impl Link {
         self.state.borrow()
     }
 
-    /// Tells what has happened; false where it means nothing any more.
+    /// Applies an event; false if it has no effect in the current state.
     pub(crate) fn apply(&self, event: LinkEvent) -> bool {
         self.state.send_if_modified(|state| match state.after(event) {
             Some(next) => {
@@ -141,7 +141,7 @@ impl Link {
         })
     }
 
-    /// Lets calls in; false where nobody wants the connection any more.
+    /// Opens the link for calls; false if the connection is no longer wanted.
     pub(crate) fn come_up(&self, connection: Arc<Connection>) -> bool {
         let is_up = self.apply(LinkEvent::Connected(connection));
         if is_up {
@@ -151,11 +151,11 @@ impl Link {
     }
 
     pub(crate) async fn wait_for_state(&self, is_wanted: impl FnMut(&LinkState) -> bool) -> LinkState {
-        // The sender is here, so that there is no end to wait for.
+        // `self` holds the sender, so the channel does not close.
         self.state.subscribe().wait_for(is_wanted).await.map_or(LinkState::Stopped, |state| state.clone())
     }
 
-    /// The pool of HTTP connections, made when it is first needed.
+    /// HTTP connection pool, created on first use.
     pub(crate) fn client(&self, url: &str) -> UpstreamResult<HttpClient> {
         if let Some(ready) = self.client.get() {
             return Ok(ready.clone());
@@ -164,7 +164,7 @@ impl Link {
         Ok(self.client.get_or_init(|| fresh).clone())
     }
 
-    /// Remembers what the server has said of itself.
+    /// Stores what the negotiation revealed about the server.
     pub(crate) fn record_negotiation(&self, plan: NegotiationPlan, opened: &UpstreamResult<Arc<Connection>>) {
         if let Ok(connection) = opened {
             self.server.set_info(connection.server.info.clone());
@@ -176,20 +176,20 @@ impl Link {
         }
     }
 
-    /// A connection that works, waited for if need be.
+    /// Returns a working connection; waits for one if necessary.
     pub(crate) async fn connection(&self, deadline: Instant) -> Result<Arc<Connection>, ToolError> {
         if let LinkState::Up(connection) = &*self.state()
             && !connection.closed.is_set()
         {
             return Ok(connection.clone());
         }
-        // In a box, because every call would carry its states otherwise.
+        // Boxed, because every call would carry its state otherwise.
         Box::pin(self.connect(deadline)).await
     }
 
     async fn connect(&self, deadline: Instant) -> Result<Arc<Connection>, ToolError> {
         self.retry_with_new_login().await;
-        // A start on demand may take its time: nothing is known to be wrong.
+        // An on-demand start may take longer: there was no failure.
         let limit = if self.state().is_dormant() {
             self.server.spec.start_timeout.max(RECONNECT_WAIT_TIMEOUT)
         } else {
@@ -198,7 +198,7 @@ impl Link {
         self.connect_and_wait(deadline.min(Instant::now() + limit), LinkState::is_settled).await
     }
 
-    /// A login that was made elsewhere is worth another try before anybody is told that there is none.
+    /// Allows another attempt if a login was added elsewhere, before reporting that there is none.
     async fn retry_with_new_login(&self) {
         let refused = matches!(&*self.state(), LinkState::Refused(UpstreamError::Unauthorized(_)));
         if let (true, Some(account)) = (refused, &self.account)
@@ -208,19 +208,19 @@ impl Link {
         }
     }
 
-    /// One more try now, whatever came of the last one.
+    /// Attempts to connect now, regardless of the last result.
     pub(crate) async fn connect_now(&self, deadline: Instant) -> Result<Arc<Connection>, ToolError> {
         self.apply(LinkEvent::FailureCleared);
         self.connect_and_wait(deadline, LinkState::is_attempt_over).await
     }
 
-    /// Cuts all waits short.
+    /// Ends all waits early.
     pub(crate) fn request_connect(&self) {
         self.apply(LinkEvent::Needed);
         self.connect_request.notify_one();
     }
 
-    /// Wakes it and waits until enough is known.
+    /// Requests a connection and waits until the outcome is known.
     async fn connect_and_wait(
         &self,
         until: Instant,
@@ -237,7 +237,7 @@ impl Link {
     }
 
     fn unavailable_error(&self) -> ToolError {
-        let error = ToolError::unavailable(format!("{} is not running at the moment.", self.server.name))
+        let error = ToolError::unavailable(format!("{} is not running.", self.server.name))
             .hint("Try again later, or use another tool.")
             .retry_after(Duration::from_secs(5));
         match self.failure() {
@@ -246,38 +246,38 @@ impl Link {
         }
     }
 
-    /// Ends the connection, if any, and waits for it. What was listed stays listed.
+    /// Closes the connection, if any, and waits for it. The listing stays.
     pub(crate) async fn suspend(&self) {
         self.apply(LinkEvent::Suspended);
-        // Or until somebody needs it again.
+        // Or until it is needed again.
         self.wait_for_state(|state| !matches!(state, LinkState::Suspended { is_closed: false })).await;
         if self.server.listing.current().state == SourceState::Starting {
             self.server.listing.mark_down("disconnected");
         }
     }
 
-    /// A link that was suspended connects again.
+    /// Reconnects a suspended link.
     pub(crate) fn resume(&self) {
         if self.state().is_suspended() {
             self.apply(LinkEvent::Needed);
         }
     }
 
-    /// A login has begun or ended: what was made or refused with the one before counts no longer.
+    /// A login was added or removed: connections and refusals of the previous login are void.
     pub(crate) fn reauthenticate(&self) {
-        self.drop_connection("the login has changed");
+        self.drop_connection("the login changed");
         self.apply(LinkEvent::FailureCleared);
         self.login_changed.notify_one();
     }
 
-    /// Gives up the connection there is, if any: it is made anew.
+    /// Drops the current connection, if any; the supervisor reconnects.
     pub(crate) fn drop_connection(&self, why: &str) {
         if let LinkState::Up(connection) = &*self.state() {
             connection.closed.set(UpstreamError::ConnectionLost(why.to_owned()));
         }
     }
 
-    /// Says why a try failed. A server that wants a person's login is there, and its lists are what they were.
+    /// Reports a failed attempt. A server that needs a personal login is reachable, and its listing stays valid.
     pub(crate) fn report_failure(&self, why: &UpstreamError) {
         if self.is_anonymous() && matches!(why, UpstreamError::Unauthorized(_)) {
             self.server.listing.report_login_required(why);
@@ -286,7 +286,7 @@ impl Link {
         }
     }
 
-    /// Says that it cannot be used. Only the primary link speaks for the server.
+    /// Marks the link as unusable. Only the primary link changes the state of the server.
     pub(crate) fn mark_down(&self, why: &str) {
         if self.is_primary() {
             return self.server.listing.mark_down(why);
@@ -307,20 +307,20 @@ impl Link {
         }
     }
 
-    /// What a program said last, where the reason alone does not tell it.
+    /// Appends the last lines of standard error where the reason alone is not enough.
     fn with_stderr_excerpt(&self, why: &UpstreamError) -> String {
         match (why, self.stderr.excerpt()) {
             (UpstreamError::Timeout(_) | UpstreamError::Protocol(_) | UpstreamError::Rpc(_), Some(last)) => {
-                format!("{why}; it said last: {last}")
+                format!("{why}; last stderr output: {last}")
             }
             _ => why.to_string(),
         }
     }
 
-    /// Says why there is no list. One person's trouble does not take from the others what is listed.
+    /// Reports a failed listing. A failure of one person's link does not remove the items for others.
     pub(crate) fn report_listing_failure(&self, why: &UpstreamError) {
         if self.is_primary() || !self.server.listing.is_ready() {
-            self.server.listing.mark_down(&format!("cannot list its tools: {why}"));
+            self.server.listing.mark_down(&format!("cannot list tools: {why}"));
         }
     }
 
@@ -334,7 +334,7 @@ impl Link {
                 down().unwrap_or(ServerStatus::Starting)
             }
             LinkState::BackingOff(why) => down().unwrap_or_else(|| ServerStatus::Down(why.to_string())),
-            // Somebody has logged in before, and what they saw is listed.
+            // Someone has logged in before, and that listing is shown.
             LinkState::Refused(UpstreamError::Unauthorized(_)) if self.is_anonymous() && self.is_listed() => {
                 ServerStatus::Idle
             }

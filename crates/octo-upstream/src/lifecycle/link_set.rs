@@ -1,4 +1,4 @@
-//! The connections to one server: one for everybody, or several, by what the settings say.
+//! Link set of one server: one shared link or several, as configured.
 
 use crate::admission::active_calls::ActiveCall;
 use crate::lifecycle::link::{Link, LinkRole};
@@ -14,16 +14,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// Programs beside the first.
+/// Maximum number of processes besides the primary one.
 const MAX_EXTRA_PROCESSES: usize = 64;
-/// Sessions beside the first; they cost little.
+/// Maximum number of sessions besides the primary one; they are cheap.
 const MAX_EXTRA_SESSIONS: usize = 1024;
 
-/// Whose connection it is: the caller, if it has one of its own, and the client's session or the number in the pool.
+/// Key of a link: the principal, if the link is dedicated to one, and the client session or the index in the pool.
 type LinkKey = (Option<Principal>, u64);
 
 pub(crate) struct LinkSet {
-    /// The one that lists.
+    /// The link that lists.
     pub(crate) primary: Arc<Link>,
     pub(crate) server: Arc<Server>,
     extra: Mutex<ExtraLinks>,
@@ -32,7 +32,7 @@ pub(crate) struct LinkSet {
 #[derive(Default)]
 struct ExtraLinks {
     open: HashMap<LinkKey, ExtraLink>,
-    /// Those that are being ended.
+    /// Links that are being closed.
     closing: Vec<JoinHandle<()>>,
 }
 
@@ -51,7 +51,7 @@ impl LinkSet {
         self.extra.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection for a call. It does not end as long as the second part is kept.
+    /// Returns the link for a call. The link stays open while the `ActiveCall` is held.
     pub(crate) fn link_for_call(
         &self,
         caller: &Caller,
@@ -60,7 +60,7 @@ impl LinkSet {
         match self.server.spec.share {
             Share::PerSession => self.dedicated_link(caller, peer.key()),
             Share::PerCaller => self.dedicated_link(caller, 0),
-            // A connection speaks with one login only.
+            // A link uses one login only.
             Share::One | Share::Pool(_) if self.server.has_personal_logins() => {
                 self.dedicated_link(caller, 0)
             }
@@ -69,7 +69,7 @@ impl LinkSet {
         }
     }
 
-    /// The connection that is made when this caller wants one.
+    /// Returns the link to connect for this caller.
     pub(crate) fn link_to_connect(&self, caller: &Caller) -> Result<(Arc<Link>, ActiveCall), ToolError> {
         if self.server.has_personal_logins() {
             self.dedicated_link(caller, 0)
@@ -78,7 +78,7 @@ impl LinkSet {
         }
     }
 
-    /// Whether the server has already refused this caller's present login.
+    /// Whether the server has already refused the current login of this caller.
     pub(crate) async fn is_refused(&self, caller: &Caller) -> bool {
         let key = (Some(caller.principal.clone()), 0);
         let account = self.extra().open.get(&key).and_then(|extra| extra.link.account.clone());
@@ -96,7 +96,7 @@ impl LinkSet {
     fn least_busy(&self, most: usize) -> (Arc<Link>, ActiveCall) {
         let mut links = self.extra();
         let all = std::iter::once(&self.primary).chain(links.open.values().map(|extra| &extra.link));
-        // Of equals one that runs already.
+        // Prefer a link that is up.
         let weight = |link: &&Arc<Link>| (link.active_calls.count(), !link.state().is_up());
         let mut chosen = all.min_by_key(weight).unwrap_or(&self.primary).clone();
         let count = links.open.len();
@@ -116,7 +116,7 @@ impl LinkSet {
         }
     }
 
-    /// The one place that says whose a connection is: who may use it, and with which login it speaks.
+    /// The only place that decides who owns a link: who may use it, and which login it uses.
     fn dedicated_link(&self, caller: &Caller, session: u64) -> Result<(Arc<Link>, ActiveCall), ToolError> {
         let key = (Some(caller.principal.clone()), session);
         if self.server.spec.connect == ConnectMode::Always {
@@ -132,7 +132,7 @@ impl LinkSet {
             }
             None => {
                 return Err(ToolError::unavailable(format!(
-                    "{} already works for as many callers as it can.",
+                    "{} has reached its maximum number of connections.",
                     self.server.name
                 ))
                 .hint("Try again later.")
@@ -143,13 +143,12 @@ impl LinkSet {
         Ok((link, busy))
     }
 
-    /// Does this with every connection.
     pub(crate) fn for_each(&self, mut act: impl FnMut(&Link)) {
         act(&self.primary);
         self.extra().open.values().for_each(|extra| act(&extra.link));
     }
 
-    /// Ends the connections of somebody who has logged out.
+    /// Closes the links of an owner who has logged out.
     pub(crate) fn close_links_of(&self, owner: &Owner) {
         let mut links = self.extra();
         let theirs = |extra: &ExtraLink| {
@@ -161,7 +160,7 @@ impl LinkSet {
         gone.iter().for_each(|key| links.close_link(key));
     }
 
-    /// Ends all connections beside the first, and waits for it.
+    /// Closes all additional links and waits for them.
     pub(crate) async fn close(&self) {
         let ending: Vec<_> = {
             let mut links = self.extra();
@@ -193,8 +192,8 @@ impl ExtraLinks {
         link
     }
 
-    /// Forgets those that sleep, and where that is not enough ends the one that nobody has used for longest. Calls enter
-    /// under the same lock, so that none can come in between.
+    /// Closes idle links, and if that is not enough, the least recently used link without active calls. Calls start
+    /// under the same lock, so none can start in between.
     fn evict_idle(&mut self, most: usize) -> bool {
         self.closing.retain(|task| !task.is_finished());
         let asleep: Vec<LinkKey> =

@@ -1,25 +1,25 @@
-//! The states of a link, and every transition between them.
+//! The states of a link, and all transitions between them.
 
 use crate::error::UpstreamError;
 use crate::session::connection::Connection;
 use std::sync::Arc;
 
-/// Whether calls can be made, and what came of the last try. A retry leaves the state as it is until its own outcome is
-/// known.
+/// State of a link: whether calls can be made, and the result of the last attempt. A retry does not change the state
+/// until its own result is known.
 #[derive(Clone)]
 pub(crate) enum LinkState<C = Arc<Connection>> {
-    /// Nobody needs it; the next call connects.
+    /// Not needed; the next call connects.
     Idle,
-    /// Nothing has come of it yet. On demand: it was idle before, so that nothing is known to be wrong.
+    /// No result yet. `on_demand`: the link was idle before, so there was no failure.
     Connecting {
         on_demand: bool,
     },
     Up(C),
-    /// The last try failed; there will be another.
+    /// The last attempt failed; another one follows.
     BackingOff(UpstreamError),
-    /// The server did not take the login; callers are told at once.
+    /// The server rejected the login; calls fail immediately.
     Refused(UpstreamError),
-    /// Ended by wish, until somebody needs it.
+    /// Ended on request, until it is needed again.
     Suspended {
         is_closed: bool,
     },
@@ -28,27 +28,27 @@ pub(crate) enum LinkState<C = Arc<Connection>> {
 
 #[derive(Clone)]
 pub(crate) enum LinkEvent<C = Arc<Connection>> {
-    /// Somebody wants a connection.
+    /// A connection is requested.
     Needed,
     AttemptStarted,
     Connected(C),
-    /// A try failed.
+    /// An attempt failed.
     Failed(UpstreamError),
-    /// The login was not taken.
+    /// The login was rejected.
     Refused(UpstreamError),
-    /// What came of the last try counts no longer.
+    /// The result of the last attempt is void.
     FailureCleared,
     ConnectionLost,
-    /// Nobody has used the connection for its idle time.
+    /// The connection was unused for its idle timeout.
     IdleTimeout,
-    /// Nothing is open, and nobody waits.
+    /// Nothing is open or waited for.
     Closed,
     Suspended,
     Stopped,
 }
 
 impl<C> LinkState<C> {
-    /// The state after an event; nothing for an event that is impossible or means nothing in this state.
+    /// Returns the state after an event; `None` if the event has no effect in this state.
     pub(crate) fn after(&self, event: LinkEvent<C>) -> Option<Self> {
         use LinkEvent as On;
         Some(match (self, event) {
@@ -56,7 +56,7 @@ impl<C> LinkState<C> {
             (_, On::Stopped) => Self::Stopped,
             (Self::Suspended { is_closed }, On::Needed) => Self::Connecting { on_demand: *is_closed },
             (Self::Suspended { is_closed: false }, On::Closed) => Self::Suspended { is_closed: true },
-            // Whatever a try or a connection still says: it has been ended.
+            // Late events of an attempt or connection that has been ended.
             (Self::Suspended { .. }, _) => return None,
             (state, On::Suspended) => Self::Suspended { is_closed: matches!(state, Self::Idle) },
             (Self::Idle, On::Needed | On::AttemptStarted) => Self::Connecting { on_demand: true },
@@ -86,7 +86,7 @@ impl<C> LinkState<C> {
         matches!(self, Self::Suspended { .. })
     }
 
-    /// Whether nothing is or was to be done before the next call: a start on demand has not come to anything yet.
+    /// Whether there was nothing to do before the next call, or an on-demand start has no result yet.
     pub(crate) fn is_dormant(&self) -> bool {
         matches!(
             self,
@@ -94,14 +94,14 @@ impl<C> LinkState<C> {
         )
     }
 
-    /// Whether nothing is open, and nothing to be done until somebody needs it.
+    /// Whether nothing is open and nothing to do until the link is needed.
     pub(crate) fn is_resting(&self) -> bool {
         matches!(self, Self::Idle | Self::Suspended { is_closed: true })
     }
 }
 
 impl LinkState {
-    /// Whether a call knows enough: it has a connection, or will get none.
+    /// Whether a call has a connection, or will not get one.
     pub(crate) fn is_settled(&self) -> bool {
         match self {
             Self::Up(connection) => !connection.closed.is_set(),
@@ -110,7 +110,7 @@ impl LinkState {
         }
     }
 
-    /// Whether one try is over.
+    /// Whether the current attempt is over.
     pub(crate) fn is_attempt_over(&self) -> bool {
         matches!(self, Self::BackingOff(_)) || self.is_settled()
     }
@@ -120,7 +120,7 @@ impl LinkState {
 mod tests {
     use super::*;
 
-    /// The states, as the columns of the table are named.
+    /// State names, as in the columns of the table.
     const STATES: [(&str, LinkState<()>); 9] = [
         ("idle", LinkState::Idle),
         ("retry", LinkState::Connecting { on_demand: false }),

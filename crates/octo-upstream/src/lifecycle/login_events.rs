@@ -1,4 +1,4 @@
-//! What a login that begins or ends means for the connections: none of them waits for its next try.
+//! Effect of login events on the links: links react immediately, without waiting for the next retry.
 
 use crate::lifecycle::link::Link;
 use crate::lifecycle::link_set::LinkSet;
@@ -14,7 +14,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// What another process did is noticed within this time.
+/// Interval at which logins made by other processes are noticed.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Runs until the upstream is stopped.
@@ -38,15 +38,15 @@ pub(crate) async fn run(
         match told {
             Ok(news) if accounts.concerns(&news) => apply(&links, &news),
             Ok(_) => {}
-            // Nobody knows whose it was.
+            // The owner is unknown.
             Err(RecvError::Lagged(_)) => links.for_each(Link::reauthenticate),
             Err(RecvError::Closed) => return,
         }
     }
 }
 
-/// Another process, such as the command line, may have finished a login while nothing is listed here, so that no call can find
-/// out. What was refused once is not tried again.
+/// Another process, such as the command line, may have completed a login while nothing is listed, so no call can notice
+/// it. A login that was refused is not tried again.
 async fn check_external_login(links: &LinkSet, accounts: &Accounts) {
     let (first, server) = (&links.primary, &links.server);
     if server.listing.is_ready() {
@@ -67,7 +67,7 @@ async fn check_external_login(links: &LinkSet, accounts: &Accounts) {
     }
 }
 
-/// Whoever has logged in, as far as a connection needs to know them.
+/// Caller for the owner of a login, as far as a link needs it.
 fn caller_of(owner: &Owner) -> Caller {
     match owner {
         Owner::Shared => Caller::local(),
@@ -75,7 +75,7 @@ fn caller_of(owner: &Owner) -> Caller {
     }
 }
 
-/// What clients are told of a login that was lost. The connections stay: a call that is under way may still be answered.
+/// Warns clients about a lost login. The links stay open: active calls may still be answered.
 fn warn_login_lost(links: &LinkSet, news: &LoginEvent, why: &str) {
     let audience = match &news.owner {
         Owner::Shared => Audience::Everybody,
@@ -104,14 +104,14 @@ fn apply(links: &LinkSet, news: &LoginEvent) {
     let limit = link.server.spec.start_timeout;
     tokio::spawn(async move {
         let mut raised = link.connect_now(Instant::now() + limit).await;
-        // A try that was under way has still been refused with what was there before.
+        // An attempt that was already running was refused with the previous login.
         if let (true, Some(account)) = (raised.is_err(), &link.account)
             && account.has_untried_login().await
         {
             raised = link.connect_now(Instant::now() + limit).await;
         }
         if let Err(error) = raised {
-            tracing::info!(target: "upstream", server = %link.server.name, %error, "no connection after a login");
+            tracing::info!(target: "upstream", server = %link.server.name, %error, "connecting after a login failed");
         }
         drop(busy);
     });

@@ -1,4 +1,4 @@
-//! Links to a server: when each is made, ended and made again, and how the server is doing.
+//! Links to a server: when they connect, close and reconnect, and the status of the server.
 
 pub(crate) mod link;
 pub(crate) mod link_set;

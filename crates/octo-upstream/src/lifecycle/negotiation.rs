@@ -1,4 +1,4 @@
-//! Which era a server speaks, as far as earlier connections have shown.
+//! Era of a server, as learned from earlier connections.
 
 use crate::error::UpstreamError;
 use crate::session::handshake::NegotiationPlan;
@@ -11,7 +11,7 @@ use std::time::Duration;
 const STDIO_PROBE_TIMEOUT: Duration = Duration::from_secs(3);
 const HTTP_PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The era that worked last, once it is known.
+/// The era that worked last, once known.
 pub(crate) struct KnownEra(Mutex<Option<Era>>);
 
 impl KnownEra {
@@ -28,10 +28,10 @@ impl KnownEra {
     }
 }
 
-/// What one link knows of it.
+/// Negotiation state of one link.
 pub(crate) struct Negotiation {
     era: Arc<KnownEra>,
-    /// How often neither era could be agreed on.
+    /// Number of failed negotiations.
     failures: AtomicU32,
 }
 
@@ -40,7 +40,7 @@ impl Negotiation {
         Self { era, failures: AtomicU32::new(0) }
     }
 
-    /// What to try first. A program that was slow to start gets more time after each failure.
+    /// Returns what to try first. A slow program gets more time after each failure.
     pub(crate) fn plan(&self, spec: &UpstreamSpec) -> NegotiationPlan {
         let limit = match spec.transport {
             TransportSpec::Stdio(_) => STDIO_PROBE_TIMEOUT * (1 + self.failures.load(Ordering::Relaxed)),
@@ -51,7 +51,7 @@ impl Negotiation {
             .map_or(NegotiationPlan::Probe(limit.min(spec.start_timeout / 2)), NegotiationPlan::Fixed)
     }
 
-    /// Remembers the era that worked, and forgets one that did not. Gives back what is new.
+    /// Stores the era that worked and forgets one that did not. Returns the era if it is new.
     pub(crate) fn record(
         &self,
         spec: &UpstreamSpec,
@@ -72,7 +72,7 @@ impl Negotiation {
                 ),
                 _,
             ) => return None,
-            // Some legacy programs end when the first thing they hear is not the handshake they know.
+            // Some legacy programs exit if the first message is not the handshake they expect.
             (Err(UpstreamError::ConnectionLost(_)), NegotiationPlan::Probe(_)) if is_child => {
                 Some(Era::Legacy)
             }

@@ -1,4 +1,4 @@
-//! Reaches a server for one link: starts its program or prepares its endpoint, and agrees on a revision.
+//! Opens a connection for a link: starts the process or prepares the endpoint, and negotiates a revision.
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::lifecycle::link::Link;
@@ -32,14 +32,14 @@ pub(crate) async fn open_connection(link: &Link, plan: NegotiationPlan) -> Upstr
         }
     };
     let mut connection = Connection::open(transport, process, dispatcher, closed, plan).await?;
-    // Who speaks without a login gives way to everybody.
+    // A link without a login has the lowest rank.
     if !link.is_anonymous() {
         connection.listing_rank = server.election.next_rank();
     }
     Ok(connection)
 }
 
-/// The program with the key that it is told by a variable, where it has one.
+/// The command with the API key in its environment variable, if one is configured.
 async fn with_credential_env(link: &Link, command: &Command) -> UpstreamResult<Command> {
     let mut command = command.clone();
     if link.server.spec.accounts.as_ref().is_some_and(Accounts::needs_env_key) {
@@ -52,7 +52,7 @@ async fn with_credential_env(link: &Link, command: &Command) -> UpstreamResult<C
     Ok(command)
 }
 
-/// Starts the program: in its sandbox, through the launcher, or by itself.
+/// Starts the process: in its sandbox, through the launcher, or directly.
 async fn start_process(spec: &UpstreamSpec, command: &Command) -> UpstreamResult<Child> {
     match &spec.sandbox {
         Some(cage) => cage.exec.serve(command, cage.network).await.map_err(|error| {

@@ -1,4 +1,4 @@
-//! One server behind the hub: what all links to it share.
+//! State of one upstream server that all its links share.
 
 use crate::admission::fair_queue::FairQueue;
 use crate::lifecycle::negotiation::KnownEra;
@@ -16,14 +16,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
-/// So many events are kept for a slow listener.
+/// Events buffered for a slow receiver.
 const EVENT_CAPACITY: usize = 256;
 
 pub(crate) struct Server {
     pub(crate) name: Arc<str>,
     pub(crate) spec: Arc<UpstreamSpec>,
     pub(crate) listing: ListingPublisher,
-    /// Among the links that can list.
+    /// Election among the links that can list.
     pub(crate) election: Arc<ListingElection>,
     pub(crate) list_changes: Arc<ListChanges>,
     pub(crate) subscriptions: ResourceSubscriptions,
@@ -54,7 +54,7 @@ impl Server {
         }
     }
 
-    /// Whether each caller has a login of their own.
+    /// Whether each caller has its own login.
     pub(crate) fn has_personal_logins(&self) -> bool {
         self.spec.accounts.as_ref().is_some_and(Accounts::is_per_person)
     }
@@ -63,7 +63,7 @@ impl Server {
         Dispatcher::new(self.name.clone(), self.events.clone(), self.list_changes.clone())
     }
 
-    /// What the server has called itself last.
+    /// Name and version from the last connection.
     pub(crate) fn info(&self) -> Option<ServerInfo> {
         self.info.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

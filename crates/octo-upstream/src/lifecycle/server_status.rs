@@ -1,28 +1,28 @@
-//! How a server is doing, for whoever looks after it.
+//! Status of a server.
 
 use crate::session::server_info::ServerInfo;
 use octo_toolkit::SourceState;
 use octo_wire::Era;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-/// The status of a server, as tools, the admin API, commands and `doctor` show it.
+/// Status of a server, as shown by tools, the admin API, commands and `doctor`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerStatus {
-    /// Nothing is known to be wrong; nobody has asked the server itself.
+    /// No problem is known; the server itself was not contacted.
     Ready,
-    /// Nobody needs it; the next call connects.
+    /// Not connected; the next call connects.
     Idle,
     Starting,
     Connected,
-    /// Somebody has to log in, and why the last login is no longer good or came to nothing.
+    /// A login is needed, with the reason if the last one was lost or failed.
     NeedsLogin(Option<String>),
-    /// It cannot be used, and why.
+    /// Unusable, with the reason.
     Down(String),
-    /// It is not used, and why.
+    /// Disabled, with the reason.
     Off(String),
-    /// A variable of its settings is not set, and what to do.
+    /// A variable in its settings is not set, with what to do.
     Waiting(String),
-    /// Its program is not installed, and what to do.
+    /// Its program is not installed, with what to do.
     Missing(String),
 }
 
@@ -51,7 +51,7 @@ impl ServerStatus {
     }
 }
 
-/// Of a source that is always there, such as a document: what it lists is all that can be said.
+/// For sources without a connection, such as documents: the state of the listing is all there is.
 impl From<SourceState> for ServerStatus {
     fn from(state: SourceState) -> Self {
         match state {
@@ -62,7 +62,7 @@ impl From<SourceState> for ServerStatus {
     }
 }
 
-/// Written as its `state` and, where there is one, the reason.
+/// Serialized as `state` and, if there is one, the reason in `why`.
 impl Serialize for ServerStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = serializer.serialize_map(None)?;
@@ -74,17 +74,17 @@ impl Serialize for ServerStatus {
     }
 }
 
-/// All connections to one server, taken together.
+/// Status of all links to one server, combined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamReport {
     pub status: ServerStatus,
     pub era: Option<Era>,
-    /// What it said of itself when it was last connected.
+    /// Name and version from the last connection.
     pub server_info: Option<ServerInfo>,
-    /// Its processes, where it is a program; each stands for those that it has started itself.
+    /// Process ids of a stdio server; one per process tree.
     pub pids: Vec<u32>,
-    /// Calls under way.
+    /// Active calls.
     pub calls: usize,
-    /// The last calls all failed, and new ones are refused for a while.
+    /// The last calls all failed; new ones are refused for a time.
     pub is_breaker_open: bool,
 }

@@ -1,4 +1,4 @@
-//! Keeps one connection: makes it when it is needed, watches it, makes it again.
+//! Supervisor of one link: connects when needed, monitors the connection and reconnects.
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::lifecycle::link::Link;
@@ -17,20 +17,20 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 
-/// A loss that is mended within this time is not shown to anybody.
+/// A connection that is restored within this time is not reported as lost.
 const RECONNECT_GRACE: Duration = Duration::from_secs(1);
-/// A connection that lasted this long starts with a clean slate.
+/// A connection that lasted this long resets the backoff.
 const STABLE_AFTER: Duration = Duration::from_secs(10);
-/// However many callers wait, there is this much time between two tries.
+/// Minimum delay between two attempts, regardless of waiting calls.
 const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// How long the stream for a server's own messages may take to open; some servers say nothing until they have one.
+/// How long the server stream may take to open; some servers send no response until they have a message.
 const STREAM_OPEN_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Why a connection is no more.
+/// Why a connection ended.
 enum LinkEnd {
     Lost(UpstreamError),
-    /// Nobody has used it for a while, or somebody wants it to end.
+    /// Idle timeout, or ended on request.
     Idle,
     Stopped,
 }
@@ -58,7 +58,7 @@ pub(crate) async fn run(link: Arc<Link>) {
                     LinkEnd::Idle => {
                         connection.close().await;
                         if link.is_primary() {
-                            // What it says while it goes wakes nobody.
+                            // List changes reported while closing do not wake it.
                             link.server.list_changes.take();
                         }
                         backoff.reset();
@@ -82,7 +82,7 @@ pub(crate) async fn run(link: Arc<Link>) {
     link.mark_down("stopped");
 }
 
-/// Waits until the connection is needed; false when it was stopped.
+/// Waits until a connection is needed; false if the link was stopped.
 async fn wait_until_needed(link: &Link) -> bool {
     let close = || {
         link.apply(LinkEvent::Closed);
@@ -92,24 +92,24 @@ async fn wait_until_needed(link: &Link) -> bool {
         if is_suspended {
             close();
         } else if !link.may_idle() || !link.active_calls.if_idle(close) {
-            // Nobody can come between the look at the calls and the sleep.
+            // No call can start between the check and the sleep.
             break;
         }
-        // A wish from before has been granted.
+        // Drop an earlier request, which has been served.
         let _ = link.connect_request.notified().now_or_never();
         tokio::select! {
             _ = link.wait_for_state(|state| !state.is_resting()) => {}
-            // Calls that were under way when it was suspended do not wake it.
+            // Calls that were active when the link was suspended do not wake it.
             () = link.active_calls.wait_for_call(), if !is_suspended => {
                 link.apply(LinkEvent::Needed);
             }
-            // Another connection to the same server has heard of it.
+            // Another link to the same server was notified of a change.
             () = link.server.list_changes.wait(), if link.is_primary() && !link.is_anonymous() => {
                 link.apply(LinkEvent::Needed);
             }
             () = link.stop.cancelled() => return false,
         }
-        // It may have been suspended again meanwhile.
+        // The link may have been suspended again in the meantime.
         if !link.state().is_suspended() {
             break;
         }
@@ -118,8 +118,8 @@ async fn wait_until_needed(link: &Link) -> bool {
     !link.stop.is_cancelled()
 }
 
-/// One try. A server that was ready may be gone for a moment before it is called down, and one that was idle may take its
-/// time.
+/// Makes one attempt. A server that was ready has a grace period before it is marked as down; one that was idle may
+/// take longer.
 async fn connect(link: &Link) -> UpstreamResult<Arc<Connection>> {
     let is_reconnect = !link.state().is_dormant();
     let plan = link.negotiation.plan(&link.server.spec);
@@ -129,7 +129,7 @@ async fn connect(link: &Link) -> UpstreamResult<Arc<Connection>> {
     let opened = tokio::select! {
         opened = &mut opening => opened,
         () = tokio::time::sleep(RECONNECT_GRACE), if is_reconnect && link.is_listed() => {
-            link.mark_down("it is being started again");
+            link.mark_down("reconnecting");
             opening.await
         }
     };
@@ -145,7 +145,7 @@ async fn serve(link: &Arc<Link>, connection: &Arc<Connection>) -> LinkEnd {
         let (tried, answered) = oneshot::channel();
         let (inbox, lost) = (connection.dispatcher.clone(), connection.closed.clone());
         tasks.spawn(run_server_stream(endpoint.clone(), inbox, lost, tried));
-        // A server that asks before it can be heard waits for ever, so calls begin afterwards.
+        // A server that sends requests before the stream is open would wait forever, so calls start afterwards.
         let _ = tokio::time::timeout(STREAM_OPEN_TIMEOUT, answered).await;
     }
     if !link.come_up(connection.clone()) {
@@ -155,7 +155,7 @@ async fn serve(link: &Arc<Link>, connection: &Arc<Connection>) -> LinkEnd {
     if link.lists_items() {
         spawn_listing_tasks(link, connection, &mut tasks);
     } else if connection.era() == Era::Modern && connection.http().is_some() {
-        // Only for the headers that mirror arguments; what is listed comes from the primary link.
+        // Needed only for the headers that mirror arguments; the listing comes from the primary link.
         let (link, connection) = (link.clone(), connection.clone());
         tasks.spawn(
             async move { drop(listing_refresh::refresh(&link, &connection, &[ListKind::Tools]).await) },
@@ -174,7 +174,7 @@ async fn serve(link: &Arc<Link>, connection: &Arc<Connection>) -> LinkEnd {
             tasks.shutdown().await;
             LinkEnd::Idle
         }
-        // Somebody wants it to end.
+        // Ended on request.
         _ = link.wait_for_state(|state| !state.is_up()) => {
             tasks.shutdown().await;
             LinkEnd::Idle
@@ -188,7 +188,7 @@ async fn serve(link: &Arc<Link>, connection: &Arc<Connection>) -> LinkEnd {
     }
 }
 
-/// Keeps the lists up to date, and hears what the server tells by itself. Resources are watched by the primary link.
+/// Keeps the listing up to date and follows notifications. The primary link handles resource subscriptions.
 fn spawn_listing_tasks(link: &Arc<Link>, connection: &Arc<Connection>, tasks: &mut JoinSet<()>) {
     let (server, is_primary) = (&link.server, link.is_primary());
     match connection.era() {
@@ -206,7 +206,7 @@ fn spawn_listing_tasks(link: &Arc<Link>, connection: &Arc<Connection>, tasks: &m
     tasks.spawn(listing_refresh::keep_current(link.clone(), connection.clone()));
 }
 
-/// Waits until nobody has used the connection for its idle time, and then lets nobody use it any more.
+/// Waits until the link was unused for its idle timeout, then closes it for calls.
 async fn wait_until_idle(link: &Link) {
     let limit = link.server.spec.idle_timeout;
     loop {
@@ -224,7 +224,7 @@ async fn wait_until_idle(link: &Link) {
     }
 }
 
-/// Waits before the next try; false when there shall be none.
+/// Waits before the next attempt; false if the link was stopped.
 async fn wait_before_retry(link: &Link, backoff: &mut Backoff, why: UpstreamError) -> bool {
     if let UpstreamError::Unauthorized(_) = why {
         backoff.jump_to_max();
@@ -232,7 +232,7 @@ async fn wait_before_retry(link: &Link, backoff: &mut Backoff, why: UpstreamErro
     if let UpstreamError::Unauthorized(_) | UpstreamError::CredentialUnusable(_) = why {
         link.apply(LinkEvent::Refused(why.clone()));
     }
-    // What the server asks for holds whoever calls; the rest of the wait does not.
+    // The server's Retry-After applies regardless of calls; the rest of the backoff does not.
     let asked = match &why {
         UpstreamError::Status { retry_after: Some(pause), .. } => *pause,
         _ => Duration::ZERO,

@@ -1,4 +1,4 @@
-//! What a server tells by itself: streams of changes (modern) and subscriptions to resources (legacy).
+//! Change notifications: listen streams (modern) and resource subscriptions (legacy).
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::lifecycle::server::Server;
@@ -14,11 +14,11 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 const LISTEN_METHOD: &str = "subscriptions/listen";
-/// A stream that lasted this long is opened again at once.
+/// A stream that lasted this long is reopened immediately.
 const STABLE_AFTER: Duration = Duration::from_secs(5);
 const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Hears of changed lists from a modern server.
+/// Follows list changes of a modern server.
 pub(crate) async fn follow_list_changes(server: Arc<Server>, connection: Arc<Connection>) {
     let filter = list_filter(&connection.server.capabilities);
     if filter.is_empty() {
@@ -35,7 +35,7 @@ pub(crate) async fn follow_list_changes(server: Arc<Server>, connection: Arc<Con
             backoff.reset();
         }
         tokio::time::sleep(backoff.next_delay()).await;
-        // Nobody knows what changed while nobody listened.
+        // It is unknown what changed while no stream was open.
         server.list_changes.mark(&ListKind::ALL);
     }
 }
@@ -62,7 +62,7 @@ async fn listen(
         .await
 }
 
-/// Whether the stream is worth opening again. A server that cannot be reached is lost as a whole.
+/// Whether to reopen the stream. An unreachable server closes the connection.
 fn should_reopen(server: &Server, connection: &Connection, why: Option<UpstreamError>) -> bool {
     match why {
         None
@@ -79,13 +79,13 @@ fn should_reopen(server: &Server, connection: &Connection, why: Option<UpstreamE
         }
         Some(why) => {
             let unknown = matches!(&why, UpstreamError::Rpc(error) if error.code == code::METHOD_NOT_FOUND);
-            tracing::debug!(target: "upstream", server = %server.name, %why, unknown, "no stream of changes");
+            tracing::debug!(target: "upstream", server = %server.name, %why, unknown, "no change stream");
             false
         }
     }
 }
 
-/// Hears of updated resources from a modern server. A new stream is opened before the old one is closed.
+/// Follows resource updates of a modern server. A new stream is opened before the old one is closed.
 pub(crate) async fn follow_resource_updates(server: Arc<Server>, connection: Arc<Connection>) {
     let mut wanted = server.subscriptions.desired();
     let mut backoff = Backoff::default();
@@ -94,7 +94,7 @@ pub(crate) async fn follow_resource_updates(server: Arc<Server>, connection: Arc
         let now = wanted.borrow_and_update().clone();
         let fresh = UpdateStream::open(&connection, &now).await;
         let is_open = fresh.as_ref().is_none_or(|fresh| fresh.is_acknowledged);
-        // The old stream ends here, after the new one has been acknowledged.
+        // The old stream ends here, after the new one was acknowledged.
         stream = fresh;
         server.subscriptions.acknowledge(now.version, is_open);
         tokio::select! {
@@ -112,7 +112,7 @@ pub(crate) async fn follow_resource_updates(server: Arc<Server>, connection: Arc
     }
 }
 
-/// A stream of updates; dropped, it is closed.
+/// A stream of updates; closed on drop.
 struct UpdateStream {
     task: JoinHandle<UpstreamResult>,
     since: Instant,
@@ -129,7 +129,7 @@ impl UpdateStream {
         let (opened, acknowledged) = oneshot::channel();
         let connection = connection.clone();
         let task = tokio::spawn(async move { listen(&connection, filter, Some(opened)).await });
-        // Dropped with its request, the sender ends the wait as well.
+        // The sender is dropped with its request, which ends the wait as well.
         let is_open = tokio::time::timeout(OPEN_TIMEOUT, acknowledged).await.is_ok_and(|told| told.is_ok());
         Some(Self { task, since: Instant::now(), is_acknowledged: is_open })
     }
@@ -141,7 +141,7 @@ impl Drop for UpdateStream {
     }
 }
 
-/// Waits for the end of a stream; for ever, where there is none.
+/// Waits for the end of a stream; forever if there is none.
 async fn wait_end(stream: &mut Option<UpdateStream>) -> (Option<UpstreamError>, Duration) {
     let Some(open) = stream else {
         return std::future::pending().await;
@@ -152,17 +152,17 @@ async fn wait_end(stream: &mut Option<UpdateStream>) -> (Option<UpstreamError>, 
     (outcome.ok().and_then(Result::err), lasted)
 }
 
-/// Tells a legacy server anew which resources are watched.
+/// Renews all resource subscriptions at a legacy server.
 pub(crate) async fn resubscribe(server: Arc<Server>, connection: Arc<Connection>) {
     let uris = server.subscriptions.desired().borrow().uris.clone();
     for uri in uris {
         if let Err(why) = subscribe(&server, &connection, &uri, true).await {
-            tracing::warn!(target: "upstream", server = %server.name, uri, %why, "not watched any more");
+            tracing::warn!(target: "upstream", server = %server.name, uri, %why, "cannot renew the subscription");
         }
     }
 }
 
-/// Tells a legacy server to watch a resource, or to stop.
+/// Subscribes to a resource at a legacy server, or unsubscribes.
 pub(crate) async fn subscribe(
     server: &Server,
     connection: &Connection,

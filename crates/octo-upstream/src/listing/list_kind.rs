@@ -1,4 +1,4 @@
-//! The four things that a server lists, and the notice that one of them has changed.
+//! The four kinds of lists, and pending changes of each.
 
 use octo_model::{Effect, Json, JsonObject};
 use octo_toolkit::Definition;
@@ -25,7 +25,7 @@ impl ListKind {
         }
     }
 
-    /// The member of a result that holds the entries.
+    /// Member of a result that holds the entries.
     pub(crate) const fn field(self) -> &'static str {
         match self {
             Self::Tools => "tools",
@@ -35,7 +35,7 @@ impl ListKind {
         }
     }
 
-    /// The member of an entry that names it.
+    /// Member of an entry that names it.
     const fn key(self) -> &'static str {
         match self {
             Self::Tools | Self::Prompts => "name",
@@ -44,7 +44,7 @@ impl ListKind {
         }
     }
 
-    /// Whether a server with these capabilities answers the list at all.
+    /// Whether a server with these capabilities supports the list.
     pub(crate) fn is_offered(self, capabilities: &JsonObject) -> bool {
         let capability = match self {
             Self::Tools => "tools",
@@ -54,10 +54,10 @@ impl ListKind {
         capabilities.get(capability).is_some_and(Json::is_object)
     }
 
-    /// An entry as the catalogue takes it.
+    /// Parses an entry as a definition for the catalogue.
     pub(crate) fn parse_definition(self, entry: &Json) -> Result<Definition, &'static str> {
         let members = entry.members().map_err(|_| "not an object")?;
-        let key = members.text(self.key()).filter(|key| !key.is_empty()).ok_or("without a name")?;
+        let key = members.text(self.key()).filter(|key| !key.is_empty()).ok_or("missing name")?;
         Ok(Definition { key, members, effect: Effect::unknown(), trusted_effect: false })
     }
 
@@ -66,7 +66,7 @@ impl ListKind {
     }
 }
 
-/// Which lists must be asked for again.
+/// Lists that must be fetched again.
 #[derive(Default)]
 pub(crate) struct ListChanges {
     bits: AtomicU8,
@@ -80,14 +80,14 @@ impl ListChanges {
         self.notify.notify_one();
     }
 
-    /// Waits until something has changed.
+    /// Waits for a change.
     pub(crate) async fn wait(&self) {
         while self.bits.load(Ordering::Acquire) == 0 {
             self.notify.notified().await;
         }
     }
 
-    /// What has changed since it was last taken.
+    /// Takes the changes since the last call.
     pub(crate) fn take(&self) -> Vec<ListKind> {
         let bits = self.bits.swap(0, Ordering::AcqRel);
         ListKind::ALL.into_iter().filter(|kind| bits & kind.bit() != 0).collect()

@@ -1,4 +1,4 @@
-//! The last good list of a server, as text, and the mark under which it is kept.
+//! Encoding of a cached listing, and the fingerprint it is stored under.
 
 use crate::listing::list_kind::ListKind;
 use crate::upstream_spec::TransportSpec;
@@ -6,7 +6,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 use octo_model::{Json, JsonObject};
 use octo_toolkit::{Definition, Listing};
 
-/// A hash of what the server is: its program or its address, and the names of what it is told, never the values.
+/// Hash of the server's configuration: program or URL, and the names of variables and headers, never their values.
 pub(crate) fn config_fingerprint(link: &TransportSpec) -> String {
     let mut hash = Context::new(&SHA256);
     let mut add = |part: &str| {
@@ -52,7 +52,7 @@ pub(crate) fn encode(lists: &Listing) -> String {
     known.to_json().as_str().to_owned()
 }
 
-/// Nothing, where the text is not one of ours.
+/// Returns `None` if the text has another format.
 pub(crate) fn decode(text: String) -> Option<Listing> {
     let known = JsonObject::parse(text).ok()?;
     let part = |kind: ListKind| {

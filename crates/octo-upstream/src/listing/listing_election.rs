@@ -1,25 +1,25 @@
-//! Which of several connections keeps the lists of a server up to date: the one that was made last.
+//! Elects the link that keeps the listing of a server up to date: the most recent one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::watch;
 
-/// The connections that can list, by their numbers.
+/// Connections that can list, by rank.
 #[derive(Default)]
 pub(crate) struct ListingElection {
     last_rank: AtomicU64,
     candidates: watch::Sender<BTreeSet<u64>>,
 }
 
-/// One of them; it counts until it is dropped.
+/// A candidate; counts until it is dropped.
 pub(crate) struct ListingCandidate {
     election: Arc<ListingElection>,
     rank: u64,
 }
 
 impl ListingElection {
-    /// The number of a connection that has just been made; from 1.
+    /// Rank of a new connection, starting at 1.
     pub(crate) fn next_rank(&self) -> u64 {
         self.last_rank.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -29,7 +29,7 @@ impl ListingElection {
         ListingCandidate { election: self.clone(), rank: number }
     }
 
-    /// Whether none was made later.
+    /// Whether no later connection can list.
     pub(crate) fn is_leader(&self, number: u64) -> bool {
         is_highest(&self.candidates.borrow(), number)
     }
@@ -40,7 +40,7 @@ fn is_highest(present: &BTreeSet<u64>, number: u64) -> bool {
 }
 
 impl ListingCandidate {
-    /// Waits until it is the last one, or is not.
+    /// Waits until it is the leader, or until it is not.
     pub(crate) async fn wait_leadership(&self, yes: bool) {
         let mut present = self.election.candidates.subscribe();
         let _ = present.wait_for(|present| is_highest(present, self.rank) == yes).await;

@@ -1,4 +1,4 @@
-//! What everybody sees of a server: what it lists, and whether it can be used.
+//! Published state of a server: its listing, and whether it is usable.
 
 use crate::error::UpstreamError;
 use crate::listing::listing_codec;
@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// Whom the server has shown what is listed.
+/// With which access the current listing was obtained.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum ListingAccess {
     #[default]
     NotListed,
     /// Without a login.
     Anonymous,
-    /// With the login that it wants, if it wants one; or before this start.
+    /// With a login if the server needs one, or before this start.
     LoggedIn,
 }
 
@@ -44,9 +44,9 @@ impl ListingPublisher {
         self.current().state == SourceState::Ready
     }
 
-    /// Shows what the server listed last, where that is good enough to begin with.
+    /// Restores the cached listing, if it is good enough to start with.
     pub(crate) async fn restore_cached(&self, has_personal_logins: bool) {
-        // Who has no login yet must see what they would log in for.
+        // Callers without a login must see what they would log in for.
         let wanted = self.spec.connect == ConnectMode::OnDemand || has_personal_logins;
         let Some(lists) = self.spec.listing_cache.as_ref().filter(|_| wanted) else { return };
         match lists.get(&self.spec.name, &listing_codec::config_fingerprint(&self.spec.transport)).await {
@@ -57,22 +57,22 @@ impl ListingPublisher {
                 }
             }
             Err(error) => {
-                tracing::warn!(target: "upstream", server = %self.spec.name, %error, "its last list cannot be read");
+                tracing::warn!(target: "upstream", server = %self.spec.name, %error, "cannot read the cached listing");
             }
         }
     }
 
-    /// Keeps what the server lists now for the next start.
+    /// Caches the current listing for the next start.
     async fn cache(&self) {
         let Some(lists) = &self.spec.listing_cache else { return };
         let text = listing_codec::encode(&self.current().listing);
         let fingerprint = listing_codec::config_fingerprint(&self.spec.transport);
         if let Err(error) = lists.put(&self.spec.name, &fingerprint, text).await {
-            tracing::warn!(target: "upstream", server = %self.spec.name, %error, "its list cannot be kept");
+            tracing::warn!(target: "upstream", server = %self.spec.name, %error, "cannot cache the listing");
         }
     }
 
-    /// Says that the server cannot be used; what it listed before stays listed.
+    /// Marks the server as down; its listing stays.
     pub(crate) fn mark_down(&self, why: &str) {
         let state = SourceState::Down(why.to_owned());
         let news = self.state.send_if_modified(|listing| {
@@ -88,7 +88,7 @@ impl ListingPublisher {
         }
     }
 
-    /// The server wants a person's login: it is there, and what it has listed to somebody holds.
+    /// The server needs a personal login: it is reachable, and an existing listing stays valid.
     pub(crate) fn report_login_required(&self, why: &UpstreamError) {
         match self.access() {
             ListingAccess::NotListed => self.mark_down(&why.to_string()),
@@ -96,10 +96,10 @@ impl ListingPublisher {
         }
     }
 
-    /// Shows what a link has listed, unless a later one lists as well.
+    /// Publishes the listing of a link, unless a later link lists as well.
     pub(crate) async fn publish_from(&self, lists: Listing, is_anonymous: bool, is_leader: bool) {
         if is_anonymous && self.access() == ListingAccess::LoggedIn {
-            // Who has logged in may see more than this.
+            // A logged-in caller may see more than this.
             return self.mark_ready();
         }
         self.set_access(if is_anonymous { ListingAccess::Anonymous } else { ListingAccess::LoggedIn });
@@ -116,13 +116,13 @@ impl ListingPublisher {
         *self.access.lock().unwrap_or_else(PoisonError::into_inner) = access;
     }
 
-    /// What was listed before holds again.
+    /// Marks the existing listing as valid again.
     fn mark_ready(&self) {
         let known = self.current().listing.as_ref().clone();
         self.publish(known);
     }
 
-    /// Shows new lists; true for news. Lists that say the same as before are no change.
+    /// Publishes a listing; true if it differs from the current one.
     fn publish(&self, lists: Listing) -> bool {
         self.state.send_if_modified(|listing| {
             if listing.state == SourceState::Ready && is_same_listing(&listing.listing, &lists) {

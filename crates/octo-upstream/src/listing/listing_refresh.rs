@@ -1,4 +1,4 @@
-//! The lists of a server: all their pages, kept up to date for as long as the connection lasts.
+//! Fetches all pages of a server's lists and keeps them up to date while the connection lasts.
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::lifecycle::link::Link;
@@ -15,13 +15,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Notices of changes come in swarms.
+/// Change notifications come in bursts.
 const DEBOUNCE: Duration = Duration::from_millis(50);
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
-/// A server that invents cursors without end is stopped here.
+/// Maximum pages of a list, for servers with endless cursors.
 const MAX_PAGES: usize = 1000;
 
-/// Lists everything, and again whatever changes.
+/// Lists all kinds, then relists what changes.
 pub(crate) async fn keep_current(link: Arc<Link>, connection: Arc<Connection>) {
     let mut backoff = Backoff::default();
     let mut kinds = ListKind::ALL.to_vec();
@@ -51,7 +51,7 @@ pub(crate) async fn keep_current(link: Arc<Link>, connection: Arc<Connection>) {
     }
 }
 
-/// What has changed. Of several connections to the server only the last is told.
+/// Returns the changed kinds. Only the most recent of several links is notified.
 async fn wait_for_changes(link: &Link, present: &ListingCandidate) -> Vec<ListKind> {
     loop {
         present.wait_leadership(true).await;
@@ -64,7 +64,7 @@ async fn wait_for_changes(link: &Link, present: &ListingCandidate) -> Vec<ListKi
     link.server.list_changes.take()
 }
 
-/// Asks for these lists and shows what came.
+/// Fetches these lists and publishes the result.
 pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ListKind]) -> UpstreamResult<()> {
     let mut lists = link.server.listing.current().listing.as_ref().clone();
     let capabilities = &connection.server.capabilities;
@@ -86,7 +86,7 @@ pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ListK
             }
             Err(why) if *kind == ListKind::Tools => return Err(why),
             Err(why) => {
-                tracing::warn!(target: "upstream", server = %link.server.name, list = kind.method(), %why, "a list is missing");
+                tracing::warn!(target: "upstream", server = %link.server.name, list = kind.method(), %why, "cannot fetch a list");
             }
         }
     }
@@ -120,7 +120,7 @@ struct FetchedList {
     ttl_ms: Option<u64>,
 }
 
-/// Follows the cursors to the end, or to one that has been seen before.
+/// Follows the cursors to the end, or to one seen before.
 async fn fetch_pages(
     connection: &Connection,
     kind: ListKind,
@@ -144,11 +144,11 @@ async fn fetch_pages(
             _ => return Ok(found),
         }
     }
-    tracing::warn!(target: "upstream", server = %connection.dispatcher.name, list = kind.method(), "too many pages; cut");
+    tracing::warn!(target: "upstream", server = %connection.dispatcher.name, list = kind.method(), "list truncated: too many pages");
     Ok(found)
 }
 
-/// The entries that can be used. One that cannot is left out, never the list.
+/// Usable definitions. An invalid one is skipped; the list is kept.
 fn parse_definitions(connection: &Connection, kind: ListKind, entries: &[Json]) -> Vec<Definition> {
     let mut kept = Vec::with_capacity(entries.len());
     let mut keys = HashSet::new();
@@ -160,13 +160,13 @@ fn parse_definitions(connection: &Connection, kind: ListKind, entries: &[Json]) 
             if mirrors_wanted {
                 collect_header_params(&definition, &mut mirrors)?;
             }
-            if keys.insert(definition.key.clone()) { Ok(definition) } else { Err("listed twice") }
+            if keys.insert(definition.key.clone()) { Ok(definition) } else { Err("duplicate") }
         });
         match usable {
             Ok(definition) => kept.push(definition),
             Err(why) => {
                 let excerpt: String = entry.as_str().chars().take(120).collect();
-                tracing::warn!(target: "upstream", server = %connection.dispatcher.name, list = kind.method(), why, excerpt, "left out");
+                tracing::warn!(target: "upstream", server = %connection.dispatcher.name, list = kind.method(), why, excerpt, "definition skipped");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a server lists, and how that is kept up to date.
+//! Listing of a server, and how it is kept up to date.
 
 pub(crate) mod change_streams;
 pub(crate) mod list_kind;

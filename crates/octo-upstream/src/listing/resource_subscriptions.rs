@@ -1,14 +1,14 @@
-//! The resources that somebody wants to hear about.
+//! Resources with subscribers.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The wish, and how far the server has agreed to it.
+/// The desired subscriptions, and how far the server has acknowledged them.
 #[derive(Default)]
 pub(crate) struct ResourceSubscriptions {
     desired: watch::Sender<SubscribedUris>,
-    /// The version that was last dealt with, and whether the server agreed.
+    /// Last processed version, and whether the server acknowledged it.
     acknowledged: watch::Sender<(u64, bool)>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct SubscribedUris {
 }
 
 impl ResourceSubscriptions {
-    /// Changes the wish and gives its version.
+    /// Changes the desired subscriptions and returns their version.
     pub(crate) fn set(&self, uri: &str, on: bool) -> u64 {
         self.desired.send_if_modified(|wanted| {
             let changed = if on { wanted.uris.insert(uri.to_owned()) } else { wanted.uris.remove(uri) };
@@ -37,7 +37,7 @@ impl ResourceSubscriptions {
         self.acknowledged.send_replace((version, agreed));
     }
 
-    /// Waits until the server has agreed to the wish; false when it refuses or takes too long.
+    /// Waits for the server's acknowledgement; false if it refuses or times out.
     pub(crate) async fn wait_acknowledged(&self, version: u64, limit: Duration) -> bool {
         let mut honoured = self.acknowledged.subscribe();
         let seen = tokio::time::timeout(limit, honoured.wait_for(|(seen, _)| *seen >= version)).await;

@@ -1,4 +1,4 @@
-//! A server with which a revision has been agreed on.
+//! Connection to a server with a negotiated revision.
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::session::dispatcher::Dispatcher;
@@ -20,11 +20,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long the end of a session may take.
+/// Maximum time to end a session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 const EXIT_REASON_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The mirrored arguments of each tool that has any.
+/// Header parameters per tool.
 pub(crate) type ToolHeaderParams = HashMap<String, Vec<HeaderParam>>;
 
 pub(crate) struct Connection {
@@ -32,20 +32,20 @@ pub(crate) struct Connection {
     pub(crate) closed: CloseSignal,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) header_params: ArcSwap<ToolHeaderParams>,
-    /// Among those that can list; later ones have larger numbers.
+    /// Rank in the listing election; later connections have larger numbers.
     pub(crate) listing_rank: u64,
     transport: Transport,
     log_level: RequestedLogLevel,
     process: Mutex<Option<ChildProcess>>,
 }
 
-/// A request as the rest of the crate writes it.
+/// A request, before it is encoded.
 pub(crate) struct OutgoingRequest<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: JsonObject,
-    /// The client for whom it is asked; nobody for requests of our own.
+    /// The client that requested it; `None` for requests of the hub itself.
     pub(crate) peer: Option<&'a Arc<dyn Peer>>,
-    /// Told when a subscription has been acknowledged.
+    /// Notified when a subscription is acknowledged.
     pub(crate) acknowledged: Option<oneshot::Sender<()>>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> OutgoingRequest<'a> {
 }
 
 impl Connection {
-    /// Agrees on a revision with a server that has been reached.
+    /// Negotiates a revision with a server that has been reached.
     pub(crate) async fn open(
         transport: Transport,
         process: Option<ChildProcess>,
@@ -94,12 +94,12 @@ impl Connection {
         }
     }
 
-    /// The program, while it has not been ended.
+    /// Process id, while the process runs.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner).as_ref().and_then(|process| process.pid)
     }
 
-    /// Asks and waits. Who stops waiting cancels the request, and only that one.
+    /// Sends a request and waits. Dropping the future cancels this request only.
     pub(crate) async fn request(&self, ask: OutgoingRequest<'_>) -> UpstreamResult {
         let id = self.dispatcher.pending.next_id();
         let capabilities = ask.peer.map_or_else(|| NoPeer.capabilities(), |peer| peer.capabilities());
@@ -116,20 +116,20 @@ impl Connection {
             param_headers: mirrored,
         };
         let outcome = self.transport.exchange(&self.dispatcher, request).await;
-        // Whoever gives up on an answer that may still come cancels as well.
+        // A response may still arrive, so these are cancelled as well.
         under_way.answered =
             !matches!(outcome, Err(UpstreamError::ConnectionLost(_) | UpstreamError::TooLarge(_)));
         outcome
     }
 
-    /// A legacy server says as much as the client that wants to hear most; each face leaves out the rest.
+    /// Raises a legacy server's log level to the most verbose one requested; each frontend filters for its clients.
     pub(crate) async fn raise_log_level(&self, params: &JsonObject) {
         if self.server.era == Era::Modern || self.server.capabilities.get("logging").is_none() {
             return;
         }
         if let Some(level) = self.log_level.raise_for(params) {
             let params = JsonObject::new().with("level", level.as_str());
-            // In a box, because every call would carry its states otherwise.
+            // Boxed, because every call would carry its state otherwise.
             let _ = Box::pin(self.request_within(CLOSE_TIMEOUT, "logging/setLevel", params)).await;
         }
     }
@@ -143,7 +143,7 @@ impl Connection {
         tool.map(|tool| header_params::param_headers(tool, ask.params.get("arguments"))).unwrap_or_default()
     }
 
-    /// Asks for something of our own that does no harm twice, within a time.
+    /// Sends an idempotent request of the hub itself, with a timeout.
     pub(crate) async fn request_within(
         &self,
         limit: Duration,
@@ -161,7 +161,7 @@ impl Connection {
         tokio::time::timeout(limit, asked).await.unwrap_or(Err(UpstreamError::Timeout(limit)))
     }
 
-    /// Ends a connection that still works: the session first, then the process.
+    /// Closes a working connection: the session first, then the process.
     pub(crate) async fn close(&self) {
         if let Some(endpoint) = self.http() {
             let _ = tokio::time::timeout(CLOSE_TIMEOUT, endpoint.close()).await;
@@ -170,7 +170,7 @@ impl Connection {
         self.teardown().await;
     }
 
-    /// Ends what is left of a connection that broke.
+    /// Cleans up after a broken connection.
     pub(crate) async fn teardown(&self) {
         self.dispatcher.pending.close(self.closed.wait().await);
         let process = self.process.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -180,7 +180,7 @@ impl Connection {
     }
 }
 
-/// Why a program ended that did not even read what it was sent.
+/// Why a program exited without reading its input.
 async fn exit_reason(lost: &CloseSignal, otherwise: String) -> String {
     match tokio::time::timeout(EXIT_REASON_TIMEOUT, lost.wait()).await {
         Ok(UpstreamError::ConnectionLost(why)) => why,
@@ -188,7 +188,7 @@ async fn exit_reason(lost: &CloseSignal, otherwise: String) -> String {
     }
 }
 
-/// A request that waits for its answer; dropped before that, it is cancelled at the server.
+/// An active request; dropping it before the response cancels it at the server.
 struct CancelOnDrop<'a> {
     connection: &'a Connection,
     id: u64,

@@ -1,4 +1,4 @@
-//! What a server says without being asked, or while it is being asked: whom it concerns and what follows.
+//! Dispatch of incoming messages: responses, server requests and notifications, each to its recipient.
 
 use crate::error::UpstreamError;
 use crate::listing::list_kind::{ListChanges, ListKind};
@@ -11,19 +11,19 @@ use octo_wire::{Era, Id, Message, meta};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::broadcast;
 
-/// Bytes of the params of a notice that is passed on to a client.
+/// Maximum size of the params of a forwarded notification, in bytes.
 const MAX_NOTIFICATION_BYTES: usize = 256 << 10;
 
-/// Where a message was seen.
+/// Channel on which a message arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MessageOrigin {
     /// On the response stream of this request.
     Call(u64),
-    /// On a channel that all requests share.
+    /// On a channel shared by all requests.
     Shared,
 }
 
-/// The receiving side of one connection.
+/// Receiving side of one connection.
 pub(crate) struct Dispatcher {
     pub(crate) name: Arc<str>,
     pub(crate) pending: PendingRequests,
@@ -52,7 +52,7 @@ impl Dispatcher {
             Message::Response { id, result } => self.complete(&id, Ok(result)),
             Message::Error { id: Some(id), error } => self.complete(&id, Err(UpstreamError::Rpc(error))),
             Message::Error { id: None, error } => {
-                tracing::debug!(target: "upstream", server = %self.name, ?error, "an error that belongs to no request");
+                tracing::debug!(target: "upstream", server = %self.name, ?error, "error response without a request id");
             }
             Message::Request { id, method, params } => {
                 server_requests::handle(self, id, method, params, origin, wire)
@@ -63,7 +63,7 @@ impl Dispatcher {
 
     fn complete(&self, id: &Id, outcome: crate::error::UpstreamResult) {
         if !id.to_number().is_some_and(|id| self.pending.complete(id, outcome)) {
-            tracing::debug!(target: "upstream", server = %self.name, ?id, "an answer that nobody waits for");
+            tracing::debug!(target: "upstream", server = %self.name, ?id, "response to an unknown request");
         }
     }
 
@@ -90,7 +90,7 @@ impl Dispatcher {
         }
     }
 
-    /// The client on whose own stream something came.
+    /// Client of the request on whose stream the message arrived.
     fn client_of_stream(&self, origin: MessageOrigin) -> Option<RequestClient> {
         match origin {
             MessageOrigin::Call(id) => self.pending.client_of(id),
@@ -98,16 +98,16 @@ impl Dispatcher {
         }
     }
 
-    /// Whether a notice is larger than any client is told. It is dropped.
+    /// Whether a notification exceeds the limit; it is then dropped.
     fn is_too_large(&self, method: &str, params: &JsonObject) -> bool {
         let (size, limit) = (params.size(), MAX_NOTIFICATION_BYTES);
         if size > limit {
-            tracing::warn!(target: "upstream", server = %self.name, method, size, limit, "a notice is too large and was dropped");
+            tracing::warn!(target: "upstream", server = %self.name, method, size, limit, "notification dropped: too large");
         }
         size > limit
     }
 
-    /// Gives progress to the client that asked for it, under the client's own token.
+    /// Forwards progress to the client that requested it, with the client's own token.
     fn forward_progress(&self, mut params: JsonObject) {
         if self.is_too_large("notifications/progress", &params) {
             return;
@@ -121,7 +121,7 @@ impl Dispatcher {
         behalf.peer.notify("notifications/progress", params);
     }
 
-    /// A legacy server takes back its own question; a modern one ends a subscription of ours.
+    /// A legacy server cancels its own request; a modern one ends a subscription of the hub.
     fn handle_cancelled(&self, params: &JsonObject) {
         let Some(id) = params.get("requestId") else { return };
         if self.is_modern() {
@@ -136,7 +136,7 @@ impl Dispatcher {
         }
     }
 
-    /// What we do not know belongs to the client whose call it came with.
+    /// Forwards an unknown notification to the client of the call it arrived with.
     fn forward_notification(&self, method: &str, params: JsonObject, origin: MessageOrigin) {
         if self.is_too_large(method, &params) {
             return;
@@ -148,7 +148,7 @@ impl Dispatcher {
         match behalf {
             Some(behalf) => behalf.peer.notify(method, params),
             None => {
-                tracing::debug!(target: "upstream", server = %self.name, method, "a notice that concerns nobody")
+                tracing::debug!(target: "upstream", server = %self.name, method, "notification dropped: no recipient")
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Agreeing on a revision: the modern way first, the handshake of the legacy era where that fails.
+//! Negotiation of a revision: `server/discover` first, then the legacy handshake.
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::session::dispatcher::Dispatcher;
@@ -11,18 +11,18 @@ use octo_wire::{Era, Message, Revision, code};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Answers to `initialize` that we can work with.
+/// Supported revisions in the response to `initialize`.
 const LEGACY_REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// What is known of the server's era before it is asked.
+/// What is known about the era before the negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NegotiationPlan {
-    /// Tries the modern way for so long: a legacy program may not answer what it does not know.
+    /// Tries `server/discover` for this long: a legacy program may not answer unknown methods.
     Probe(Duration),
     Fixed(Era),
 }
 
-/// What a server has said of itself.
+/// What the server declared about itself.
 pub(crate) struct NegotiatedServer {
     pub(crate) era: Era,
     pub(crate) capabilities: JsonObject,
@@ -47,11 +47,11 @@ pub(crate) async fn negotiate(
 }
 
 fn unsupported_revision() -> UpstreamError {
-    UpstreamError::Protocol(format!("it does not speak revision {}", Revision::MODERN.as_str()))
+    UpstreamError::Protocol(format!("server does not support revision {}", Revision::MODERN.as_str()))
 }
 
-/// Whoever does not answer in time is of the legacy era and knows no such question, or is modern and slow to start: then the
-/// handshake is tried beside it, and the first good answer counts.
+/// A server that does not respond in time is legacy and ignores the unknown method, or modern and slow to start. Then
+/// the handshake runs concurrently, and the first successful response counts.
 async fn probe(
     wire: &Transport,
     inbox: &Arc<Dispatcher>,
@@ -82,7 +82,7 @@ async fn probe(
     }
 }
 
-/// Nothing means that the server is of the legacy era. What stands for neither era is an error.
+/// `None` means legacy. A response that indicates neither era is an error.
 fn modern_or_legacy(
     found: UpstreamResult<Option<NegotiatedServer>>,
 ) -> UpstreamResult<Option<NegotiatedServer>> {
@@ -134,9 +134,7 @@ async fn initialize(wire: &Transport, inbox: &Arc<Dispatcher>) -> UpstreamResult
     let answer = request(wire, inbox, "initialize", params, Era::Legacy).await?;
     let revision = answer.text("protocolVersion").unwrap_or_default();
     if !LEGACY_REVISIONS.contains(&revision.as_str()) {
-        return Err(UpstreamError::Protocol(format!(
-            "it wants revision {revision:?}, which the hub does not know"
-        )));
+        return Err(UpstreamError::Protocol(format!("unsupported revision {revision:?}")));
     }
     if let Transport::Http(endpoint) = wire {
         endpoint.set_revision(&revision);
@@ -144,7 +142,7 @@ async fn initialize(wire: &Transport, inbox: &Arc<Dispatcher>) -> UpstreamResult
     let ready =
         Message::Notification { method: "notifications/initialized".to_owned(), params: JsonObject::new() };
     match wire.send(ready).await {
-        // Not every server knows what to answer here.
+        // Not every server answers notifications correctly.
         Ok(()) | Err(UpstreamError::Status { .. } | UpstreamError::Rpc(_)) => {}
         Err(why) => return Err(why),
     }
@@ -156,7 +154,7 @@ async fn initialize(wire: &Transport, inbox: &Arc<Dispatcher>) -> UpstreamResult
     })
 }
 
-/// One request of the handshake. It is never cancelled: the specification forbids it.
+/// One request of the handshake. Never cancelled: the specification forbids it.
 async fn request(
     wire: &Transport,
     inbox: &Arc<Dispatcher>,

@@ -1,15 +1,15 @@
-//! How much a legacy server has been asked to say.
+//! Log level requested from a legacy server.
 
 use octo_model::JsonObject;
 use octo_wire::{Level, meta};
 use std::sync::{Mutex, PoisonError};
 
-/// The lowest level that anybody wanted to hear on this connection.
+/// The lowest level requested on this connection.
 #[derive(Default)]
 pub(crate) struct RequestedLogLevel(Mutex<Option<Level>>);
 
 impl RequestedLogLevel {
-    /// The level to ask for, when this request wants to hear more than has been asked for.
+    /// Returns the level to request, if it is lower than the one requested so far.
     pub(crate) fn raise_for(&self, params: &JsonObject) -> Option<Level> {
         let level = Level::parse(&params.inner_text("_meta", meta::LOG_LEVEL)?)?;
         let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);

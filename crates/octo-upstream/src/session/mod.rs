@@ -1,4 +1,4 @@
-//! One session with a server: the handshake, requests and their answers, and what the server asks back.
+//! Session with a server: handshake, requests and responses, server requests.
 
 pub(crate) mod connection;
 pub(crate) mod dispatcher;

@@ -1,4 +1,4 @@
-//! The requests of one connection that wait for their answers.
+//! Requests of one connection that wait for their responses.
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::transport::abort_on_drop::AbortOnDrop;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Questions of one call that may wait for an answer at once.
+/// Maximum pending server requests per call.
 const MAX_SERVER_REQUESTS: usize = 16;
 
-/// The client on whose behalf a request was sent.
+/// Client on whose behalf a request was sent.
 #[derive(Clone)]
 pub(crate) struct RequestClient {
     pub(crate) peer: Arc<dyn Peer>,
@@ -21,14 +21,14 @@ pub(crate) struct RequestClient {
     pub(crate) progress_token: Option<Json>,
 }
 
-/// One request under way.
+/// One active request.
 #[derive(Default)]
 pub(crate) struct PendingRequest {
     client: Option<RequestClient>,
-    /// Told when a subscription is acknowledged.
+    /// Notified when a subscription is acknowledged.
     acknowledged: Option<oneshot::Sender<()>>,
     answer: Option<oneshot::Sender<UpstreamResult>>,
-    /// What the server has asked in return and nobody has answered yet.
+    /// Unanswered requests of the server within this call.
     server_requests: Vec<(Id, AbortOnDrop)>,
 }
 
@@ -55,7 +55,7 @@ impl PendingRequests {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A fresh id, which is also the progress token of its request.
+    /// Returns a fresh id, which is also the progress token of the request.
     pub(crate) fn next_id(&self) -> u64 {
         self.last_id.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -64,13 +64,13 @@ impl PendingRequests {
         self.table().entries.insert(id, entry);
     }
 
-    /// Ends an entry, and with it every question that hangs on it.
+    /// Removes an entry, and with it all its server requests.
     pub(crate) fn remove(&self, id: u64) {
         let entry = self.table().entries.remove(&id);
         drop(entry);
     }
 
-    /// Where the answer to a request will arrive.
+    /// Receiver for the response to a request.
     pub(crate) fn response_receiver(&self, id: u64) -> oneshot::Receiver<UpstreamResult> {
         let (sender, receiver) = oneshot::channel();
         let mut table = self.table();
@@ -84,18 +84,18 @@ impl PendingRequests {
         receiver
     }
 
-    /// Hands over an answer; false when nobody waits for it.
+    /// Delivers a response; false if the request is unknown.
     pub(crate) fn complete(&self, id: u64, outcome: UpstreamResult) -> bool {
         let answer = self.table().entries.get_mut(&id).and_then(|entry| entry.answer.take());
         answer.is_some_and(|answer| answer.send(outcome).is_ok())
     }
 
-    /// How many requests wait for an answer.
+    /// Number of requests that wait for a response.
     pub(crate) fn waiting_count(&self) -> usize {
         self.table().entries.values().filter(|entry| entry.answer.is_some()).count()
     }
 
-    /// Fails what waits and whatever comes later.
+    /// Fails all pending and later requests.
     pub(crate) fn close(&self, fail: UpstreamError) {
         let answers: Vec<_> = {
             let mut table = self.table();
@@ -111,7 +111,7 @@ impl PendingRequests {
         self.table().entries.get(&id).and_then(|entry| entry.client.clone())
     }
 
-    /// The newest call, as long as all calls under way belong to the same client.
+    /// Newest call, if all active calls belong to the same client.
     pub(crate) fn sole_client(&self) -> Option<(u64, RequestClient)> {
         let table = self.table();
         let mut found: Option<(u64, &RequestClient)> = None;
@@ -126,14 +126,13 @@ impl PendingRequests {
         found.map(|(id, behalf)| (id, behalf.clone()))
     }
 
-    /// A subscription was acknowledged.
     pub(crate) fn acknowledge_subscription(&self, id: u64) {
         if let Some(opened) = self.table().entries.get_mut(&id).and_then(|entry| entry.acknowledged.take()) {
             let _ = opened.send(());
         }
     }
 
-    /// Whether the server may ask one more question in a call. Those that were answered make room.
+    /// Whether the server may send another request within a call. Answered ones do not count.
     pub(crate) fn has_room_for_server_request(&self, call: u64) -> bool {
         self.table().entries.get_mut(&call).is_some_and(|entry| {
             entry.server_requests.retain(|(_, task)| !task.is_finished());
@@ -141,14 +140,14 @@ impl PendingRequests {
         })
     }
 
-    /// Ties the server's question to the call it belongs to: it ends with the call, at the latest.
+    /// Ties a server request to its call: it ends with the call at the latest.
     pub(crate) fn attach_server_request(&self, call: u64, question: Id, task: AbortOnDrop) {
         if let Some(entry) = self.table().entries.get_mut(&call) {
             entry.server_requests.push((question, task));
         }
     }
 
-    /// The server takes a question back.
+    /// Cancels a server request.
     pub(crate) fn cancel_server_request(&self, question: &Id) {
         for entry in self.table().entries.values_mut() {
             entry.server_requests.retain(|(id, _)| id != question);

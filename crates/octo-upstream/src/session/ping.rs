@@ -1,4 +1,4 @@
-//! Whether a quiet server is still there.
+//! Liveness check of an idle server.
 
 use crate::admission::active_calls::ActiveCalls;
 use crate::error::UpstreamError;
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The longest that a sign of life may take.
+/// Ping timeout.
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Asks now and then while nobody calls, and at once after a call that was not answered in time. A server that has calls
-/// to work on may be too busy to answer, so that it is given up only when it has none.
+/// Pings periodically while idle, and immediately after a call timed out. A server with active calls may be too busy to
+/// answer, so it is given up only without any.
 pub(crate) async fn monitor(
     every: Duration,
     calls: Arc<ActiveCalls>,
@@ -32,9 +32,7 @@ pub(crate) async fn monitor(
         }
         match connection.request_within(PING_TIMEOUT.min(every), method, JsonObject::new()).await {
             Err(UpstreamError::Timeout(_)) if calls.count() == 0 => {
-                return connection
-                    .closed
-                    .set(UpstreamError::ConnectionLost("it does not answer any more".to_owned()));
+                return connection.closed.set(UpstreamError::ConnectionLost("ping timed out".to_owned()));
             }
             Err(why @ (UpstreamError::NotSent(_) | UpstreamError::SessionExpired)) => {
                 return connection.closed.set(why);
@@ -45,7 +43,7 @@ pub(crate) async fn monitor(
     }
 }
 
-/// What every server answers. A modern one over HTTP has no session that could be lost.
+/// A method that every server answers. A modern server over HTTP has no session that could be lost.
 fn ping_method(connection: &Connection) -> Option<&'static str> {
     match (connection.era(), connection.http()) {
         (Era::Legacy, _) => Some("ping"),

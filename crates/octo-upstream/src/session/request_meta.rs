@@ -1,10 +1,10 @@
-//! What is issued anew on this edge: who we are, what the client at the far end can do, progress tokens.
+//! Request metadata that the hub replaces: client info, client capabilities, progress tokens.
 
 use octo_model::{Json, JsonObject};
 use octo_wire::{Era, Revision, meta};
 use std::sync::OnceLock;
 
-/// Abilities of a client that a server may call upon.
+/// Client capabilities that a server may use.
 const CLIENT_CAPABILITIES: [&str; 3] = ["elicitation", "sampling", "roots"];
 
 pub(crate) fn client_info() -> Json {
@@ -15,7 +15,7 @@ pub(crate) fn client_info() -> Json {
     .clone()
 }
 
-/// What is declared to a legacy server: one connection serves every client, so the set is fixed.
+/// Capabilities declared to a legacy server. Fixed, because one connection serves all clients.
 pub(crate) fn legacy_capabilities() -> Json {
     let elicitation = JsonObject::new().with("form", Json::empty_object()).with("url", Json::empty_object());
     JsonObject::new()
@@ -25,7 +25,7 @@ pub(crate) fn legacy_capabilities() -> Json {
         .to_json()
 }
 
-/// What is declared to a modern server: what this client has declared to us, and nothing else.
+/// Capabilities declared to a modern server: exactly what this client has declared.
 pub(crate) fn modern_capabilities(client: &JsonObject) -> Json {
     let declared = CLIENT_CAPABILITIES.iter().filter_map(|ability| {
         let value = client.get(ability).filter(|value| value.is_object())?;
@@ -34,7 +34,7 @@ pub(crate) fn modern_capabilities(client: &JsonObject) -> Json {
     declared.collect::<JsonObject>().to_json()
 }
 
-/// The parameters as they go out, and the progress token that was in them.
+/// Returns the outgoing parameters, and the progress token that was in them.
 pub(crate) fn with_request_meta(
     mut params: JsonObject,
     id: u64,

@@ -1,11 +1,11 @@
-//! What a server calls itself.
+//! Name and version that a server declares.
 
 use octo_model::JsonObject;
 
-/// No name or version that a server gives itself is shown for longer.
+/// Maximum length of a declared name or version, in characters.
 const MAX_SERVER_INFO_LEN: usize = 100;
 
-/// What a server calls itself. It is a stranger's word: nothing may be decided by it.
+/// Name and version that a server declares. Untrusted: no decision may depend on it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerInfo {
     pub name: String,
@@ -20,7 +20,7 @@ impl ServerInfo {
     }
 }
 
-/// Without anything that could hide, or move what is shown around it.
+/// Removes everything that could hide text or affect how it is displayed.
 fn sanitize(text: &str) -> String {
     let shown = |c: &char| c.is_alphanumeric() || c.is_ascii_graphic() || *c == ' ';
     text.chars().filter(shown).take(MAX_SERVER_INFO_LEN).collect::<String>().trim().to_owned()

@@ -1,4 +1,4 @@
-//! What a server of the legacy era asks of its client, relayed to the one client it concerns.
+//! Requests of a legacy server to its client, forwarded to the one client concerned.
 
 use crate::session::dispatcher::{Dispatcher, MessageOrigin};
 use crate::session::pending_requests::RequestClient;
@@ -8,7 +8,7 @@ use octo_toolkit::AskError;
 use octo_wire::{Id, Message, code, meta};
 use std::sync::Arc;
 
-/// Bytes of the params of a question to the client.
+/// Maximum size of the params of a server request, in bytes.
 const MAX_SERVER_REQUEST_BYTES: usize = 1 << 20;
 
 pub(crate) fn handle(
@@ -20,30 +20,26 @@ pub(crate) fn handle(
     wire: &Transport,
 ) {
     if inbox.is_modern() {
-        tracing::warn!(target: "upstream", server = %inbox.name, method, "a server of this revision must not ask; ignored");
+        tracing::warn!(target: "upstream", server = %inbox.name, method, "server request ignored: not allowed in this revision");
         return;
     }
     match method.as_str() {
         "ping" => wire.post(Message::Response { id, result: JsonObject::new() }),
         "roots/list" | "sampling/createMessage" | "elicitation/create" => {
             if params.size() > MAX_SERVER_REQUEST_BYTES {
-                let why = format!("A question to the client may have {MAX_SERVER_REQUEST_BYTES} bytes.");
+                let why = format!("A request to the client is limited to {MAX_SERVER_REQUEST_BYTES} bytes.");
                 return wire.post(error_response(id, code::INVALID_PARAMS, &why));
             }
             match client_for(inbox, origin) {
                 Some((call, _)) if !inbox.pending.has_room_for_server_request(call) => {
-                    wire.post(error_response(
-                        id,
-                        code::INTERNAL,
-                        "Too many questions of this call wait for an answer.",
-                    ));
+                    wire.post(error_response(id, code::INTERNAL, "Too many pending requests of this call."));
                 }
                 Some((call, behalf)) => forward_to_client(inbox, call, behalf, (id, method, params), wire),
-                // Asking the wrong person would be worse than asking nobody.
+                // Asking the wrong person would be worse than asking no one.
                 None => wire.post(error_response(
                     id,
                     code::INTERNAL,
-                    "It is not clear which client this request is meant for.",
+                    "Cannot determine the client for this request.",
                 )),
             }
         }
@@ -67,7 +63,7 @@ fn forward_to_client(
 ) {
     let (id, method, mut params) = question;
     let mut meta = params.object("_meta");
-    // A progress token means something to this server alone.
+    // A progress token is meaningful to this server only.
     if meta.remove(meta::PROGRESS_TOKEN).is_some() {
         params.set("_meta", meta);
     }
@@ -86,7 +82,7 @@ fn response_to_server(id: Id, method: &str, answer: Result<JsonObject, AskError>
             error_response(id, code::METHOD_NOT_FOUND, &format!("The client does not support {method}."))
         }
         Err(AskError::Refused(error)) => Message::Error { id: Some(id), error },
-        Err(AskError::Gone) => error_response(id, code::INTERNAL, "The client went away before it answered."),
+        Err(AskError::Gone) => error_response(id, code::INTERNAL, "Client disconnected before it answered."),
     }
 }
 

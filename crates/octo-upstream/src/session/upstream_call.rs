@@ -1,4 +1,4 @@
-//! One call: within its deadline, cancelled when nobody waits, repeated only where that is safe.
+//! One call: within its deadline, cancelled when the caller gives up, retried only where that is safe.
 
 use crate::admission::breaker::CallHealth;
 use crate::error::{UpstreamError, timeout_error};
@@ -15,12 +15,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A call that took no longer than this says nothing about the server when its caller's time was up.
+/// A call that the caller's deadline ended earlier than this does not count as a failure of the server.
 const MIN_CONCLUSIVE_TIMEOUT: Duration = Duration::from_secs(30);
-/// A server that wants a pause of no more than this is asked once more after it.
+/// Longest Retry-After that the call waits for before its retry.
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(10);
 
-/// What is asked for whom.
+/// A request on behalf of a client.
 pub(crate) struct CallRequest<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: JsonObject,
@@ -28,7 +28,7 @@ pub(crate) struct CallRequest<'a> {
 }
 
 impl<'a> CallRequest<'a> {
-    /// The operation with the server's own name of the item in its place.
+    /// The operation with the server's own name of the item.
     pub(crate) fn new(op: Operation, peer: &'a Arc<dyn Peer>) -> Self {
         let Operation { method, name, mut params } = op;
         match method {
@@ -43,13 +43,13 @@ impl<'a> CallRequest<'a> {
         Self { method: method.as_str(), params, peer }
     }
 
-    /// Doing it twice is the same as doing it once.
+    /// Whether the method is idempotent.
     fn is_safe_to_repeat(&self) -> bool {
         matches!(self.method, "prompts/get" | "resources/read" | "completion/complete")
     }
 }
 
-/// Runs a job until it is answered, cancelled or out of time. Dropping the future cancels it as well.
+/// Runs a call until it is answered, cancelled or out of time. Dropping the future cancels it as well.
 pub(crate) async fn run(
     links: &LinkSet,
     job: CallRequest<'_>,
@@ -60,7 +60,7 @@ pub(crate) async fn run(
     cx.run(run_in_slot(links, &job, cx, deadline)).await?
 }
 
-/// Waits for the caller's turn, and then calls unless the server is known to be ill.
+/// Waits for a slot, then calls unless the circuit breaker is open.
 async fn run_in_slot(
     links: &LinkSet,
     job: &CallRequest<'_>,
@@ -77,7 +77,7 @@ async fn run_in_slot(
     let (link, _busy) = links.link_for_call(&cx.caller, job.peer.as_ref())?;
     let pass = link.breaker.admit(Instant::now()).map_err(|wait| {
         ToolError::unavailable(format!(
-            "{name} has failed several times in a row and is left alone for a while."
+            "{name} failed several times in a row; calls are refused for a while."
         ))
         .hint("Use another tool, or try again later.")
         .retry_after(wait)
@@ -86,10 +86,10 @@ async fn run_in_slot(
     let Ok(answer) = tokio::time::timeout_at(deadline, send_with_retry(&link, job, deadline)).await else {
         link.health_check.notify_one();
         let took = begun.elapsed();
-        // Most of the time that the settings give it; the rest may have gone in the queue.
+        // Most of the configured timeout; the rest may have passed in the queue.
         let is_fair = took >= MIN_CONCLUSIVE_TIMEOUT.min(link.server.spec.call_timeout) * 9 / 10;
         if pass.record(if is_fair { CallHealth::Failing } else { CallHealth::Inconclusive }) {
-            link.drop_connection("it has not answered several calls in a row");
+            link.drop_connection("several calls in a row timed out");
         }
         return Err(timeout_error(name, took));
     };
@@ -102,12 +102,12 @@ async fn run_in_slot(
 }
 
 fn overloaded_error(name: &str, wait: Duration) -> ToolError {
-    ToolError::unavailable(format!("{name} takes no more calls at the moment."))
-        .hint("Wait as long as it says, and call less often.")
+    ToolError::unavailable(format!("{name} is at its rate or concurrency limit."))
+        .hint("Retry after the given time, and call less often.")
         .retry_after(wait)
 }
 
-/// An error, and what it says about the server.
+/// An error, and what it implies about the server.
 type CallFailure = (CallHealth, ToolError);
 
 async fn send_with_retry(
@@ -120,7 +120,7 @@ async fn send_with_retry(
         Ok(answer) => return Ok(answer),
         Err(why) => why,
     };
-    // In a box, because every call would carry its states otherwise.
+    // Boxed, because every call would carry its state otherwise.
     Box::pin(send_again(link, job, &connection, &why, deadline)).await
 }
 
@@ -142,7 +142,7 @@ async fn send_again(
 }
 
 fn call_failure(link: &Link, why: &UpstreamError) -> CallFailure {
-    // Whoever disconnects a server ends its calls; that says nothing about the server.
+    // Disconnecting a server ends its calls; that implies nothing about the server.
     let health = if link.state().is_suspended() { CallHealth::Inconclusive } else { CallHealth::of(why) };
     (health, why.to_tool_error(&link.server.name))
 }
@@ -168,7 +168,7 @@ async fn send_once(connection: &Connection, job: &CallRequest<'_>) -> Result<Jso
     connection.request(ask).await
 }
 
-/// Whether the server cannot have acted on the request, and what has to be done before it is sent again.
+/// Whether the server cannot have acted on the request. Prepares the retry.
 async fn prepare_retry(
     link: &Link,
     connection: &Connection,
@@ -185,12 +185,12 @@ async fn prepare_retry(
             false
         }
         UpstreamError::ConnectionReset(_) => job.is_safe_to_repeat(),
-        // It was turned away at the door, and will be let in soon.
+        // Rate limited, with a short Retry-After.
         UpstreamError::Status { code: 429, retry_after: Some(pause), .. } if *pause <= MAX_RETRY_PAUSE => {
             tokio::time::sleep(link.server.queue.pause_remaining()).await;
             true
         }
-        // The schema has changed, and with it the headers that the server wants.
+        // The schema has changed, and with it the required headers.
         UpstreamError::Rpc(error) if error.code == code::HEADER_MISMATCH => {
             listing_refresh::refresh(link, connection, &[ListKind::Tools]).await.is_ok()
         }

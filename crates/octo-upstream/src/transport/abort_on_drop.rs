@@ -2,7 +2,7 @@
 
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Aborts its task when it is dropped.
+/// Aborts its task on drop.
 pub(crate) struct AbortOnDrop(AbortHandle);
 
 impl<T> From<JoinHandle<T>> for AbortOnDrop {

@@ -1,10 +1,10 @@
-//! The end of a connection, told once and heard by everybody.
+//! Close signal of a connection, set once, with any number of waiters.
 
 use crate::error::UpstreamError;
 use std::sync::{Arc, OnceLock};
 use tokio_util::sync::CancellationToken;
 
-/// Shared by those who notice the end and those who wait for it.
+/// Shared by the tasks that detect the end and those that wait for it.
 #[derive(Clone, Default)]
 pub(crate) struct CloseSignal(Arc<CloseState>);
 
@@ -15,7 +15,7 @@ struct CloseState {
 }
 
 impl CloseSignal {
-    /// The first reason stands.
+    /// The first reason wins.
     pub(crate) fn set(&self, why: UpstreamError) {
         let _ = self.0.reason.set(why);
         self.0.token.cancel();

@@ -1,4 +1,4 @@
-//! Text from a server, taken as messages. What is broken is told apart from what can be saved.
+//! Decodes messages from a server. Salvages lists with invalid entries.
 
 use bytes::Bytes;
 use octo_model::{Json, JsonError, JsonObject};
@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 
 use crate::listing::list_kind::ListKind;
 
-/// Text that is not a message; the id, where it can be seen, tells whose answer it was meant to be.
+/// Text that is not a message, with the id of the request it responds to, if visible.
 #[derive(Debug)]
 pub(crate) struct DecodeError {
     pub(crate) id: Option<u64>,
     pub(crate) fault: JsonError,
 }
 
-/// The messages in one frame.
+/// Decodes the messages in one frame.
 pub(crate) fn decode(text: Bytes) -> Result<Vec<Message>, DecodeError> {
-    // Of what is no JSON at all there can be a lot, and it is not worth a parser.
+    // Text that is no JSON at all can be plentiful; it is not worth a parser.
     if !matches!(text.trim_ascii_start().first(), Some(b'{' | b'[')) {
-        return Err(DecodeError { id: None, fault: JsonError("a message is an object") });
+        return Err(DecodeError { id: None, fault: JsonError("a message must be an object") });
     }
     match Incoming::parse(text.clone(), Strictness::Upstream) {
         Ok(Incoming::One(message)) => Ok(vec![message]),
@@ -36,7 +36,7 @@ struct Envelope<'a> {
     result: Option<&'a RawValue>,
 }
 
-/// One bad entry must not cost a whole list: keeps the entries that pass the check.
+/// One invalid entry must not cost a whole list: keeps the valid entries.
 fn salvage(text: &[u8], fault: JsonError) -> Result<Message, DecodeError> {
     let Ok(envelope) = serde_json::from_slice::<Envelope>(text) else {
         return Err(DecodeError { id: None, fault });
@@ -45,7 +45,7 @@ fn salvage(text: &[u8], fault: JsonError) -> Result<Message, DecodeError> {
     let Some(id) = envelope.id else { return Err(broken) };
     match envelope.result.and_then(salvage_list) {
         Some(result) => {
-            tracing::warn!(target: "upstream", %fault, "part of a list is not valid and was left out");
+            tracing::warn!(target: "upstream", %fault, "skipped invalid entries of a list");
             Ok(Message::Response { id: Id::number(id), result })
         }
         None => Err(broken),

@@ -8,29 +8,29 @@ use serde_json::{Map, Value};
 use std::collections::HashSet;
 
 const HEADER_ANNOTATION: &str = "x-mcp-header";
-/// Keys whose values are data, not schemas.
+/// Keywords whose values are data, not schemas.
 const DATA_KEYWORDS: [&str; 4] = ["default", "const", "enum", "examples"];
-/// Keys whose values map names to schemas that are not properties reached from the root.
+/// Keywords whose values map names to schemas that are not properties reachable from the root.
 const SCHEMA_MAP_KEYWORDS: [&str; 4] = ["$defs", "definitions", "dependentSchemas", "patternProperties"];
 
-/// One argument, by its path, and the header that repeats it.
+/// An argument, by its path, and the header that mirrors it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HeaderParam {
     path: Vec<String>,
     header: HeaderName,
 }
 
-/// The mirrors that a tool's input schema asks for, or why the tool must be left out.
+/// Returns the header parameters of a tool's input schema, or why the tool must be skipped.
 pub(crate) fn header_params(schema: &Json) -> Result<Vec<HeaderParam>, &'static str> {
     if !schema.as_str().contains(HEADER_ANNOTATION) {
         return Ok(Vec::new());
     }
-    let schema: Value = schema.to().map_err(|_| "the input schema cannot be read")?;
+    let schema: Value = schema.to().map_err(|_| "invalid input schema")?;
     let Value::Object(root) = schema else {
         return Ok(Vec::new());
     };
     if root.contains_key(HEADER_ANNOTATION) {
-        return Err("the schema's root is marked");
+        return Err("x-mcp-header on the schema root");
     }
     let mut found = Vec::new();
     visit_schema(&root, Some(&mut Vec::new()), &mut found)?;
@@ -38,11 +38,11 @@ pub(crate) fn header_params(schema: &Json) -> Result<Vec<HeaderParam>, &'static 
     if found.iter().all(|mirror| seen.insert(&mirror.header)) {
         Ok(found)
     } else {
-        Err("two arguments want the same header")
+        Err("two arguments map to the same header")
     }
 }
 
-/// Visits a schema. The path is there only while properties alone have led here.
+/// Visits a schema. `path` is set only while it was reached through properties alone.
 fn visit_schema(
     schema: &Map<String, Value>,
     mut path: Option<&mut Vec<String>>,
@@ -51,8 +51,7 @@ fn visit_schema(
     for (key, value) in schema {
         match (key.as_str(), value) {
             (HEADER_ANNOTATION, mark) => {
-                let path =
-                    path.as_deref().ok_or("a part that is not reached through properties alone is marked")?;
+                let path = path.as_deref().ok_or("x-mcp-header outside of properties")?;
                 found.push(HeaderParam { path: path.clone(), header: header_name(schema, mark)? });
             }
             ("properties", Value::Object(properties)) => {
@@ -96,14 +95,13 @@ fn visit_elsewhere(value: &Value, found: &mut Vec<HeaderParam>) -> Result<(), &'
 fn header_name(schema: &Map<String, Value>, mark: &Value) -> Result<HeaderName, &'static str> {
     let plain = matches!(schema.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean"));
     if !plain {
-        return Err("an argument that is not a string, an integer or a boolean is marked");
+        return Err("x-mcp-header on an argument that is not a string, integer or boolean");
     }
-    let name = mark.as_str().filter(|name| !name.is_empty()).ok_or("a header name is empty or not a text")?;
-    HeaderName::from_bytes(format!("{}{name}", header::PARAM).as_bytes())
-        .map_err(|_| "a header name is not valid")
+    let name = mark.as_str().filter(|name| !name.is_empty()).ok_or("header name is empty or not a string")?;
+    HeaderName::from_bytes(format!("{}{name}", header::PARAM).as_bytes()).map_err(|_| "invalid header name")
 }
 
-/// The headers for one call.
+/// Headers for one call.
 pub(crate) fn param_headers(
     mirrors: &[HeaderParam],
     arguments: Option<&Json>,
@@ -122,7 +120,7 @@ fn value_at(arguments: &Json, path: &[String]) -> Option<Json> {
     path.iter().try_fold(arguments.clone(), |value, key| value.members().ok()?.remove(key))
 }
 
-/// A string as it is, an integer in decimals, a boolean as a word; nothing for the rest.
+/// A string unchanged, an integer in decimal, a boolean as `true` or `false`; `None` otherwise.
 fn header_text(value: &Json) -> Option<String> {
     match value.to::<Value>().ok()? {
         Value::String(text) => Some(text),

@@ -1,4 +1,4 @@
-//! One way of exchanging messages with a server, whatever carries them.
+//! Message exchange with a server, independent of the transport.
 
 pub(crate) mod abort_on_drop;
 pub(crate) mod close_signal;
@@ -16,13 +16,13 @@ use octo_model::{Json, JsonObject};
 use octo_wire::{Era, Id, Message};
 use std::sync::Arc;
 
-/// A request that is ready to go out.
+/// An encoded request.
 pub(crate) struct TransportRequest {
     pub(crate) id: u64,
     pub(crate) method: String,
     pub(crate) params: JsonObject,
     pub(crate) era: Era,
-    /// HTTP headers that mirror arguments of a tool.
+    /// HTTP headers that mirror tool arguments.
     pub(crate) param_headers: Vec<(HeaderName, HeaderValue)>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    /// Sends a request and waits for its answer. The request must stand in the table of calls.
+    /// Sends a request and waits for its response. The request must be in the table of pending requests.
     pub(crate) async fn exchange(
         &self,
         inbox: &Arc<Dispatcher>,
@@ -45,7 +45,7 @@ impl Transport {
         }
     }
 
-    /// Sends a message that has no answer and waits until it is on its way.
+    /// Sends a message that has no response, and waits until it is written.
     pub(crate) async fn send(&self, message: Message) -> UpstreamResult<()> {
         match self {
             Self::Stdio(queue) => queue.send(message).await,
@@ -53,7 +53,7 @@ impl Transport {
         }
     }
 
-    /// Sends a message that has no answer, without waiting.
+    /// Sends a message that has no response, without waiting.
     pub(crate) fn post(&self, message: Message) {
         match self {
             Self::Stdio(queue) => queue.post(message),
@@ -61,9 +61,9 @@ impl Transport {
         }
     }
 
-    /// Tells the server that nobody waits for an answer any more.
+    /// Cancels a request at the server.
     pub(crate) fn cancel(&self, id: u64, era: Era) {
-        // In modern HTTP the closed stream says it, and saying it again is not allowed.
+        // In modern HTTP closing the stream cancels, and a notification is not allowed.
         if era == Era::Modern && matches!(self, Self::Http(_)) {
             return;
         }

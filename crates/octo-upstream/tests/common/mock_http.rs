@@ -1,4 +1,4 @@
-//! An HTTP server that a test writes as one function.
+//! HTTP server whose behaviour is one function of the test.
 
 use super::*;
 use axum::http::Uri;
@@ -18,7 +18,7 @@ impl RecordedRequest {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// The JSON-RPC method, or the HTTP method where there is no message.
+    /// The JSON-RPC method, or the HTTP method if there is no message.
     pub fn rpc_method(&self) -> &str {
         self.body["method"].as_str().unwrap_or(if self.body["id"].is_null() {
             self.method.as_str()
@@ -31,7 +31,7 @@ impl RecordedRequest {
         self.body["params"]["name"].as_str().unwrap_or_default()
     }
 
-    /// The answer to this request as a message.
+    /// Response to this request as a message.
     pub fn result(&self, result: Value) -> Value {
         json!({"jsonrpc": "2.0", "id": self.body["id"], "result": result})
     }
@@ -39,7 +39,7 @@ impl RecordedRequest {
 
 pub type Handler = Arc<dyn Fn(RecordedRequest) -> BoxFuture<'static, Response> + Send + Sync>;
 
-/// A running server and what it has seen.
+/// A running server and the requests it received.
 pub struct MockServer {
     pub url: String,
     pub requests: Arc<Mutex<Vec<RecordedRequest>>>,
@@ -89,7 +89,7 @@ impl MockServer {
         self.requests.lock().unwrap().iter().filter(|hit| hit.rpc_method() == what).cloned().collect()
     }
 
-    /// Waits until so many requests of a kind have come.
+    /// Waits until this many requests of a kind have arrived.
     pub async fn wait_for(&self, what: &str, count: usize) {
         for _ in 0..1000 {
             if self.count(what) >= count {
@@ -115,7 +115,7 @@ pub fn json_body(message: Value) -> Response {
     ([("content-type", "application/json")], message.to_string()).into_response()
 }
 
-/// A stream of events that ends with its sender.
+/// Event stream that ends with its sender.
 pub fn event_stream() -> (mpsc::UnboundedSender<String>, Response) {
     let (sender, receiver) = mpsc::unbounded_channel::<String>();
     let chunks = futures_util::stream::unfold(receiver, |mut receiver| async move {
@@ -134,7 +134,7 @@ pub fn error(hit: &RecordedRequest, http: u16, code: i64, data: Value) -> Respon
     (StatusCode::from_u16(http).unwrap(), json_body(message)).into_response()
 }
 
-/// What a legacy server answers before anything interesting; nothing for the rest.
+/// Routine responses of a legacy server; `None` for other requests.
 pub fn legacy_preamble(hit: &RecordedRequest, capabilities: Value) -> Option<Response> {
     Some(match hit.rpc_method() {
         "server/discover" => status(400),
@@ -151,7 +151,7 @@ pub fn legacy_preamble(hit: &RecordedRequest, capabilities: Value) -> Option<Res
     })
 }
 
-/// What a modern server answers before anything interesting.
+/// Routine responses of a modern server.
 pub fn modern_preamble(hit: &RecordedRequest, capabilities: Value) -> Option<Response> {
     (hit.rpc_method() == "server/discover").then(|| {
         let result = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities, "ttlMs": 0, "cacheScope": "private"});

@@ -1,4 +1,4 @@
-//! What the tests share: a client to answer questions, servers to ask them.
+//! Shared test helpers: a client that answers requests, and servers.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use axum::body::{Body, Bytes};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 pub mod mock_http;
 pub mod process_helpers;
 
-/// A client that writes down what it hears and answers what it is asked.
+/// Client that records notifications and answers requests.
 pub struct RecordingPeer {
     key: u64,
     capabilities: JsonObject,
@@ -94,7 +94,7 @@ pub fn start_stub(mode: &str) -> Arc<Upstream> {
     Upstream::start(UpstreamSpec::stdio("stub", stub(mode)))
 }
 
-/// Waits until the listing looks like this.
+/// Waits for a listing that satisfies the predicate.
 pub async fn wait_listing(upstream: &Upstream, what: impl FnMut(&ListingState) -> bool) -> ListingState {
     let mut listing = upstream.listing();
     let found = tokio::time::timeout(Duration::from_secs(20), listing.wait_for(what)).await;
@@ -122,7 +122,7 @@ pub async fn call(
     Ok(result.to_json().to().unwrap())
 }
 
-/// The JSON in the first text block of a tool's answer.
+/// JSON in the first text block of a tool's reply.
 pub fn first_text_json(result: &Value) -> Value {
     serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What tests about programs and their ends need.
+//! Helpers for tests of processes.
 
 use super::*;
 use std::path::PathBuf;
@@ -43,7 +43,7 @@ pub async fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     }
 }
 
-/// An empty folder of this test's own.
+/// An empty directory of this test.
 pub fn folder(name: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);

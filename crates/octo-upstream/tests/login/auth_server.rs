@@ -1,4 +1,4 @@
-//! An authorization server and a protected MCP server in one, which does what a test wants and writes down what it sees.
+//! Authorization server and protected MCP server in one, scripted by the test; records all requests.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use crate::common::mock_http::{RecordedRequest, json_body, legacy_preamble, status, tools};
@@ -31,31 +31,31 @@ pub struct AuthServerRequest {
     pub json: Value,
 }
 
-/// What the servers do, and what they remember.
+/// Behaviour and state of the servers.
 pub struct ServerRules {
-    /// Members that replace those of the authorization server's metadata; null takes one away.
+    /// Members that replace those of the authorization server's metadata; null removes one.
     pub metadata: Value,
-    /// The same for the protected resource's.
+    /// The same for the protected resource's metadata.
     pub protected: Value,
-    /// Seconds that an access token lasts.
+    /// Lifetime of an access token, in seconds.
     pub life: i64,
-    /// The error with which refresh tokens are refused.
+    /// Error with which refresh tokens are rejected.
     pub refuse: Option<(u16, &'static str)>,
     pub slow: Duration,
-    /// What a call needs; anything when it is empty.
+    /// Scope that a call needs; any if empty.
     pub scope: Option<String>,
-    /// Where requests to `/mcp` and `/token` are sent on to.
+    /// Redirect target of requests to `/mcp` and `/token`.
     pub moved: HashMap<String, String>,
-    /// The answers to a device that asks, in turn; the last one stays.
+    /// Responses to a polling device, in turn; the last one repeats.
     pub device: Vec<&'static str>,
     pub interval: u64,
-    /// Members that replace those of the answer with a device's code.
+    /// Members that replace those of the device authorization response.
     pub device_answer: Value,
     codes: HashMap<String, Value>,
     pub access: HashMap<String, String>,
     refresh: HashMap<String, String>,
     pub revoked: Vec<String>,
-    /// Refresh tokens that were shown a second time.
+    /// Refresh tokens that were used a second time.
     pub reused: usize,
     minted: usize,
     pub key: Option<(String, String)>,
@@ -158,13 +158,13 @@ impl AuthServer {
         self.seen.lock().unwrap().iter().filter(|seen| seen.path == path).cloned().collect()
     }
 
-    /// Requests for tokens with this grant.
+    /// Token requests with this grant type.
     pub fn token_requests(&self, grant: &str) -> Vec<AuthServerRequest> {
         let all = self.requests_to("/token").into_iter();
         all.filter(|seen| seen.form.get("grant_type").is_some_and(|kind| kind.contains(grant))).collect()
     }
 
-    /// What a person does who agrees: the address that their browser is sent back to.
+    /// What a person who agrees does: returns the URL that the browser is redirected to.
     pub fn approve(&self, url: &str) -> url::Url {
         let url: url::Url = url.parse().unwrap();
         let asked = pairs(url.query().unwrap());
@@ -310,14 +310,14 @@ fn metadata(own: &str) -> Value {
     })
 }
 
-/// A hub's logins, with one server.
+/// Logins of a hub, with one server.
 pub fn logins(store: &Stores, spec: LoginSpec) -> Logins {
     let logins = Logins::new(store, ClientIdentity::new(REDIRECT)).unwrap();
     logins.register(spec);
     logins
 }
 
-/// The way out with these addresses allowed beside the public ones.
+/// Egress with these addresses allowed in addition to public ones.
 pub fn net(allow: &[&str]) -> Net {
     let allow = allow.iter().map(ToString::to_string).collect();
     Net::new(NetSpec { allow, ..NetSpec::default() }).unwrap()
@@ -327,7 +327,7 @@ pub fn ada() -> Caller {
     Caller::named("ada")
 }
 
-/// The upstream with which Ada speaks to the server.
+/// The upstream that Ada uses.
 pub fn upstream(world: &AuthServer, logins: &Logins, server: &str) -> Arc<Upstream> {
     let mut spec = UpstreamSpec::http(server, world.mcp());
     spec.accounts = Some(logins.account(Owner::from(&ada()), server).unwrap().into());
@@ -347,7 +347,7 @@ pub async fn log_in(world: &AuthServer, logins: &Logins, server: &str) {
     logins.callback(world.approve(&url).query().unwrap(), None).await.unwrap();
 }
 
-/// Changes the login that is kept as if time had passed.
+/// Changes the stored login as if time had passed.
 pub async fn age_login(store: &Stores, server: &str, seconds: i64) {
     let kept = store.credentials.all(&Owner::from(&ada()), server).await.unwrap().remove(0);
     let mut grant: Value = serde_json::from_str(kept.secret.expose()).unwrap();
@@ -359,7 +359,7 @@ pub async fn age_login(store: &Stores, server: &str, seconds: i64) {
     store.credentials.put(&kept.slot, octo_model::Secret::new(grant.to_string()), None).await.unwrap();
 }
 
-/// Waits until something is so.
+/// Waits for a condition.
 pub async fn wait_until(what: &str, mut is: impl FnMut() -> bool) {
     for _ in 0..2000 {
         if is() {

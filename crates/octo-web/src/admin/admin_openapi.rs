@@ -1,4 +1,4 @@
-//! The admin API as an OpenAPI 3.1 document, made from its table of routes and the tools behind them.
+//! OpenAPI 3.1 document of the admin API, built from its route table and the tools behind it.
 
 use super::{CONNECT, DISCONNECT, LIST, LOGIN, LOGOUT, STATUS};
 use crate::rest_openapi::{embed_schema, static_parts};
@@ -6,7 +6,7 @@ use crate::route_access::{ADMIN_ROUTES, Access, Route};
 use octo_hub::{Hub, ListKind};
 use serde_json::{Map, Value, json};
 
-/// The tool behind a path, where there is one.
+/// Tool behind a path, if any.
 fn tool(path: &str) -> Option<&'static str> {
     let tool = match path {
         "/servers" | "/servers/{id}" => LIST,
@@ -33,7 +33,7 @@ pub fn document(hub: &Hub, secured: bool) -> Value {
     let mut document = json!({
         "openapi": "3.1.0",
         "info": {"title": "Octoprox admin API", "version": env!("CARGO_PKG_VERSION"), "license": static_parts::license(),
-            "description": "The servers behind the hub, and the logins there."},
+            "description": "The upstream servers and their logins."},
         "servers": [{"url": "/"}],
         "security": static_parts::security(secured),
         "paths": paths,
@@ -51,7 +51,7 @@ fn html(description: &str) -> Value {
     json!({"description": description, "content": {"text/html": {"schema": {"type": "string"}}}})
 }
 
-/// What a tool answers, as a component.
+/// Output schema of a tool, as a component.
 fn schema(hub: &Hub, tool: &str, schemas: &mut Map<String, Value>) -> Value {
     let id = format!("{tool}.output");
     if !schemas.contains_key(&id) {
@@ -82,8 +82,8 @@ fn operation(route: &Route, result: Option<&Value>) -> Value {
     }
     if route.path.contains("{id}") {
         let about = match route.access {
-            Access::Open => "What the address of the login ends in.",
-            Access::Caller | Access::Admin => "The server's name in the settings.",
+            Access::Open => "Last path segment of the login's URL.",
+            Access::Caller | Access::Admin => "Name of the server in the settings.",
         };
         put(
             "parameters",
@@ -91,7 +91,7 @@ fn operation(route: &Route, result: Option<&Value>) -> Value {
         );
     }
     if route.path.ends_with("/complete") {
-        let about = "The last address of the browser, the code that it shows, or an API key.";
+        let about = "The last URL of the browser, the code that it shows, or an API key.";
         let schema = json!({"type": "object", "required": ["answer"], "additionalProperties": false,
             "properties": {"answer": {"type": "string", "description": about}}});
         put("requestBody", json!({"required": true, "content": {"application/json": {"schema": schema}}}));
@@ -100,15 +100,15 @@ fn operation(route: &Route, result: Option<&Value>) -> Value {
         Some(result) => put("responses", static_parts::call_responses(result)),
         None if route.path.starts_with("/auth/") && route.method == "POST" => put(
             "responses",
-            json!({"303": {"description": "The way to the authorization server, with a cookie."}, "4XX": html("A page that says why not.")}),
+            json!({"303": {"description": "Redirect to the authorization server, with a cookie."}, "4XX": html("A page with the reason.")}),
         ),
         None if route.path.starts_with("/auth/") => put(
             "responses",
-            json!({"200": html("A page for a person."), "4XX": html("A page that says why not.")}),
+            json!({"200": html("A page for a person."), "4XX": html("A page with the reason.")}),
         ),
         None => put(
             "responses",
-            json!({"200": {"description": "As it says.", "content": {"application/json": {"schema": {"type": "object"}}}}}),
+            json!({"200": {"description": "See the summary.", "content": {"application/json": {"schema": {"type": "object"}}}}}),
         ),
     }
     operation

@@ -1,28 +1,28 @@
-//! The few pages that browsers of people see.
+//! HTML pages for people.
 
 use axum::response::{Html, IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 
-/// Nothing may run or be fetched in the page, and it may not be framed.
+/// No scripts, no external resources, no framing.
 const PAGE_CSP: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
-/// The same with a form. Its answer leads to the authorization server, and from there wherever that leads, so that no list of
-/// addresses could be given for `form-action`.
+/// The same with a form. Its response redirects to the authorization server, and from there anywhere, so no list of
+/// URLs fits `form-action`.
 const FORM_CSP: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
 );
 
-/// A page that says one thing.
+/// A page with a message.
 pub fn message_page(status: StatusCode, title: &str, text: &str) -> Response {
-    // No address of it may be told to others.
+    // Its URL must not leak to other sites.
     render_page(status, title, text, "", [PAGE_CSP, HeaderValue::from_static("no-referrer")])
 }
 
-/// A page with one button, which posts to the page's own address.
+/// A page with one button, which posts to the page's own URL.
 pub fn confirm_page(title: &str, text: &str, button: &str) -> Response {
     let form = format!("<form method=\"post\"><button>{}</button></form>", escape_html(button));
-    // Without a referrer the browser would not say either that the form is of the hub's own page.
+    // Without a referrer the browser would not send the origin of the form either.
     render_page(StatusCode::OK, title, text, &form, [FORM_CSP, HeaderValue::from_static("same-origin")])
 }
 

@@ -1,4 +1,4 @@
-//! The page that a browser comes back to after a login.
+//! Callback page of browser logins.
 
 use super::html_page::message_page;
 use super::{AdminState, cookies};
@@ -7,8 +7,8 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use std::sync::Arc;
 
-/// Where nobody else can come, the login is finished at once. Elsewhere the browser could be anybody's: it finishes the login
-/// that it began at the hub's own page; for any other, whoever began it has to give the answer themselves.
+/// Completes the login immediately if the port needs no tokens. Otherwise the browser could be anyone's: it completes a
+/// login that it started at the hub's own page; for any other, the person who started it must paste the answer.
 pub async fn callback_page(
     State(admin): State<Arc<AdminState>>,
     headers: HeaderMap,
@@ -29,9 +29,9 @@ pub async fn callback_page(
         Ok(None) => message_page(
             StatusCode::OK,
             "Almost done",
-            "Copy the whole address of this page, from the browser's address bar, and paste it where you began the login: \
+            "Copy the full URL of this page from the browser's address bar, and paste it where you started the login: \
              to your agent, to `octoprox login`, or to auth/complete of the admin API.",
         ),
-        Err(error) => message_page(crate::http_status(error.kind), "The login did not work", &error.text()),
+        Err(error) => message_page(crate::http_status(error.kind), "Login failed", &error.text()),
     }
 }

@@ -1,4 +1,4 @@
-//! The page at which a person begins a login in a browser.
+//! Start page of a browser login.
 
 use super::html_page::{confirm_page, message_page};
 use super::{AdminState, cookies};
@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 const FETCH_SITE: &str = "sec-fetch-site";
 
-/// Asks the person whether they want this login. Looking at the page changes nothing, since chats and mail programs open
-/// addresses by themselves.
+/// Asks the person to confirm the login. Viewing the page changes nothing, because chat and mail programs open URLs
+/// automatically.
 pub async fn confirm_login(State(admin): State<Arc<AdminState>>, Path(id): Path<String>) -> Response {
     match admin.logins.confirmation(&id) {
         Ok(login) => {
-            let for_whom = if login.is_shared { "everybody who uses this hub" } else { &login.caller };
+            let for_whom = if login.is_shared { "all users of this hub" } else { &login.caller };
             let text = format!(
                 "{} asked this hub for a login at {}. Afterwards {for_whom} can use the account that you log in with; the login \
                  code goes to {}. Continue only if you asked for this yourself.",
@@ -27,8 +27,9 @@ pub async fn confirm_login(State(admin): State<Arc<AdminState>>, Path(id): Path<
     }
 }
 
-/// Binds the login to this browser and sends it to the authorization server. Only the page itself may ask for that: another
-/// site could skip the question. The edge has refused other origins already, but for those that the settings allow.
+/// Binds the login to this browser and redirects it to the authorization server. Only the page itself may request that:
+/// another site could skip the confirmation. The edge has already refused other origins, except those that the settings
+/// allow.
 pub async fn begin_login(
     State(admin): State<Arc<AdminState>>,
     Path(id): Path<String>,
@@ -36,8 +37,8 @@ pub async fn begin_login(
 ) -> Response {
     if headers.get(FETCH_SITE).is_some_and(|site| site != "same-origin") {
         return error_page(
-            &ToolError::denied("Another page tried to begin this login.")
-                .hint("Open the address of the login itself."),
+            &ToolError::denied("Another page tried to start this login.")
+                .hint("Open the URL of the login directly."),
         );
     }
     let departure = admin.logins.begin_in_browser(&id, &cookies(&headers)).and_then(|departure| {

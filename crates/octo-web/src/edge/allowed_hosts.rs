@@ -1,8 +1,8 @@
-//! Whether a request was meant for this hub: the name in `Host`, against DNS rebinding.
+//! `Host` check against DNS rebinding.
 
 use http::{HeaderMap, Request, Version, header};
 
-/// A name and maybe a port, as `Host` and origins write them.
+/// Host name and optional port, as in `Host` and origins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Authority<'a> {
     pub name: &'a str,
@@ -10,7 +10,7 @@ pub struct Authority<'a> {
 }
 
 impl<'a> Authority<'a> {
-    /// Takes `name`, `name:port`, `[v6]` and `[v6]:port`, and nothing that could be read in two ways.
+    /// Accepts `name`, `name:port`, `[v6]` and `[v6]:port`, and nothing ambiguous.
     pub fn parse(text: &'a str) -> Option<Self> {
         let end = match text.strip_prefix('[') {
             Some(rest) => rest.find(']')? + 2,
@@ -32,36 +32,36 @@ fn parse_port(digits: &str) -> Option<u16> {
     digits.parse().ok().filter(|port| plain && *port != 0)
 }
 
-/// The names under which this hub is reached.
+/// Host names of this hub.
 pub struct AllowedHosts(Vec<(Box<str>, Option<u16>)>);
 
 impl AllowedHosts {
-    /// A name that cannot be read allows nobody.
+    /// An invalid name allows no host.
     pub fn new(allowed: &[String]) -> Self {
         let read = |text: &String| {
             let found = Authority::parse(text);
             if found.is_none() {
-                tracing::warn!(host = %text, "an allowed host is no name with or without a port; it allows nobody");
+                tracing::warn!(host = %text, "allowed host ignored: not a name with or without a port");
             }
             found.map(|host| (host.name.into(), host.port))
         };
         Self(allowed.iter().filter_map(read).collect())
     }
 
-    /// A name that is allowed without a port is allowed with any.
+    /// A name without a port allows any port.
     pub fn allows(&self, host: Authority<'_>) -> bool {
         self.0.iter().any(|(name, port)| {
             name.eq_ignore_ascii_case(host.name) && (port.is_none() || *port == host.port)
         })
     }
 
-    /// The host that a request names, when it names exactly one and that one is allowed.
+    /// Returns the host of a request, if it has exactly one and that is allowed.
     pub fn check_request<'a, B>(&self, request: &'a Request<B>) -> Option<Authority<'a>> {
         Authority::parse(host_of(request)?).filter(|host| self.allows(*host))
     }
 }
 
-/// The one host of a request. In HTTP/2 it is the authority; where both stand, they must be equal.
+/// The host of a request. In HTTP/2 it is the authority; if there are both, they must be equal.
 fn host_of<B>(request: &Request<B>) -> Option<&str> {
     let header = single_host_header(request.headers())?;
     match (request.uri().authority(), header) {
@@ -71,7 +71,7 @@ fn host_of<B>(request: &Request<B>) -> Option<&str> {
     }
 }
 
-/// The `Host` header; the outer None when there are several or it is no text.
+/// The `Host` header; the outer `None` if there are several or it is not text.
 fn single_host_header(headers: &HeaderMap) -> Option<Option<&str>> {
     let mut all = headers.get_all(header::HOST).iter();
     match (all.next(), all.next()) {

@@ -1,4 +1,4 @@
-//! Which web pages may speak to this hub: the `Origin` header, and the CORS answers to those that may.
+//! `Origin` check of web pages, and CORS responses to allowed ones.
 
 use super::allowed_hosts::{AllowedHosts, Authority};
 use axum::body::Body;
@@ -15,7 +15,7 @@ const PREFLIGHT_MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 /// Origins besides the hub's own that the operator trusts.
 pub struct AllowedOrigins(Vec<Box<str>>);
 
-/// A page that may not speak to the hub.
+/// The origin is not allowed.
 pub struct OriginNotAllowed;
 
 impl AllowedOrigins {
@@ -23,8 +23,8 @@ impl AllowedOrigins {
         Self(allowed.iter().map(|origin| origin.trim_end_matches('/').into()).collect())
     }
 
-    /// The origin of a request, when a page sent it: the hub's own (an allowed name, and the port that the
-    /// request itself was sent to) or one of the list.
+    /// Returns the origin of a request, if a page sent it: the hub's own (an allowed name, and the port that the
+    /// request itself was sent to) or a configured one.
     pub fn check_request(
         &self,
         headers: &HeaderMap,
@@ -52,13 +52,13 @@ fn is_own_origin(origin: &str, host: Authority<'_>, hosts: &AllowedHosts) -> boo
     })
 }
 
-/// Whether a browser asks for permission before it sends the request itself.
+/// Whether the request is a CORS preflight.
 pub fn is_preflight(request: &Request) -> bool {
     *request.method() == Method::OPTIONS
         && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
-/// The permission: for this origin alone, without cookies.
+/// Preflight response: for this origin only, without cookies.
 pub fn preflight(origin: &HeaderValue, asked: &HeaderMap) -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -72,7 +72,7 @@ pub fn preflight(origin: &HeaderValue, asked: &HeaderMap) -> Response {
     response
 }
 
-/// Lets the page of an allowed origin read a reply.
+/// Lets a page of an allowed origin read the response.
 pub fn add_cors_headers(response: &mut Response, origin: &HeaderValue) {
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());

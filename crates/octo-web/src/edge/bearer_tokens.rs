@@ -1,4 +1,4 @@
-//! Who calls: bearer tokens, of which the hub knows only hashes.
+//! Bearer tokens, stored as hashes.
 
 use arc_swap::ArcSwap;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
@@ -12,24 +12,24 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Longer ones are not looked at.
+/// Longer tokens are rejected.
 const MAX_TOKEN_LEN: usize = 4_096;
 
-/// One token that lets a caller in.
+/// A token of a caller.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenSettings {
-    /// Whom it stands for, in policy rules, limits and the audit.
+    /// Name of the caller, in policy rules, limits and the audit.
     pub name: String,
-    /// SHA-256 of the token in hexadecimal: the token itself is never written down.
+    /// SHA-256 of the token in hexadecimal: the token itself is never stored.
     pub sha256: String,
-    /// The tenant that the caller belongs to.
+    /// Tenant of the caller.
     #[serde(default = "default_tenant")]
     pub tenant: String,
-    /// What the caller may do beyond calling tools.
+    /// Rights of the caller beyond calling tools.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// When the token ends, such as `2027-01-31T00:00:00Z`. Without it, it does not.
+    /// When the token expires, such as `2027-01-31T00:00:00Z`. Never, if not set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub expires: Option<Timestamp>,
@@ -39,7 +39,7 @@ fn default_tenant() -> String {
     "default".to_owned()
 }
 
-/// Why a list of tokens cannot be used.
+/// Why a list of tokens is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenConfigError(String);
 
@@ -51,12 +51,12 @@ impl std::fmt::Display for TokenConfigError {
 
 impl std::error::Error for TokenConfigError {}
 
-/// One token that is accepted.
+/// An accepted token.
 struct AcceptedToken {
     hash: [u8; 32],
     caller: Arc<Caller>,
     expires: Option<Timestamp>,
-    /// Ends the requests and streams that came with it.
+    /// Ends the requests and streams that use it.
     revoked: CancellationToken,
 }
 
@@ -65,7 +65,7 @@ impl AcceptedToken {
         self.expires.is_some_and(|expires| expires <= now)
     }
 
-    /// Whether it gives at least what another did.
+    /// Whether it grants at least what another did.
     fn covers(&self, other: &Self) -> bool {
         self.hash == other.hash && self.caller.covers(&other.caller)
     }
@@ -75,13 +75,13 @@ impl AcceptedToken {
 struct TokenSet {
     all: Vec<AcceptedToken>,
     required: bool,
-    /// Ends what came in before tokens were required.
+    /// Ends the connections from before tokens were required.
     closed: CancellationToken,
 }
 
-/// The tokens of the hub's listeners, which all clones share. Without any, everyone who reaches a listener is the local caller, so
-/// only a loopback listener may go without. Once there were some, requests without one are refused, also when all of them are
-/// taken away.
+/// Tokens of the hub's listeners, shared by all clones. Without any, everyone who reaches a listener is the local
+/// caller, so only a loopback listener may go without. Once there were tokens, requests without one are refused, even
+/// after all tokens are removed.
 #[derive(Clone, Default)]
 pub struct Tokens(Arc<ArcSwap<TokenSet>>);
 
@@ -126,13 +126,13 @@ impl Tokens {
         self.0.load().required
     }
 
-    /// Lets everybody in as this caller, when no token is required.
+    /// Admits all requests as this caller if no token is required.
     pub(super) fn anonymous(&self, caller: &Arc<Caller>) -> Option<TokenHolder> {
         let known = self.0.load();
         (!known.required).then(|| TokenHolder { caller: Arc::clone(caller), revoked: known.closed.clone() })
     }
 
-    /// Accepts these from now on, and no others. Requests and streams of a token that is gone, or that gives less now, end.
+    /// Replaces the accepted tokens. Requests and streams of a token that was removed, or grants less now, end.
     pub fn replace(&self, fresh: &Self) {
         let (before, fresh) = (self.0.load_full(), fresh.0.load_full());
         let is_kept =
@@ -156,13 +156,13 @@ impl Tokens {
         }
     }
 
-    /// Whether a caller with these rights can still come in.
+    /// Whether a caller with these scopes is still admitted.
     pub fn still_accepts(&self, caller: &Caller) -> bool {
         let (known, now) = (self.0.load(), now());
         !known.required || known.all.iter().any(|token| !token.is_expired(now) && token.caller.covers(caller))
     }
 
-    /// Ends the requests and streams of tokens that have expired by now.
+    /// Ends the requests and streams of expired tokens.
     pub fn end_expired(&self) {
         let now = now();
         self.0
@@ -173,7 +173,7 @@ impl Tokens {
             .for_each(|known| known.revoked.cancel());
     }
 
-    /// The caller whose token a request carries. Every known token is compared, whichever fits.
+    /// Returns the caller of a request's token. All known tokens are compared, even after a match.
     pub(super) fn authenticate(&self, headers: &HeaderMap) -> Result<TokenHolder, TokenError> {
         let hash = digest(&SHA256, bearer(headers)?);
         let known = self.0.load();
@@ -209,13 +209,13 @@ fn parse_token_settings(token: &TokenSettings) -> Result<AcceptedToken, TokenCon
     let fault = |why: &str| TokenConfigError(format!("The token of `{}` {why}.", token.name));
     let hash = parse_sha256(&token.sha256).ok_or_else(|| fault("needs a sha256 of 64 hexadecimal digits"))?;
     if digest(&SHA256, b"").as_ref() == hash {
-        return Err(fault("is empty: this is the hash of no text at all"));
+        return Err(fault("is empty: this is the hash of an empty text"));
     }
     if token.name.is_empty() || token.tenant.is_empty() {
         return Err(fault("needs a name and a tenant"));
     }
     if token.tenant.contains('/') || token.name.contains('/') {
-        return Err(fault("has a slash in its name or tenant, which separates the two in policy rules"));
+        return Err(fault("has a slash in its name or tenant; policy rules use it as the separator"));
     }
     let caller =
         Caller { principal: Principal::new(&token.tenant, &token.name), scopes: token.scopes.clone() };
@@ -223,7 +223,7 @@ fn parse_token_settings(token: &TokenSettings) -> Result<AcceptedToken, TokenCon
     Ok(AcceptedToken { hash, caller, expires: token.expires, revoked })
 }
 
-/// The form of a token that the settings take.
+/// Fingerprint of a token, as the settings have it.
 pub fn token_fingerprint(token: &str) -> String {
     let hash = digest(&SHA256, token.as_bytes());
     hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
@@ -342,7 +342,7 @@ mod tests {
         ahead.replace(&past);
         ahead.end_expired();
         assert!(held.revoked.is_cancelled() && !ahead.still_accepts(&held.caller));
-        // Whoever is given more time comes in again.
+        // A token with a later expiry is accepted again.
         ahead.replace(&Tokens::new(&[until("9000-01-01T00:00:00Z")]).unwrap());
         assert!(accepted(&ahead, "Bearer a").is_ok_and(|it| !it.revoked.is_cancelled()));
         assert!(ahead.still_accepts(&held.caller));

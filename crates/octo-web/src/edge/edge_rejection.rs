@@ -1,4 +1,4 @@
-//! What the edge says when it does not let a request in.
+//! Rejections by the edge.
 
 use super::bearer_tokens::TokenError;
 use crate::error_response::{error_fields, failure_body, json_response};
@@ -45,7 +45,7 @@ impl EdgeRejection {
         }
     }
 
-    /// The label of the counter.
+    /// Label of the metric.
     fn metric_label(self) -> &'static str {
         match self {
             Self::Host => "host",
@@ -65,19 +65,19 @@ impl EdgeRejection {
 
     fn message(self) -> String {
         let text = match self {
-            Self::Host => "This hub does not answer under the host name of the request.",
-            Self::Origin => "Pages of this origin may not speak to this hub.",
+            Self::Host => "The host name of the request is not allowed.",
+            Self::Origin => "The origin of the request is not allowed.",
             Self::OtherUser => "This hub answers only to the user it runs as.",
-            Self::NotFound => "There is nothing here.",
-            Self::Unauthorized(TokenError::Missing) => "This hub wants a token, and the request has none.",
+            Self::NotFound => "Not found.",
+            Self::Unauthorized(TokenError::Missing) => "This hub requires a token, and the request has none.",
             Self::Unauthorized(TokenError::Unknown) => {
-                "The token of the request is not one that this hub knows."
+                "The token of the request is unknown to this hub or revoked."
             }
             Self::Unauthorized(TokenError::Expired) => "The token of the request has expired.",
-            Self::NotAdmin => "This is for administrators only.",
+            Self::NotAdmin => "Administrators only.",
             Self::TooManyConnections => "You have too many connections open.",
-            Self::AmbiguousLength => "The request says in two ways how long its body is.",
-            Self::TooLarge { limit } => return format!("The body of a request may have {limit} bytes."),
+            Self::AmbiguousLength => "The request has two lengths for its body.",
+            Self::TooLarge { limit } => return format!("The body of a request is limited to {limit} bytes."),
             Self::Stalled => "The body of the request did not arrive.",
         };
         text.to_owned()
@@ -86,19 +86,19 @@ impl EdgeRejection {
     fn hint(self) -> &'static str {
         match self {
             Self::Host => {
-                "Use localhost or 127.0.0.1, or let the operator add the name to `http.allowed_hosts`."
+                "Use localhost or 127.0.0.1, or ask the operator to add the name to `http.allowed_hosts`."
             }
-            Self::Origin => "Let the operator add the origin to `http.allowed_origins`.",
-            Self::OtherUser => "Ask for a token: `octoprox token new`.",
-            Self::NotFound => "GET /openapi.json says what there is.",
-            Self::Unauthorized(_) => "Send `Authorization: Bearer <token>`; the operator gives tokens out.",
+            Self::Origin => "Ask the operator to add the origin to `http.allowed_origins`.",
+            Self::OtherUser => "Ask the operator for a token: `octoprox token new`.",
+            Self::NotFound => "GET /openapi.json lists all paths.",
+            Self::Unauthorized(_) => "Send `Authorization: Bearer <token>`; the operator issues tokens.",
             Self::NotAdmin => "Ask the operator: an administrator's token has the scope `admin`.",
             Self::TooManyConnections => {
-                "Close those that you do not need, or send requests one after the other on one."
+                "Close unused connections, or send requests one after the other on one connection."
             }
             Self::AmbiguousLength => "Send either Content-Length or Transfer-Encoding.",
-            Self::TooLarge { .. } => "Send less at once, or let the operator raise `http.max_body_bytes`.",
-            Self::Stalled => "Send the request again, whole.",
+            Self::TooLarge { .. } => "Send less at once, or ask the operator to raise `http.max_body_bytes`.",
+            Self::Stalled => "Send the complete request again.",
         }
     }
 

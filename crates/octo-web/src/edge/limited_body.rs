@@ -1,4 +1,4 @@
-//! Request bodies within bounds: so many bytes, and never a long silence.
+//! Request bodies with a size limit and an idle timeout.
 
 use super::edge_rejection::EdgeRejection;
 use axum::body::Body;
@@ -12,16 +12,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Sleep;
 
-/// A body that is silent for this long is given up.
+/// Idle timeout of a body.
 pub const BODY_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
-/// What is still read of a refused body, so that its sender gets to see the answer.
+/// Maximum bytes read of a refused body, so that its sender can read the response.
 const LINGER_BYTES: usize = 16 << 20;
 const LINGER_TIMEOUT: Duration = Duration::from_secs(5);
 
 const TOO_LARGE: u8 = 1;
 const STALLED: u8 = 2;
 
-/// How the reading of a body went, told to the edge whatever the handler makes of it.
+/// How reading the body ended, for the edge, independent of the handler.
 #[derive(Clone, Default)]
 pub struct BodyOutcome(Arc<AtomicU8>);
 
@@ -47,7 +47,7 @@ impl std::fmt::Display for BodyError {
 
 impl std::error::Error for BodyError {}
 
-/// A body that ends with an error past its bounds.
+/// A body that ends with an error beyond its limits.
 pub struct LimitedBody {
     inner: Body,
     bytes_left: usize,
@@ -107,8 +107,8 @@ impl http_body::Body for LimitedBody {
     }
 }
 
-/// Reads on for a while and forgets what it reads. A connection that is closed with bytes unread is reset,
-/// and the reset can overtake the answer.
+/// Reads and discards the rest of a body for a while. A connection closed with unread bytes is reset, and the reset can
+/// overtake the response.
 pub fn drain_body(mut body: Body) {
     if http_body::Body::is_end_stream(&body) {
         return;

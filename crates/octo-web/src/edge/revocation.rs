@@ -1,4 +1,4 @@
-//! What ends a request, and the stream that answers it, when its token is taken away.
+//! Ends a request and its response stream when the token is revoked.
 
 use axum::body::Body;
 use axum::response::Response;
@@ -10,7 +10,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 pub struct Revocation {
     token: CancellationToken,
-    /// Made only for what has to wait.
+    /// Created only if it has to wait.
     waiting: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
@@ -19,13 +19,13 @@ impl Revocation {
         Self { token, waiting: None }
     }
 
-    /// Ready once the token is taken away.
+    /// Ready once the token is revoked.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(self.token.clone().cancelled_owned()));
         waiting.as_mut().poll(cx)
     }
 
-    /// A response that is still being written ends with the token; one that is there as a whole stays as it is.
+    /// Ends a streaming response when the token is revoked; a complete response is unchanged.
     pub fn wrap_response(self, response: Response) -> Response {
         if response.body().size_hint().exact().is_some() {
             return response;

@@ -1,4 +1,4 @@
-//! One connection: HTTP/1.1, or HTTP/2 from a client that knows it.
+//! One connection: HTTP/1.1, or HTTP/2 with prior knowledge.
 
 use super::ListenerLimits;
 use super::connection_table::Connection;
@@ -20,20 +20,20 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
-/// How an HTTP/2 connection begins; no request in HTTP/1 does.
+/// Connection preface of HTTP/2; no HTTP/1 request starts with it.
 const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Enough for the longest head that is reasonable; reading a body takes no more at once either.
+/// Enough for any reasonable head; also the read buffer for bodies.
 const MAX_HEAD_BYTES: usize = 32 * 1_024;
 const MAX_HTTP2_HEADER_BYTES: u32 = 32 * 1_024;
 const MAX_HTTP2_STREAMS: u32 = 256;
 const HTTP2_WINDOW_BYTES: u32 = 256 * 1_024;
 const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(30);
-/// How long requests of a connection that has proven nothing may take to end.
+/// Time for requests of an unauthorized connection to complete.
 const GRACEFUL_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Between two looks at a beginning that came in pieces.
+/// Interval between peeks at a preface that arrives in pieces.
 const PEEK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// What every connection of a listener shares.
+/// State shared by all connections of a listener.
 pub struct ConnectionServer {
     router: Router,
     http1: http1::Builder,
@@ -102,14 +102,14 @@ impl ConnectionServer {
         };
         let stream = DeliveryStream { stream, delivery };
         let result = if second {
-            // In a box, so that the many connections in HTTP/1 do not pay for its size.
+            // Boxed, so that the many HTTP/1 connections do not pay for its size.
             let serving = self.http2.serve_connection(TokioIo::new(stream), visit);
             Box::pin(self.run(serving, &connection)).await
         } else {
             self.run(self.http1.serve_connection(TokioIo::new(stream), visit), &connection).await
         };
         if let Err(error) = result {
-            tracing::debug!(%error, "a connection ended early");
+            tracing::debug!(%error, "connection ended with an error");
         }
     }
 
@@ -126,7 +126,7 @@ impl ConnectionServer {
             () = connection.evicted.cancelled() => return Ok(()),
             () = self.authorization_timeout(connection) => {
                 serving.as_mut().drain();
-                // A client that is silent on purpose does not take part in a graceful end.
+                // A deliberately silent client does not take part in a graceful shutdown.
                 return tokio::time::timeout(GRACEFUL_CLOSE_TIMEOUT, serving).await.unwrap_or(Ok(()));
             }
         }
@@ -134,7 +134,7 @@ impl ConnectionServer {
         self.abort.run_until_cancelled(rest).await.flatten().unwrap_or(Ok(()))
     }
 
-    /// Returns once a connection has had the time to bring an authorised request and has brought none.
+    /// Returns if a connection has had no authorized request within the timeout.
     async fn authorization_timeout(&self, connection: &Connection) {
         tokio::time::sleep(self.head_timeout).await;
         if connection.is_authorized() {
@@ -143,7 +143,7 @@ impl ConnectionServer {
     }
 }
 
-/// Counts a connection out, however it ends.
+/// Decrements the gauge, however the connection ends.
 struct GaugeGuard<'a>(&'a metrics::Gauge);
 
 impl Drop for GaugeGuard<'_> {
@@ -152,7 +152,8 @@ impl Drop for GaugeGuard<'_> {
     }
 }
 
-/// Whether a connection begins as HTTP/2; None when it ends first. Only looks, so that the rest sees it all.
+/// Whether a connection starts with the HTTP/2 preface; `None` if it ends first. Only peeks, so that no bytes are
+/// consumed.
 async fn peek_is_http2(stream: &TcpStream) -> Option<bool> {
     let mut seen = [0; HTTP2_PREFACE.len()];
     loop {
@@ -170,7 +171,7 @@ async fn peek_is_http2(stream: &TcpStream) -> Option<bool> {
     }
 }
 
-/// The router as hyper wants it. Each request knows its connection and who has opened it.
+/// The router as a hyper service. Adds the connection and its owner to each request.
 struct ConnectionService {
     router: Router,
     connection: Arc<Connection>,
@@ -192,7 +193,7 @@ impl hyper::service::Service<Request<Incoming>> for ConnectionService {
 }
 
 pin_project_lite::pin_project! {
-    /// A reply on its way, whose bytes count once it is there.
+    /// A pending reply, whose bytes count once it is ready.
     struct ReplyFuture {
         #[pin]
         reply: RouteFuture<Infallible>,
@@ -213,7 +214,7 @@ impl Future for ReplyFuture {
     }
 }
 
-/// Ends after the requests that are under way.
+/// Ends after the active requests.
 trait GracefulShutdown {
     fn drain(self: Pin<&mut Self>);
 }

@@ -1,11 +1,11 @@
-//! Who the connections of a listener belong to: nobody yet, or a caller, of whom no one may have them all.
+//! Connections of a listener per caller: unassigned at first, then limited per caller.
 
 use octo_model::{Caller, Principal};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// The connections of one listener.
+/// Connections of one listener.
 pub struct ConnectionTable {
     state: Mutex<TableState>,
     max_connections: usize,
@@ -16,12 +16,12 @@ pub struct ConnectionTable {
 struct TableState {
     next: u64,
     open: usize,
-    /// Those without an authorised request so far, the oldest first.
+    /// Connections without an authorized request so far, oldest first.
     unauthorized: BTreeMap<u64, CancellationToken>,
     callers: HashMap<Principal, usize>,
 }
 
-/// One connection, from its beginning to its end.
+/// One open connection.
 pub struct Connection {
     connections: Arc<ConnectionTable>,
     number: u64,
@@ -39,7 +39,7 @@ impl ConnectionTable {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a new connection on. When there are too many, the oldest that has proven nothing makes room.
+    /// Admits a new connection. If there are too many, the oldest unauthorized one is closed.
     pub fn admit(self: &Arc<Self>) -> Option<Arc<Connection>> {
         let mut all = self.lock();
         if all.open >= self.max_connections {
@@ -61,7 +61,7 @@ impl Connection {
         self.owner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts the connection to the first caller whose request it carries; false when that caller has too many.
+    /// Assigns the connection to the caller of its first request; false if that caller has too many.
     pub fn assign_owner(&self, caller: &Caller) -> bool {
         let mut owner = self.owner();
         if owner.is_some() {
@@ -79,7 +79,7 @@ impl Connection {
         true
     }
 
-    /// Whether an authorised request has come.
+    /// Whether there was an authorized request.
     pub fn is_authorized(&self) -> bool {
         self.owner().is_some()
     }

@@ -1,4 +1,4 @@
-//! Replies on their way to clients: how many bytes wait to be written, of whom, and who makes room when there are too many.
+//! Replies that wait to be written: their bytes per connection, and eviction if there are too many.
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
@@ -15,14 +15,14 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Between two looks at the connections while too much waits.
+/// Interval of eviction while the limit is exceeded.
 const SWEEP_INTERVAL: Duration = Duration::from_millis(100);
-/// A connection that has written nothing for so long may be ended to make room.
+/// A connection without progress for this long may be evicted.
 const MIN_STALL: Duration = Duration::from_millis(250);
-/// So may one that has had something to write for so long, however often a little of it is read.
+/// A connection with pending bytes for this long may be evicted, even if its client reads slowly.
 const MAX_DELIVERY_TIME: Duration = Duration::from_secs(10);
 
-/// What waits to be written on all connections of a listener.
+/// Pending bytes on all connections of a listener.
 pub struct Deliveries {
     max_bytes: usize,
     waiting_bytes: AtomicUsize,
@@ -32,16 +32,16 @@ pub struct Deliveries {
     started: Instant,
 }
 
-/// What waits on one connection.
+/// Pending bytes on one connection.
 struct Outbox {
     waiting_bytes: AtomicUsize,
-    /// When something began to wait, and when something was last written, in milliseconds since the listener began.
+    /// When bytes started to wait, and when some were last written, in milliseconds since the listener started.
     waiting_since: AtomicU64,
     last_progress: AtomicU64,
     evicted: CancellationToken,
 }
 
-/// The right of one connection to have something wait.
+/// Registration of one connection.
 pub struct Delivery {
     deliveries: Arc<Deliveries>,
     outbox: Arc<Outbox>,
@@ -55,7 +55,7 @@ impl Deliveries {
         Arc::new(Self { max_bytes, waiting_bytes, outboxes, next, full, started })
     }
 
-    /// A connection that ends with `evicted`.
+    /// Registers a connection that ends with `evicted`.
     pub fn open(self: &Arc<Self>, evicted: CancellationToken) -> Arc<Delivery> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let [waiting_since, last_progress] = [0, 0].map(AtomicU64::new);
@@ -73,7 +73,7 @@ impl Deliveries {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Ends the connections on which something has waited for longest whenever too much waits.
+    /// Evicts the connections with the longest wait whenever the limit is exceeded.
     pub async fn sweep(&self) {
         loop {
             self.full.notified().await;
@@ -140,7 +140,7 @@ impl Delivery {
         self.outbox.last_progress.store(self.deliveries.now(), Ordering::Relaxed);
     }
 
-    /// The reply, whose bytes count from when they are taken out of it until they are let go of, written or not.
+    /// Counts the bytes of a reply from when they are taken out of it until they are dropped, written or not.
     pub fn track(self: Arc<Self>, reply: Response) -> Response {
         reply.map(|inner| match inner.is_end_stream() {
             true => inner,
@@ -155,7 +155,7 @@ impl Drop for Delivery {
     }
 }
 
-/// Bytes of a reply that somebody still has.
+/// Bytes of a reply that are still referenced.
 struct CountedBytes {
     bytes: Bytes,
     delivery: Arc<Delivery>,
@@ -180,7 +180,7 @@ impl Drop for CountedBytes {
     }
 }
 
-/// The body of a reply.
+/// Body of a reply.
 struct DeliveryBody {
     inner: Body,
     delivery: Arc<Delivery>,
@@ -208,7 +208,7 @@ impl http_body::Body for DeliveryBody {
     }
 }
 
-/// A connection that counts what it has written.
+/// A connection that records its writes.
 pub struct DeliveryStream {
     pub stream: TcpStream,
     pub delivery: Arc<Delivery>,
@@ -287,7 +287,7 @@ mod tests {
         drop(slower);
         assert_eq!(deliveries.excess(), 0);
         slow.remove(60);
-        // What was taken but never written counts until it is let go of.
+        // Bytes that were taken but never written count until they are dropped.
         let taken = CountedBytes::new(Bytes::from_static(b"0123456789"), &fast);
         assert_eq!(deliveries.waiting_bytes.load(Ordering::Relaxed), 20);
         drop(taken);

@@ -1,19 +1,19 @@
-//! Who has opened a connection, as far as this machine knows.
+//! Owner of a connection on this machine.
 
 use octo_grants::socket_owner;
 use tokio::net::TcpStream;
 
-/// Who is at the other end of a connection, as the edge sees it on each of its requests.
+/// Owner of the other end of a connection, for the edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PeerOwner {
-    /// The user whom the hub runs as, or root.
+    /// The user that the hub runs as, or root.
     OwnUser,
-    /// Another user of this machine, another machine, or nobody can tell.
+    /// Another user, another machine, or unknown.
     Other,
 }
 
 impl PeerOwner {
-    /// Looks once for each connection. Refuses to guess: what cannot be found out is somebody else.
+    /// Determined once per connection. An unknown owner counts as another user.
     pub fn of_stream(stream: &TcpStream) -> Self {
         let ends = || Some((stream.local_addr().ok()?, stream.peer_addr().ok()?));
         let Some((local, peer)) = ends() else { return Self::Other };
@@ -24,11 +24,12 @@ impl PeerOwner {
         let is_own = match socket_owner(local, peer) {
             Ok(owner) => owner.is_some_and(|uid| uid == own || uid == 0),
             Err(error) => {
-                tracing::warn!(%error, "the owner of a connection cannot be found out");
+                tracing::warn!(%error, "cannot determine the owner of a connection");
                 false
             }
         };
-        // The connection still stands, so what was found is its own other end and not a later one's with the same port.
+        // The connection is still open, so the owner found is that of its other end, not of a later one with the same
+        // port.
         if is_own && ends() == Some((local, peer)) { Self::OwnUser } else { Self::Other }
     }
 }

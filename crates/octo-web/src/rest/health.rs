@@ -1,4 +1,4 @@
-//! How the hub is doing: for probes, people and Prometheus.
+//! Health, readiness and metrics.
 
 use super::RestState;
 use crate::error_response::json_response;
@@ -12,13 +12,13 @@ use std::sync::Arc;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The process is up: that is all a liveness probe may depend on.
+/// Liveness: the process is up; nothing else may affect it.
 pub async fn health() -> Response {
     json_response(JsonObject::new().with("status", "ok").with("version", VERSION).into())
 }
 
-/// Whether the hub is ready: 503 when no call can be made. Callers also see every source and what else was looked at; strangers
-/// learn neither names nor versions.
+/// Readiness: 503 if no call can be made. Callers also see all sources and checks; unauthenticated clients see neither
+/// names nor versions.
 pub async fn ready(
     State(rest): State<Arc<RestState>>,
     caller: Option<axum::Extension<Arc<Caller>>>,

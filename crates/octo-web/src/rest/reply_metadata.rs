@@ -1,14 +1,14 @@
-//! What a reply says beside its result: which call it was, who answered, what was left out.
+//! Metadata of a reply: call id, target, truncation.
 
 use octo_model::{Json, JsonObject};
 
 /// What was called.
 pub struct CallTarget<'a> {
-    /// The word for it.
+    /// Name of the member: `tool` or `prompt`.
     pub member: &'static str,
     pub name: &'a str,
     pub server: Option<&'a str>,
-    /// Whether its structure says everything, so that its content is the same once more.
+    /// Whether the structured content is complete, so that the content only repeats it.
     pub typed: bool,
 }
 
@@ -26,8 +26,8 @@ impl<'a> ReplyMetadata<'a> {
         Self { target, truncated: false, cached: false, result_handle: None, coerced: None, content: None }
     }
 
-    /// Takes what belongs here from a result. `beside` when its content is not the result of the reply:
-    /// then pictures, sounds and links would be lost.
+    /// Takes the metadata of a result. `beside` if its content is not the result of the reply: images, audio and links
+    /// would be lost otherwise.
     pub fn read(&mut self, result: &JsonObject, beside: bool) {
         if let Some(meta) = result.get("_meta").and_then(|meta| meta.members().ok()) {
             self.truncated = meta.is_true("octoprox/truncated");
@@ -38,7 +38,7 @@ impl<'a> ReplyMetadata<'a> {
         if !beside {
             return;
         }
-        // A typed reply is one block of text that says the same as its structure; what comes beside it says more.
+        // A typed reply is one text block that repeats the structure; further blocks contain more.
         let blocks = result.list("content");
         if self.truncated || !self.target.typed || blocks.len() > 1 {
             let rest: Vec<&Json> = blocks.iter().filter(|block| block_text(block).is_none()).collect();
@@ -46,7 +46,7 @@ impl<'a> ReplyMetadata<'a> {
         }
     }
 
-    /// Writes the object to the end of a reply.
+    /// Appends the object to a reply.
     pub fn write(&self, id: &str, text: &mut Vec<u8>) {
         for part in ["{\"call_id\":\"", id, "\",\"", self.target.member, "\":"] {
             text.extend_from_slice(part.as_bytes());
@@ -74,12 +74,12 @@ impl<'a> ReplyMetadata<'a> {
     }
 }
 
-/// A vector takes everything, so this cannot fail.
+/// Writing to a vector cannot fail.
 fn write_text(value: &str, text: &mut Vec<u8>) {
     let _ = serde_json::to_writer(text, value);
 }
 
-/// The words of a text block.
+/// Text of a text block.
 pub fn block_text(block: &Json) -> Option<String> {
     let members = block.members().ok()?;
     members.text("text").filter(|_| members.text("type").as_deref() == Some("text"))

@@ -1,4 +1,4 @@
-//! What a REST request asks for, read strictly.
+//! Strict parsing of REST requests.
 
 use crate::error_response::error_response;
 use axum::RequestExt;
@@ -17,7 +17,7 @@ pub const PROFILE_HEADER: &str = "x-octoprox-profile";
 pub const TIMEOUT_HEADER: &str = "x-octoprox-timeout-ms";
 const TRACE_HEADER: &str = "traceparent";
 
-/// Why a request cannot be taken, as the answer to it.
+/// Response to a request that cannot be accepted.
 pub struct RequestRejection(Box<Response>);
 
 impl axum::response::IntoResponse for RequestRejection {
@@ -40,17 +40,17 @@ impl RequestRejection {
     }
 }
 
-/// Who looks, and at which profile.
+/// Caller and profile of a request.
 pub struct CallerView {
     pub caller: Arc<Caller>,
-    /// Empty for everything.
+    /// Empty for the whole catalogue.
     pub profile: String,
 }
 
 impl CallerView {
     fn from_parts(request: &Request) -> Result<Self, RequestRejection> {
         let Some(caller) = request.extensions().get::<Arc<Caller>>().cloned() else {
-            tracing::error!("a request came past the edge without a caller");
+            tracing::error!("request passed the edge without a caller");
             return Err(ToolError::internal("no caller").into());
         };
         Ok(Self { caller, profile: profile(request.headers(), request.uri())? })
@@ -97,7 +97,7 @@ struct ProfileQuery {
     profile: Option<String>,
 }
 
-/// From the header or the query; naming two different ones is a mistake.
+/// Profile from the header or the query; two different ones are an error.
 fn profile(headers: &HeaderMap, uri: &Uri) -> Result<String, RequestRejection> {
     let header = header_text(headers, PROFILE_HEADER)?.map(str::to_owned);
     let query = match uri.query() {
@@ -111,7 +111,7 @@ fn profile(headers: &HeaderMap, uri: &Uri) -> Result<String, RequestRejection> {
 }
 
 fn bad_query() -> RequestRejection {
-    ToolError::invalid("The query is not one that this path takes.")
+    ToolError::invalid("Invalid query.")
         .hint("The only parameter is `profile`, at most once, and the same as in the header X-Octoprox-Profile.")
         .into()
 }
@@ -121,7 +121,7 @@ fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>
     match (all.next().map(http::HeaderValue::to_str), all.next()) {
         (None, _) => Ok(None),
         (Some(Ok(text)), None) => Ok(Some(text)),
-        _ => Err(ToolError::invalid(format!("The header {name} is unreadable."))
+        _ => Err(ToolError::invalid(format!("Invalid header {name}."))
             .hint("Send it once, as plain text.")
             .into()),
     }
@@ -134,13 +134,13 @@ fn timeout(headers: &HeaderMap) -> Result<Option<Duration>, RequestRejection> {
     let plain = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(millis) if plain && millis > 0 => Ok(Some(Duration::from_millis(millis))),
-        _ => Err(ToolError::invalid("X-Octoprox-Timeout-Ms is no number of milliseconds.")
-            .hint("Send a whole number above 0; the settings may still allow less.")
+        _ => Err(ToolError::invalid("X-Octoprox-Timeout-Ms is not a number of milliseconds.")
+            .hint("Send an integer above 0; the settings may set a lower limit.")
             .into()),
     }
 }
 
-/// A malformed `traceparent` is dropped, as its specification asks; it never fails a request.
+/// A malformed `traceparent` is ignored, as its specification requires; it never fails a request.
 fn trace(headers: &HeaderMap) -> Option<String> {
     let text = header_text(headers, TRACE_HEADER).ok()??;
     let sizes = text.split('-').take(4).map(str::len);
@@ -150,7 +150,7 @@ fn trace(headers: &HeaderMap) -> Option<String> {
         .then(|| text.to_owned())
 }
 
-/// None when the request names no type.
+/// `None` if the request has no content type.
 fn is_json(headers: &HeaderMap) -> Option<bool> {
     let mut all = headers.get_all(header::CONTENT_TYPE).iter();
     let named = all.next()?.to_str().unwrap_or_default();
@@ -159,31 +159,31 @@ fn is_json(headers: &HeaderMap) -> Option<bool> {
 }
 
 fn unsupported_media_type() -> RequestRejection {
-    let error = ToolError::invalid("The body must be JSON, and say so.")
+    let error = ToolError::invalid("The body must be JSON with a JSON content type.")
         .hint("Send `Content-Type: application/json`.");
     RequestRejection::with(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error)
 }
 
 pub fn bad_name() -> RequestRejection {
-    ToolError::invalid("The name in the path is unreadable.").hint("Percent-encode it as UTF-8.").into()
+    ToolError::invalid("Invalid name in the path.").hint("Percent-encode it as UTF-8.").into()
 }
 
-/// The edge bounds the body; what is left to fail here is a client that goes away.
+/// The edge limits the body; the only remaining error is a client that disconnects.
 async fn read_body(body: Body) -> Result<Bytes, RequestRejection> {
     let whole = body.collect().await.map_err(|error| {
-        ToolError::invalid("The body did not arrive whole.").hint("Send the request again.").detail(error)
+        ToolError::invalid("The body is incomplete.").hint("Send the request again.").detail(error)
     })?;
     Ok(whole.to_bytes())
 }
 
-/// An object of arguments; no body at all stands for an empty one.
+/// Arguments as an object; a missing body is an empty object.
 fn parse_arguments(text: Bytes) -> Result<Json, RequestRejection> {
     let text = text.slice_ref(text.trim_ascii());
     if text.is_empty() {
         return Ok(Json::empty_object());
     }
     let json = Json::parse(text).map_err(|fault| {
-        ToolError::invalid(format!("The body is not JSON that can be used: {fault}.")).hint(ARGUMENTS_HINT)
+        ToolError::invalid(format!("The body is not valid JSON: {fault}.")).hint(ARGUMENTS_HINT)
     })?;
     if json.is_object() {
         Ok(json)

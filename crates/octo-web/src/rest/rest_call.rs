@@ -19,7 +19,7 @@ pub async fn prompt(State(rest): State<Arc<RestState>>, ask: CallRequest) -> Res
     run_call(&rest, ask, Method::GetPrompt).await
 }
 
-/// A client that goes away drops this future, and with it the call.
+/// Runs a call. A client that disconnects drops this future, and with it the call.
 async fn run_call(rest: &RestState, ask: CallRequest, method: Method) -> Response {
     let cancel = CancellationToken::new();
     let _gone = cancel.clone().drop_guard();

@@ -1,4 +1,4 @@
-//! What there is: tools and prompts, and the whole interface as OpenAPI.
+//! Lists of tools and prompts, and the OpenAPI document.
 
 use super::RestState;
 use super::request_extractors::{CallerView, RequestRejection, bad_name};
@@ -25,7 +25,7 @@ pub async fn prompts(
     list(&rest.hub, &look, ListKind::Prompts).await
 }
 
-/// The definition of one tool, by any name that a call would take.
+/// Definition of one tool, by any name that a call would accept.
 pub async fn tool(
     State(rest): State<Arc<RestState>>,
     path: Result<Path<String>, PathRejection>,
@@ -41,7 +41,7 @@ pub async fn tool(
     Ok(json_response(with_tags(&view, ListKind::Tools, found)))
 }
 
-/// What a caller may not call is answered like what does not exist.
+/// A tool that the caller may not call looks like one that does not exist.
 fn tool_not_found(name: &str) -> ToolError {
     ToolError::not_found(format!("There is no tool `{name}`."))
         .hint("List what there is and use a name from there.")
@@ -62,7 +62,7 @@ async fn list(hub: &Hub, look: &CallerView, kind: ListKind) -> Result<Response, 
     Ok(json_response(JsonObject::new().with(kind.member(), Json::array(&all)).into()))
 }
 
-/// A definition with its tags.
+/// Adds tags to a definition.
 fn with_tags(view: &View, kind: ListKind, definition: Json) -> Json {
     let Ok(members) = definition.members() else { return definition };
     let entry = members.text("name").and_then(|name| view.by_name(kind, &name));
@@ -72,7 +72,7 @@ fn with_tags(view: &View, kind: ListKind, definition: Json) -> Json {
     }
 }
 
-/// Every page of a list that the caller may see.
+/// All pages of a list that the caller may see.
 async fn list_all_pages(
     hub: &Hub,
     look: &CallerView,

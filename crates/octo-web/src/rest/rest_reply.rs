@@ -1,7 +1,7 @@
-//! The one reply of every call: `{success, result, error, metadata, execution_time_ms}`.
+//! Reply of every call: `{success, result, error, metadata, execution_time_ms}`.
 //!
-//! Results are relayed as the text they are, never parsed for it. A tool that ran and says that it failed
-//! answers with status 200 and `success: false`: HTTP worked, the tool did not.
+//! Results are passed through as text, never parsed. A tool that ran and reported a failure returns status 200 and
+//! `success: false`: HTTP worked, the tool did not.
 
 use super::reply_metadata::{CallTarget, ReplyMetadata, block_text};
 use crate::error_response::{error_fields, error_object, set_error_status};
@@ -13,10 +13,10 @@ use octo_model::{Json, JsonObject};
 use std::io::Write;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-const INPUT_REQUIRED_MESSAGE: &str = "It asks for more input, which a REST call cannot give.";
+const INPUT_REQUIRED_MESSAGE: &str = "The call needs more input, which REST cannot provide.";
 const INPUT_REQUIRED_HINT: &str = "Call it over MCP, with a client that can answer questions.";
 
-/// The parts of a reply that depend on how the call ended. Without an error it was a success.
+/// Parts of a reply that depend on the outcome. No error means success.
 struct ReplyParts {
     result: Option<Json>,
     error: Option<Json>,
@@ -59,14 +59,14 @@ fn reply_parts(result: &JsonObject, metadata: &mut ReplyMetadata<'_>) -> ReplyPa
     ReplyParts { result: Some(structure.unwrap_or_else(|| untyped_result(result))), error: None }
 }
 
-/// All that an untyped target said, without the protocol's own members.
+/// Complete result of an untyped target, without members of the protocol.
 fn untyped_result(result: &JsonObject) -> Json {
     let own = |key: &str| matches!(key, "_meta" | "isError" | "resultType" | "ttlMs" | "cacheScope");
     let said = result.iter().filter(|(key, _)| !own(key));
     said.map(|(key, value)| (key.to_owned(), value.clone())).collect::<JsonObject>().into()
 }
 
-/// What a failed target says in words.
+/// Text of a failed target.
 fn error_text(result: &JsonObject) -> String {
     let words: Vec<String> = result.list("content").iter().filter_map(block_text).collect();
     if words.is_empty() { "The tool failed and does not say why.".to_owned() } else { words.join("\n") }

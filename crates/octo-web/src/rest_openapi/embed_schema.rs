@@ -1,5 +1,5 @@
-//! A tool's schema inside the document: its references point at where it stands now, and all of them lead
-//! somewhere. What cannot be said truly is left open instead of said wrongly.
+//! Embeds a tool's schema in the document: rewrites its references and ensures that all of them resolve. A schema that
+//! cannot be embedded correctly is replaced by an open one.
 
 use octo_model::{Json, listed_name};
 use serde_json::{Map, Value, json};
@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 /// Schemas nested deeper than this are left open.
 const MAX_SCHEMA_DEPTH: usize = 64;
 
-/// A name as the key of a component: plain, and the same for the same name.
+/// Name as a component key: plain, and deterministic.
 pub fn component_key(name: &str) -> String {
     listed_name(name)
 }
 
-/// Adds a schema as `#/components/schemas/{key}`. Its definitions become components of their own: generators of clients
-/// follow references to components only.
+/// Adds a schema as `#/components/schemas/{key}`. Its definitions become separate components: client generators follow
+/// references to components only.
 pub fn embed_schema(schema: Option<&Json>, key: &str, schemas: &mut Map<String, Value>) {
     let found = schema.and_then(|json| relocate(json.to::<Value>().ok()?, key));
     let (schema, definitions) = found.unwrap_or_else(|| (open_schema(), Map::new()));
@@ -21,12 +21,12 @@ pub fn embed_schema(schema: Option<&Json>, key: &str, schemas: &mut Map<String, 
     schemas.extend(definitions.into_iter().map(|(name, schema)| (definition_key(key, &name), schema)));
 }
 
-/// The component of a definition. No tool has such a key: those end with `.input` and `.output`.
+/// Component key of a definition. Distinct from the keys of tools, which end with `.input` and `.output`.
 fn definition_key(key: &str, name: &str) -> String {
     format!("{key}-{}", component_key(name))
 }
 
-/// A schema and its definitions with references that point at where they will stand.
+/// A schema and its definitions, with rewritten references.
 fn relocate(mut schema: Value, key: &str) -> Option<(Value, Map<String, Value>)> {
     let members = schema.as_object_mut()?;
     members.remove("$schema");
@@ -49,12 +49,12 @@ fn open_schema() -> Value {
 struct RefRewriter<'a> {
     root: &'a Value,
     key: &'a str,
-    /// The keyword whose definitions become components.
+    /// Keyword whose definitions become components.
     keyword: &'a str,
 }
 
 impl RefRewriter<'_> {
-    /// Moves the references of a schema; None when one of them leads nowhere.
+    /// Rewrites the references of a schema; `None` if one of them does not resolve.
     fn rewrite(&self, schema: &mut Value, depth: usize) -> Option<()> {
         let Value::Object(members) = schema else {
             return Some(());
@@ -76,7 +76,7 @@ impl RefRewriter<'_> {
         Some(())
     }
 
-    /// A map from names to schemas, whose keys are no keywords.
+    /// A map from names to schemas, whose keys are not keywords.
     fn rewrite_map(&self, map: &mut Value, depth: usize) -> Option<()> {
         let Value::Object(members) = map else {
             return Some(());
@@ -96,13 +96,13 @@ impl RefRewriter<'_> {
         let pointer = text.strip_prefix('#')?;
         self.root.pointer(pointer)?;
         if pointer.strip_prefix('/') == Some(self.keyword) {
-            return None; // All definitions together are no schema.
+            return None; // The definitions as a whole are not a schema.
         }
         *text = format!("#/components/schemas/{}", self.new_pointer(pointer));
         Some(())
     }
 
-    /// Where a pointer into the schema leads now.
+    /// Rewritten pointer into the schema.
     fn new_pointer(&self, pointer: &str) -> String {
         let within =
             pointer.strip_prefix('/').and_then(|rest| rest.strip_prefix(self.keyword)?.strip_prefix('/'));
@@ -113,7 +113,7 @@ impl RefRewriter<'_> {
     }
 }
 
-/// Older drafts write a tuple as a list under `items`.
+/// Older drafts write a tuple as an array under `items`.
 fn tuple_items(members: &mut Map<String, Value>) {
     if members.get("items").is_some_and(Value::is_array)
         && let Some(parts) = members.remove("items")

@@ -1,4 +1,4 @@
-//! The parts of the document that do not depend on the catalogue.
+//! Parts of the document that do not depend on the catalogue.
 
 use crate::error_response::http_status;
 use octo_model::Kind;
@@ -10,8 +10,8 @@ pub fn info() -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "license": license(),
         "description": "Every tool and prompt that this caller may use, as plain HTTP. Errors of every kind have the \
-            same shape. An error of the hub or of a native tool has a status of its own; a server's tool that ran and says \
-            that it failed answers with status 200 and `success` false."
+            same shape. An error of the hub or of a native tool has its own status; a server's tool that ran and reported \
+            a failure returns status 200 and `success` false."
     })
 }
 
@@ -19,7 +19,7 @@ pub fn license() -> Value {
     json!({"name": "Apache License 2.0", "identifier": "Apache-2.0"})
 }
 
-/// What each request needs, unless its operation says otherwise.
+/// Security requirement of each request, unless its operation overrides it.
 pub fn security(secured: bool) -> Value {
     if secured { json!([{"token": []}]) } else { json!([]) }
 }
@@ -31,7 +31,7 @@ pub fn schemas() -> Map<String, Value> {
             "required": ["success", "result", "error", "metadata", "execution_time_ms"],
             "properties": {
                 "success": {"type": "boolean"},
-                "result": {"description": "The answer; null when there is none."},
+                "result": {"description": "The result; null if there is none."},
                 "error": {"anyOf": [{"$ref": "#/components/schemas/Error"}, {"type": "null"}]},
                 "metadata": {"$ref": "#/components/schemas/Metadata"},
                 "execution_time_ms": {"type": "number", "minimum": 0}
@@ -52,7 +52,7 @@ pub fn schemas() -> Map<String, Value> {
             "type": "object",
             "required": ["kind", "message", "hint"],
             "properties": {
-                "kind": {"type": "string", "enum": kinds(), "description": "`failed`: the tool ran and says that it failed."},
+                "kind": {"type": "string", "enum": kinds(), "description": "`failed`: the tool ran and reported a failure."},
                 "message": {"type": "string", "description": "What happened."},
                 "hint": {"type": ["string", "null"], "description": "What to do next."},
                 "retry_after_s": {"type": "integer", "minimum": 0}
@@ -62,17 +62,17 @@ pub fn schemas() -> Map<String, Value> {
             "type": "object",
             "required": ["call_id", "server"],
             "properties": {
-                "call_id": {"type": "string", "description": "The id of the call in the hub's audit; also in X-Request-Id."},
+                "call_id": {"type": "string", "description": "The id of the call in the audit log; also in X-Request-Id."},
                 "tool": {"type": "string"},
                 "prompt": {"type": "string"},
                 "server": {"type": ["string", "null"], "description": "The toolbox or server that answered."},
-                "truncated": {"type": "boolean", "description": "True when the reply was cut; see result_handle."},
-                "cached": {"type": "boolean", "description": "True when the reply came from the cache."},
-                "result_handle": {"type": "string", "description": "Give it to the tool result_read for the rest."},
+                "truncated": {"type": "boolean", "description": "True if the reply was truncated; see result_handle."},
+                "cached": {"type": "boolean", "description": "True if the reply came from the cache."},
+                "result_handle": {"type": "string", "description": "Pass it to the tool result_read for the rest."},
                 "coerced": {"type": "array", "items": {"type": "string"},
-                    "description": "How arguments were read that did not fit as they were sent."},
+                    "description": "How arguments were coerced to the schema."},
                 "content": {"type": "array", "items": {"type": "object"},
-                    "description": "Pictures, sounds and links beside the result, as MCP content blocks."}
+                    "description": "Images, audio and links beside the result, as MCP content blocks."}
             }
         },
         "Content": {
@@ -95,7 +95,7 @@ pub fn schemas() -> Map<String, Value> {
             "type": "object",
             "required": ["name"],
             "properties": {"name": {"type": "string"}},
-            "description": "As MCP's tools/list and prompts/list give it."
+            "description": "As in MCP's tools/list and prompts/list."
         }
     });
     match parts {
@@ -108,23 +108,23 @@ fn kinds() -> Vec<&'static str> {
     Kind::ALL.iter().map(|kind| kind.as_str()).chain(["failed"]).collect()
 }
 
-/// What each error status means here.
+/// Meaning of each error status.
 const STATUSES: &[(u16, &str, &str)] = &[
-    (400, "Invalid", "The arguments or the request are not usable."),
-    (401, "Unauthorized", "The token is missing or unknown, or the server behind the tool wants a login."),
+    (400, "Invalid", "The arguments or the request are invalid."),
+    (401, "Unauthorized", "The token is missing or unknown, or the upstream server needs a login."),
     (403, "Denied", "Policy or the origin of the request does not allow it."),
-    (404, "NotFound", "There is no such tool, prompt or profile."),
-    (405, "WrongMethod", "The path has other methods."),
+    (404, "NotFound", "Tool, prompt or profile not found."),
+    (405, "WrongMethod", "The path does not support the method."),
     (408, "Stalled", "The body of the request did not arrive."),
-    (409, "Conflict", "The state of things does not allow it."),
+    (409, "Conflict", "The current state does not allow it."),
     (413, "TooLarge", "The request or the result is too large."),
     (415, "WrongType", "The body is not application/json."),
-    (421, "WrongHost", "The hub does not answer under this host name."),
-    (429, "RateLimited", "A limit of the hub, or of what it asked, is used up; see Retry-After."),
+    (421, "WrongHost", "The host name is not allowed."),
+    (429, "RateLimited", "A rate limit of the hub or of an upstream is exhausted; see Retry-After."),
     (499, "Cancelled", "The call was cancelled."),
-    (500, "Internal", "Something went wrong inside the hub."),
-    (503, "Unavailable", "The target is not there; see Retry-After."),
-    (504, "Timeout", "The call did not end in time."),
+    (500, "Internal", "Internal error."),
+    (503, "Unavailable", "The target is unavailable; see Retry-After."),
+    (504, "Timeout", "The call timed out."),
 ];
 
 pub fn responses() -> Value {
@@ -154,11 +154,11 @@ pub fn headers() -> Value {
 pub fn parameters() -> Value {
     json!({
         "Profile": {"name": "profile", "in": "query", "schema": {"type": "string"},
-            "description": "The profile whose view to use; everything when absent."},
+            "description": "The profile to use; the whole catalogue if absent."},
         "ProfileHeader": {"name": "X-Octoprox-Profile", "in": "header", "schema": {"type": "string"},
             "description": "The same as the query parameter `profile`."},
         "Timeout": {"name": "X-Octoprox-Timeout-Ms", "in": "header", "schema": {"type": "integer", "minimum": 1},
-            "description": "How long the call may take, when that is less than the settings allow."},
+            "description": "Timeout of the call, up to the limit in the settings."},
         "Trace": {"name": "traceparent", "in": "header", "schema": {"type": "string"},
             "description": "W3C trace context to join."}
     })
@@ -172,7 +172,7 @@ fn parameter(name: &str) -> Value {
     json!({"$ref": format!("#/components/parameters/{name}")})
 }
 
-/// Everything that can happen to a call.
+/// All possible responses to a call.
 pub fn call_responses(result: &Value) -> Value {
     let schema = json!({"allOf": [
         {"$ref": "#/components/schemas/Reply"},
@@ -182,7 +182,7 @@ pub fn call_responses(result: &Value) -> Value {
     all.insert(
         "200".to_owned(),
         json!({
-            "description": "The call ran; `success` says whether it worked.",
+            "description": "The call ran; `success` tells whether it succeeded.",
             "headers": {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}},
             "content": {"application/json": {"schema": schema}}
         }),
@@ -197,7 +197,7 @@ fn add_failures(all: &mut Map<String, Value>, wanted: impl Fn(u16) -> bool) {
     }
 }
 
-/// What can happen to a request that only looks.
+/// Responses to a request that only reads.
 fn read_responses(about: &str, media: &str, schema: &Value) -> Value {
     let mut all = Map::new();
     all.insert("200".to_owned(), json!({"description": about, "content": {media: {"schema": schema}}}));
@@ -208,7 +208,7 @@ fn read_responses(about: &str, media: &str, schema: &Value) -> Value {
     Value::Object(all)
 }
 
-/// `GET` on a tool. It stands on each path, because a path of its own hides the one with a parameter.
+/// `GET` of a tool. It is repeated on each path, because a concrete path hides the one with a parameter.
 pub fn definition(id: &str) -> Value {
     let schema = json!({"$ref": "#/components/schemas/Definition"});
     json!({"operationId": id, "tags": ["hub"], "summary": "Its definition",
@@ -216,7 +216,7 @@ pub fn definition(id: &str) -> Value {
         "responses": read_responses("The definition", "application/json", &schema)})
 }
 
-/// The routes that are there whatever the catalogue holds.
+/// Routes that are independent of the catalogue.
 pub fn paths() -> Map<String, Value> {
     let list = |member: &str| {
         json!({"type": "object", "required": [member],
@@ -248,10 +248,14 @@ pub fn paths() -> Map<String, Value> {
         "/openapi.json",
         entry("hub.openapi", "This document", &views, json_type, &json!({"type": "object"})),
     );
-    add("/metrics", entry("hub.metrics", "Numbers for Prometheus", &none, "text/plain", &text));
+    add("/metrics", entry("hub.metrics", "Metrics for Prometheus", &none, "text/plain", &text));
     for (path, id, about) in [
         ("/health", "hub.health", "Whether the process is up"),
-        ("/ready", "hub.ready", "Whether calls can be made, and for callers how everything is doing"),
+        (
+            "/ready",
+            "hub.ready",
+            "Whether calls can be made; for callers also the state of all checks and sources",
+        ),
     ] {
         let mut item = entry(id, about, &none, json_type, &state);
         if let Some(Value::Object(operation)) = item.get_mut("get") {

@@ -1,4 +1,4 @@
-//! What connections and calls cost. The numbers are printed; bounds are loose, because others share the machine.
+//! Cost of connections and calls. The numbers are printed; bounds are loose, because the machine is shared.
 #![allow(clippy::disallowed_methods, reason = "reads its own size from /proc")]
 
 use super::test_server::{TestServer, start_server};
@@ -26,7 +26,7 @@ fn resident_bytes() -> usize {
     text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4_096
 }
 
-/// One event, then silence for ever.
+/// One event, then silence.
 struct OneEventBody(Option<bytes::Bytes>);
 
 impl http_body::Body for OneEventBody {
@@ -80,7 +80,7 @@ async fn an_idle_stream_costs_little() {
     assert!(each < 32 * 1_024, "{each}");
 }
 
-/// Requests in a second over keep-alive connections.
+/// Requests per second over keep-alive connections.
 async fn requests_per_second(port: &TestServer, request: &str) -> f64 {
     const CLIENTS: usize = 8;
     const REQUESTS_PER_CLIENT: usize = 4_000;
@@ -110,7 +110,7 @@ async fn requests_per_second(port: &TestServer, request: &str) -> f64 {
     (CLIENTS * REQUESTS_PER_CLIENT) as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Nanoseconds that a request takes without any socket: the best of several rounds, against the noise of others.
+/// Nanoseconds per request without a socket: the best of several rounds, against noise.
 async fn router_nanos(router: &Router, path: &str) -> u128 {
     let mut best = u128::MAX;
     for _ in 0..20 {
@@ -126,7 +126,7 @@ async fn router_nanos(router: &Router, path: &str) -> u128 {
     best
 }
 
-/// The same for the hub alone, without the face.
+/// The same for the hub alone, without the frontend.
 async fn hub_nanos(bed: &WebFixture) -> u128 {
     let (caller, peer) = (Arc::new(Caller::local()), Arc::new(NoPeer));
     let mut best = u128::MAX;

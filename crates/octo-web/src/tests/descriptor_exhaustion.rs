@@ -1,4 +1,4 @@
-//! A machine that has no descriptors left.
+//! A machine without free descriptors.
 #![allow(clippy::disallowed_methods, reason = "takes every descriptor of its own process")]
 
 use super::test_server::{read_until_silent, start_server};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpSocket;
 
-/// Clock ticks that this process has used.
+/// Clock ticks used by this process.
 fn cpu_ticks() -> u64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap();
     let after = text.rsplit(')').next().unwrap();
@@ -18,7 +18,7 @@ fn cpu_ticks() -> u64 {
 
 #[tokio::test]
 async fn waits_without_descriptors_and_goes_on_with_them() {
-    // Other runners have all tests in one process, where this one would disturb the rest.
+    // Other runners run all tests in one process, where this one would disturb the rest.
     if std::env::var_os("NEXTEST").is_none() {
         return;
     }

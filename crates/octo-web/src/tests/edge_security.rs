@@ -1,4 +1,4 @@
-//! SEC-HTTP-01, 02, 03, 05 and the bounds on bodies: who gets past the edge, and who does not.
+//! SEC-HTTP-01, 02, 03, 05 and body limits: what the edge admits and what it refuses.
 
 use super::web_fixture::{ChunkedBody, TOKEN, WebFixture, get, post, request, send, tokens};
 use crate::{EdgeSettings, ROUTES, edge};
@@ -9,7 +9,7 @@ use http::{Request, Version};
 use octo_model::Principal;
 use serde_json::json;
 
-/// Every path of the table, with its parameters filled in.
+/// All paths of the table, with their parameters filled in.
 fn route_paths() -> Vec<(&'static str, String)> {
     ROUTES
         .iter()
@@ -34,11 +34,11 @@ async fn without_tokens_only_the_own_user_gets_in() {
             assert_eq!(answer.status, 403, "{method} {path}: {}", answer.text);
             assert_eq!(
                 answer.json()["error"]["hint"],
-                "Ask for a token: `octoprox token new`.",
+                "Ask the operator for a token: `octoprox token new`.",
                 "{}",
                 answer.text
             );
-            // A connection that nobody has looked at is not let in either.
+            // A connection of unknown owner is not admitted either.
             let unknown = tower::ServiceExt::oneshot(router.clone(), ask()).await.unwrap();
             assert_eq!(unknown.status(), 403, "{method} {path}");
         }

@@ -1,4 +1,4 @@
-//! A made-up server behind the hub, with a tool for everything that can happen.
+//! Fake upstream with a tool for each case.
 
 use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A made-up upstream. Its listing can be changed while the hub runs.
+/// Fake upstream. Its listing can be changed while the hub runs.
 pub struct FakeUpstream {
     listing: watch::Sender<ListingState>,
-    /// Rises when a call of `slow` begins and falls when it is dropped.
+    /// Incremented when a call of `slow` starts, decremented when it is dropped.
     pub waiting: Arc<watch::Sender<i32>>,
 }
 

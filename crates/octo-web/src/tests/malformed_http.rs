@@ -1,4 +1,4 @@
-//! SEC-HTTP-06: bytes that are no request, or two at once, or very slow.
+//! SEC-HTTP-06: malformed, ambiguous or very slow requests.
 
 use super::test_server::{TestServer, read_until_silent, start_server, until_closed};
 use super::web_fixture::WebFixture;
@@ -29,7 +29,7 @@ async fn port() -> TestServer {
     start_server(WebFixture::new().local(), ListenerLimits::default()).await
 }
 
-/// The status of each reply that came back.
+/// Status of each reply.
 fn statuses(text: &str) -> Vec<&str> {
     text.split("HTTP/1.1 ").skip(1).map(|part| part.get(..3).unwrap()).collect()
 }
@@ -127,7 +127,7 @@ async fn slow_heads_are_closed() {
     assert!(port.is_alive().await);
 }
 
-/// A connection that stays open after a request that was let in.
+/// A connection that stays open after an admitted request.
 async fn authorized_connection(port: &TestServer) -> TcpStream {
     let mut stream = port.connect().await;
     stream.write_all(format!("{}\r\n", port.head("GET", "/tools")).as_bytes()).await.unwrap();
@@ -177,7 +177,7 @@ async fn one_caller_has_a_share_of_the_connections() {
     authorized_connection(&port).await;
 }
 
-/// Whoever has no token has no more time than it takes to send one.
+/// A client without a token has no more time than it takes to send one.
 #[tokio::test]
 async fn a_connection_without_an_authorised_request_ends_soon() {
     let port = start_server(WebFixture::new().secured(), SHORT_LIMITS).await;
@@ -231,7 +231,7 @@ async fn http2_is_spoken_to_those_who_know_it() {
     }
 }
 
-/// A body without an end, which says when it is dropped.
+/// An endless body that signals when it is dropped.
 struct EndlessBody(Arc<AtomicBool>);
 
 impl Drop for EndlessBody {
@@ -252,7 +252,7 @@ impl http_body::Body for EndlessBody {
     }
 }
 
-/// More than the system takes on its own for a connection.
+/// More than the system buffers for a connection.
 const LARGE_REPLY_BYTES: usize = 16 << 20;
 
 #[tokio::test]
@@ -278,7 +278,7 @@ async fn replies_that_nobody_reads_are_bounded_over_all_connections() {
         tokio::time::sleep(Duration::from_millis(50)).await;
         let mut open = Vec::new();
         for mut stream in silent {
-            // The end of a connection is seen at the second write.
+            // The end of a connection is noticed at the second write.
             if stream.write_all(b"G").await.is_ok() {
                 open.push(stream);
             }
@@ -286,7 +286,7 @@ async fn replies_that_nobody_reads_are_bounded_over_all_connections() {
         silent = open;
     }
     assert!(!silent.is_empty(), "there was room for some");
-    // Meanwhile others read as always.
+    // Meanwhile others read as usual.
     let mut reader = port.connect().await;
     reader.write_all(request.replace("keep-alive", "close").as_bytes()).await.unwrap();
     let mut read = 0;
@@ -300,7 +300,7 @@ async fn replies_that_nobody_reads_are_bounded_over_all_connections() {
 
 #[tokio::test]
 async fn a_client_that_reads_nothing_is_disconnected() {
-    // Both end before a connection without an authorised request would.
+    // Both end before an unauthorized connection would.
     for (stall, is_ended) in [(Duration::from_millis(500), true), (Duration::from_secs(600), false)] {
         let dropped = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&dropped);

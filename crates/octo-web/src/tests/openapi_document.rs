@@ -4,7 +4,7 @@ use super::web_fixture::{TOKEN, WebFixture, get, post, request, send};
 use axum::body::Body;
 use serde_json::{Map, Value, json};
 
-/// Every `$ref` under a value that is no data.
+/// All `$ref`s under a value that is not data.
 fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
     match value {
         Value::Object(members) => {
@@ -61,7 +61,7 @@ fn check_document(document: &Value) {
     }
 }
 
-/// The schema under a pointer, with the rest of the document at hand for its references.
+/// The schema at a pointer, with the rest of the document for its references.
 fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
     let mut whole = schema.clone();
     whole["components"] = document["components"].clone();

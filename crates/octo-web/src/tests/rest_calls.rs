@@ -1,4 +1,4 @@
-//! Calls over REST, from the outside.
+//! Calls over REST, end to end.
 
 use super::web_fixture::{TOKEN, WebFixture, get, post, request, send};
 use axum::body::Body;
@@ -273,7 +273,7 @@ async fn says_how_it_is_doing() {
     let metrics = get(&local, "/metrics").await;
     assert_eq!((metrics.text.as_str(), metrics.status.as_u16()), ("octoprox_up 1\n", 200));
     assert!(metrics.header("content-type").starts_with("text/plain"));
-    // They name every server and tool, so a caller of some of them does not get them.
+    // Metrics name all servers and tools, so they need the admin scope.
     let caller = request("GET", "/metrics").header("authorization", format!("Bearer {TOKEN}"));
     let refused = send(&open, caller.body(Body::empty()).unwrap()).await;
     assert_eq!(refused.status.as_u16(), 403, "{}", refused.text);

@@ -1,18 +1,18 @@
-//! The table of routes against the real router.
+//! The route table against the real router.
 
 use super::web_fixture::{TOKEN, WebFixture, request, send};
 use crate::{ADMIN_ROUTES, Access, ROUTES};
 use axum::body::Body;
 use std::collections::BTreeSet;
 
-/// What the router itself says that it has, read from its debug form.
+/// Routes of the router, parsed from its debug output.
 fn mounted_paths(router: &axum::Router) -> BTreeSet<String> {
     let text = format!("{router:?}");
     let routes = text.split("fallback_router").next().unwrap();
     routes.split('"').filter(|part| part.starts_with('/')).map(str::to_owned).collect()
 }
 
-/// A slash at the end is the same route.
+/// A trailing slash is the same route.
 fn without_slash(path: &str) -> &str {
     path.strip_suffix('/').unwrap_or(path)
 }
@@ -64,7 +64,7 @@ async fn check_every_method(router: &axum::Router, routes: &'static [crate::Rout
             let with = ask(true).await;
             assert_eq!(with.status == 405, listed.is_none(), "{method} {url} {}", with.status);
             assert_ne!(with.status, 401);
-            // The token of these tests is no administrator's.
+            // The token of these tests is not an administrator's.
             let admin = listed.is_some_and(|route| route.access == Access::Admin);
             assert_eq!(with.status == 403, admin, "{method} {url} {}", with.status);
             if listed.is_none() {

@@ -1,4 +1,4 @@
-//! Clients that go away, and hubs that do.
+//! Clients that disconnect, and hubs that stop.
 
 use super::test_server::{read_until_silent, start_server, until_closed};
 use super::web_fixture::WebFixture;

@@ -1,4 +1,4 @@
-//! A hub on a real loopback port, and clients that write bytes by hand.
+//! A hub on a real loopback port, and clients that write raw bytes.
 #![allow(clippy::disallowed_methods, reason = "tests listen on loopback and dial themselves")]
 
 use crate::{ListenerLimits, serve_with_limits};
@@ -28,19 +28,19 @@ impl TestServer {
         TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends bytes and reads until the other side closes or nothing comes for a while.
+    /// Sends bytes and reads until the other side closes or is silent for a while.
     pub async fn exchange(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect().await;
         let _ = stream.write_all(bytes).await;
         read_until_silent(&mut stream, Duration::from_millis(300)).await
     }
 
-    /// The head of a request to this port, up to but without the empty line.
+    /// Head of a request to this port, without the final empty line.
     pub fn head(&self, method: &str, path: &str) -> String {
         format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", self.address)
     }
 
-    /// Whether the port still answers.
+    /// Whether the port still responds.
     pub async fn is_alive(&self) -> bool {
         let text = self
             .exchange(format!("{}Connection: close\r\n\r\n", self.head("GET", "/health")).as_bytes())
@@ -49,7 +49,7 @@ impl TestServer {
     }
 }
 
-/// What arrives until the end or a silence.
+/// Reads until the end or a silence.
 pub async fn read_until_silent(stream: &mut TcpStream, silence: Duration) -> String {
     let mut text = Vec::new();
     let mut buffer = [0; 4096];
@@ -62,7 +62,7 @@ pub async fn read_until_silent(stream: &mut TcpStream, silence: Duration) -> Str
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// How long until the other side closes.
+/// Time until the other side closes.
 pub async fn until_closed(stream: &mut TcpStream) -> Duration {
     let begun = tokio::time::Instant::now();
     let mut buffer = [0; 4096];

@@ -1,4 +1,4 @@
-//! The hub's ports, as small as they can be.
+//! Minimal implementations of the hub's ports.
 
 use octo_hub::jq_eval::Jq;
 use octo_model::{CallId, Caller, Json, ToolError};
@@ -6,7 +6,7 @@ use octo_ports::{AuditLog, CallEnded, CallStarted, Outcome, Port, ResultStore, S
 use octo_toolkit::BoxFuture;
 use std::sync::Mutex;
 
-/// What the ledger saw.
+/// What the ledger recorded.
 #[derive(Default)]
 pub struct RecordingAuditLog(pub Mutex<Vec<CallStarted>>, pub Mutex<Vec<Outcome>>);
 
@@ -21,7 +21,7 @@ impl AuditLog for RecordingAuditLog {
     }
 }
 
-/// A ledger that keeps nothing, for measuring.
+/// Ledger that stores nothing, for measurements.
 pub struct NullAuditLog;
 
 impl AuditLog for NullAuditLog {

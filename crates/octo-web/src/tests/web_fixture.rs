@@ -1,4 +1,4 @@
-//! A real hub with a native toolbox and a made-up upstream, and ways to ask it.
+//! A real hub with a native toolbox and a fake upstream, and helpers to call it.
 
 use super::fake_upstream::FakeUpstream;
 use super::test_stores::{NoJq, NullResultStore, RecordingAuditLog};
@@ -61,7 +61,7 @@ impl Tool for Echo {
     }
 }
 
-/// Everything that a test may want to look at.
+/// Everything that a test may inspect.
 pub struct WebFixture {
     pub hub: Arc<Hub>,
     pub audit_log: Arc<RecordingAuditLog>,
@@ -100,7 +100,7 @@ impl WebFixture {
         Self { hub: Hub::new(parts).unwrap(), audit_log, upstream }
     }
 
-    /// The REST face without its edge.
+    /// The REST frontend without its edge.
     pub fn rest(&self, secured: bool) -> Router {
         rest_router(RestConfig {
             hub: Arc::clone(&self.hub),
@@ -129,7 +129,7 @@ impl WebFixture {
         edge(self.rest(false), EdgeSettings { max_body_bytes: 1_000_000, ..EdgeSettings::default() })
     }
 
-    /// Wants [`TOKEN`].
+    /// Requires [`TOKEN`].
     pub fn secured(&self) -> Router {
         edge(self.rest(true), EdgeSettings { tokens: tokens(), ..EdgeSettings::default() })
     }
@@ -146,7 +146,7 @@ pub fn tokens() -> Tokens {
     Tokens::new(&[ann]).unwrap()
 }
 
-/// What came back.
+/// A received response.
 pub struct TestResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -163,12 +163,12 @@ impl TestResponse {
     }
 }
 
-/// A request with a good host.
+/// A request with a valid host.
 pub fn request(method: &str, path: &str) -> http::request::Builder {
     Request::builder().method(method).uri(path).header("host", "127.0.0.1:7000")
 }
 
-/// On a connection of the hub's own user, unless the request says whose it is.
+/// On a connection of the hub's own user, unless the request sets its owner.
 pub async fn send(router: &Router, mut request: Request<Body>) -> TestResponse {
     request.extensions_mut().get_or_insert(crate::PeerOwner::OwnUser);
     let (parts, body) = router.clone().oneshot(request).await.unwrap().into_parts();
@@ -185,7 +185,7 @@ pub async fn post(router: &Router, path: &str, body: impl Into<Body>) -> TestRes
         .await
 }
 
-/// A body of unknown length, in pieces; one that is never finished when it is silent at the end.
+/// A body of unknown length, in pieces; never finished if it is silent at the end.
 pub struct ChunkedBody {
     pub remaining: Vec<u8>,
     pub stalls: bool,
@@ -208,7 +208,7 @@ impl http_body::Body for ChunkedBody {
     }
 }
 
-/// One login at `notes`, at the page `page`; the cookie is the proof of the browser.
+/// One login at `notes`, at the page `page`; the cookie identifies the browser.
 struct FakeLogins;
 
 const COOKIE: &str = "login=proof";

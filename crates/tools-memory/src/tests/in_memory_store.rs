@@ -1,4 +1,4 @@
-//! A memory that is a list: as little as the tools need.
+//! Minimal in-memory store for the tools.
 
 use octo_ports::StoreResult;
 use octo_toolkit::BoxFuture;
@@ -27,7 +27,7 @@ impl InMemoryStore {
         self.lock().entities.is_empty()
     }
 
-    /// Everything, in a form to compare.
+    /// All contents, in a comparable form.
     pub fn summary(&self) -> Vec<String> {
         let content = self.lock();
         let entities = content.entities.iter().map(|known| {
@@ -192,7 +192,7 @@ impl MemoryStore for InMemoryStore {
 
     fn dump(&self, _: MemoryCaller, after: i64, _: usize) -> BoxFuture<'_, StoreResult<Dump>> {
         let content = self.lock();
-        // One at a time, so that going on is tested, too.
+        // One at a time, to test continuation as well.
         let at = usize::try_from(after).unwrap();
         let entities: Vec<KnownEntity> =
             content.entities.iter().skip(at).take(1).map(|known| content.with_links(known, false)).collect();

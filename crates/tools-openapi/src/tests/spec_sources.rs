@@ -1,4 +1,4 @@
-//! Where documents come from, and that they are still there later.
+//! Sources of documents, and their persistence.
 
 use super::*;
 use octo_grants::Workspace;

@@ -1,8 +1,8 @@
-//! Values that try to reach another path, another host, or to take the credential along.
+//! Values that try to reach another path or host, or to leak the credential.
 
 use super::*;
 
-/// Each value is either refused, or arrives as one segment that decodes to itself, below the base.
+/// Each value is either rejected, or arrives as one segment that decodes to itself, below the base.
 #[tokio::test]
 async fn no_path_value_leaves_its_segment() {
     let server = RecordingServer::start().await;
@@ -121,14 +121,14 @@ async fn a_credential_stays_with_its_origin() {
         all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         all
     };
-    // Another address is used instead: the credential is still the document's.
+    // Another base URL is used: the credential is still that of the document's server.
     let got = bench.call("openapi_load", load(json!({"base_url_override": other.url}))).await.unwrap();
     assert_eq!(got["auth_origin"], own.url);
     assert!(got["notice"].as_str().unwrap().contains("auth_origin"), "{got}");
     let got = call(&bench, "/pets/{id}", "GET", json!({"path_params": {"id": 1}})).await.unwrap();
     assert!(got["notice"].as_str().unwrap().contains("was not sent"), "{got}");
     assert!(other.requests().pop().unwrap().headers.get("x-key").is_none());
-    // Unless whoever has the credential says so.
+    // Unless the owner of the credential names it.
     let named = json!({"base_url_override": other.url, "auth_origin": other.url});
     bench.call("openapi_load", load(named)).await.unwrap();
     call(&bench, "/pets/{id}", "GET", json!({"path_params": {"id": 1}})).await.unwrap();
@@ -138,7 +138,7 @@ async fn a_credential_stays_with_its_origin() {
     bench.call("openapi_load", again).await.unwrap();
     call(&bench, "/pets/{id}", "GET", json!({"path_params": {"id": 1}})).await.unwrap();
     assert!(other.requests().pop().unwrap().headers.get("x-key").is_none());
-    // An operation with a server of its own does not get it either.
+    // An operation with its own server does not get it either.
     bench.call("openapi_load", load(json!({}))).await.unwrap();
     let dry = call(&bench, "/elsewhere", "GET", json!({"dry_run": true})).await.unwrap();
     assert_eq!(dry["request"]["url"], "http://127.0.0.2:9/elsewhere");

@@ -1,4 +1,4 @@
-//! JSON values as the text that the server reads.
+//! Encodes JSON values as text for the server.
 
 use super::literal::quote;
 use super::sql_types::{SqlType, TypeKind};
@@ -6,12 +6,12 @@ use octo_toolkit::ToolError;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Whether a value can be written without knowing its type.
+/// Whether a value can be encoded without knowing its type.
 pub fn is_scalar(value: &RawValue) -> bool {
     !value.get().trim_start().starts_with(['[', '{'])
 }
 
-/// A scalar: strings as they are, numbers digit by digit.
+/// A scalar: strings unchanged, numbers digit by digit.
 pub fn scalar(value: &RawValue) -> Result<Option<String>, ToolError> {
     let text = value.get().trim();
     match text.as_bytes().first() {
@@ -24,21 +24,21 @@ pub fn scalar(value: &RawValue) -> Result<Option<String>, ToolError> {
 fn reject_nul(text: String) -> Result<String, ToolError> {
     if text.contains('\0') {
         return Err(ToolError::invalid(
-            "A parameter has a NUL character, which PostgreSQL's text cannot hold.",
+            "A parameter has a NUL character, which PostgreSQL text cannot contain.",
         )
-        .hint("Give bytes as \\x… hexadecimal text."));
+        .hint("Pass bytes as \\x… hexadecimal text."));
     }
     Ok(text)
 }
 
-/// Any value, for a parameter of this type.
+/// Encodes any value for a parameter of this type.
 pub fn encode_param(value: &RawValue, kind: Option<&SqlType>) -> Result<Option<String>, ToolError> {
     if is_scalar(value) {
         return scalar(value);
     }
     let value: Value = serde_json::from_str(value.get()).map_err(|_| {
         ToolError::invalid("A parameter is nested too deeply.")
-            .hint("Give it as text, with a cast in the statement.")
+            .hint("Pass it as text, with a cast in the statement.")
     })?;
     write(&value, kind.map_or(&TypeKind::Text, |kind| &kind.kind))
 }
@@ -55,7 +55,7 @@ fn write(value: &Value, kind: &TypeKind) -> Result<Option<String>, ToolError> {
         (Value::Object(parts), TypeKind::Array(element, delimiter)) => {
             let values = parts.get("values").and_then(Value::as_array);
             let (Some(bounds), Some(values)) = (parts.get("bounds").and_then(bounds), values) else {
-                return Err(misfit("array", "Give an array, or {\"bounds\": [[2, 3]], \"values\": […]}."));
+                return Err(misfit("array", "Pass an array, or {\"bounds\": [[2, 3]], \"values\": […]}."));
             };
             format!("{bounds}={}", braces(values, &element.kind, *delimiter)?)
         }
@@ -114,7 +114,7 @@ fn bounds(value: &Value) -> Option<String> {
 
 fn braces(items: &[Value], kind: &TypeKind, delimiter: char) -> Result<String, ToolError> {
     let one = |item: &Value| match (item, kind) {
-        // A value of json may be an array itself; everything else that is one is a dimension.
+        // A json value may itself be an array; any other nested array is a dimension.
         (Value::Array(inner), kind)
             if !matches!(
                 kind,
@@ -128,14 +128,14 @@ fn braces(items: &[Value], kind: &TypeKind, delimiter: char) -> Result<String, T
     Ok(format!("{{{}}}", join_parts(items.iter().map(one), &delimiter.to_string())?))
 }
 
-/// Of a row: nothing at all is NULL.
+/// Field of a row: empty means NULL.
 fn field(value: &Value, kind: &TypeKind) -> Result<String, ToolError> {
     Ok(write(value, kind)?.map_or_else(String::new, |text| quote(&text)))
 }
 
 fn range(value: &Value, kind: &TypeKind) -> Result<String, ToolError> {
     let wrong =
-        || misfit("range", "Give {\"lower\": 1, \"upper\": 5, \"bounds\": \"[)\"} or {\"empty\": true}.");
+        || misfit("range", "Pass {\"lower\": 1, \"upper\": 5, \"bounds\": \"[)\"} or {\"empty\": true}.");
     if value.get("empty") == Some(&Value::Bool(true)) {
         return Ok("empty".to_owned());
     }
@@ -147,6 +147,5 @@ fn range(value: &Value, kind: &TypeKind) -> Result<String, ToolError> {
 }
 
 fn misfit(what: &str, hint: &'static str) -> ToolError {
-    ToolError::invalid(format!("A parameter does not fit the {what} that the statement wants there."))
-        .hint(hint)
+    ToolError::invalid(format!("A parameter does not fit the {what} that the statement expects.")).hint(hint)
 }

@@ -1,4 +1,4 @@
-//! What there is: tables with everything a query's author needs to know of them.
+//! Catalogue queries: tables with all that a query's author needs to know.
 
 use super::message_batch::MessageBatch;
 use super::query_response::ReadLimits;
@@ -8,12 +8,12 @@ use octo_grants::sql::Lease;
 use octo_toolkit::{CallContext, ToolError};
 use std::time::Duration;
 
-/// For a turn in the pool.
+/// Timeout for a session of the pool.
 const POOL_TIMEOUT: Duration = Duration::from_secs(10);
-/// Names in a hint.
+/// Maximum names in a hint.
 const MAX_HINT_NAMES: usize = 40;
 
-/// Names of columns behind numbers of attributes, in the order of the numbers.
+/// Column names for attribute numbers, in the order of the numbers.
 macro_rules! column_names {
     ($relation:literal, $numbers:literal) => {
         concat!(
@@ -26,7 +26,7 @@ macro_rules! column_names {
     };
 }
 
-/// `$1` is the schema, `$2` a table or NULL, `$3` how many. One row, one value of json.
+/// `$1` is the schema, `$2` a table or NULL, `$3` the limit. One row with one json value.
 const TABLES_SQL: &str = concat!(
     "WITH wanted AS (SELECT c.*, count(*) OVER () AS total FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace ",
     "WHERE n.nspname = $1::text AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition ",
@@ -61,7 +61,7 @@ const TABLES_SQL: &str = concat!(
     "ON ic.oid = i.indexrelid WHERE i.indrelid = c.oid)) ORDER BY c.relname), '[]')) FROM wanted c"
 );
 
-/// What to say when nothing was found.
+/// Queries for the hint if nothing was found.
 const SCHEMAS_SQL: &str = "SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_(toast|temp)' AND $1::text IS NOT NULL ORDER BY 1";
 const TABLE_NAMES_SQL: &str = "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = $1::text \
      AND c.relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY 1";
@@ -80,7 +80,7 @@ pub async fn describe(engine: &Postgres, ask: TablesQuery, cx: &CallContext) -> 
     Ok(found)
 }
 
-/// An empty schema is an answer; one that does not exist, or a table that does not, is not.
+/// An empty schema is a valid result; a missing schema or table is an error.
 async fn missing(
     engine: &Postgres,
     lease: &mut Lease,
@@ -90,7 +90,7 @@ async fn missing(
     let schema = [Some(ask.schema.clone())];
     let schemas = texts(engine, lease, SCHEMAS_SQL, &schema, cx).await?;
     if !schemas.contains(&ask.schema) {
-        return Err(ToolError::not_found(format!("There is no schema `{}`.", ask.schema))
+        return Err(ToolError::not_found(format!("Schema not found: `{}`.", ask.schema))
             .hint(format!("Schemas: {}.", join_names(&schemas))));
     }
     let Some(table) = &ask.table else { return Ok(()) };
@@ -98,10 +98,9 @@ async fn missing(
     let hint = if tables.is_empty() {
         format!("The schema is empty. Schemas: {}.", join_names(&schemas))
     } else {
-        format!("Tables there: {}.", join_names(&tables))
+        format!("Tables: {}.", join_names(&tables))
     };
-    Err(ToolError::not_found(format!("There is no table `{table}` in the schema `{}`.", ask.schema))
-        .hint(hint))
+    Err(ToolError::not_found(format!("Table `{table}` not found in the schema `{}`.", ask.schema)).hint(hint))
 }
 
 fn join_names(names: &[String]) -> String {
@@ -110,7 +109,7 @@ fn join_names(names: &[String]) -> String {
     if rest == 0 { shown.join(", ") } else { format!("{} and {rest} more", shown.join(", ")) }
 }
 
-/// A question of ours: the first column of all rows.
+/// Runs a query of the hub: the first column of all rows.
 async fn texts(
     engine: &Postgres,
     lease: &mut Lease,

@@ -1,4 +1,4 @@
-//! Values as JSON. Numbers are numbers where every reader gets them exactly, and strings where one would round.
+//! Values as JSON. Numbers are JSON numbers if all readers parse them exactly, otherwise strings.
 
 use super::literal::{self, ArrayNode, Range};
 use super::sql_types::{SqlType, TypeKind};
@@ -9,15 +9,15 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Digits that a double keeps.
+/// Digits that a double represents exactly.
 const MAX_EXACT_DIGITS: usize = 15;
-/// Whole numbers that a double keeps.
+/// Integers that a double represents exactly.
 const MAX_SAFE_INTEGER: u64 = 1 << 53;
-/// Nested deeper, a value of json is given as text, since readers have limits.
+/// A json value nested deeper is returned as text, because readers have limits.
 const MAX_JSON_DEPTH: usize = 64;
 
-/// An array of arrays with as many of the first rows as take `room` bytes, and how many these are. The first row is there
-/// even when it takes more.
+/// Writes as many of the first rows as fit into `room` bytes as an array of arrays, and returns their number. The first
+/// row is always included.
 pub fn write_rows(
     rows: &[DataRowBody],
     types: &[Arc<SqlType>],
@@ -65,14 +65,14 @@ fn put_row(out: &mut Vec<u8>, row: &DataRowBody, types: &[Arc<SqlType>]) -> Resu
     Ok(())
 }
 
-/// The first field as text, of rows that have one.
+/// First field of a row as text.
 pub fn first_text(row: &DataRowBody) -> String {
     let range = row.ranges().next().ok().flatten().flatten();
     let bytes = range.and_then(|range| row.buffer().get(range)).unwrap_or_default();
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// One value. What does not look as its type says is given as text.
+/// Writes one value. A value that does not match its type is written as text.
 pub fn write_value(out: &mut Vec<u8>, kind: &TypeKind, text: &str) {
     let start = out.len();
     if try_put(out, kind, text).is_none() {
@@ -122,7 +122,7 @@ fn try_put(out: &mut Vec<u8>, kind: &TypeKind, text: &str) -> Option<()> {
 }
 
 fn string(out: &mut Vec<u8>, text: &str) {
-    // Writing to memory cannot fail, and text has no form that JSON lacks.
+    // Writing to memory cannot fail, and all text can be encoded as JSON.
     let _ = serde_json::to_writer(out, text);
 }
 
@@ -174,7 +174,7 @@ fn fits_whole(text: &str) -> bool {
     text.trim_start_matches('-').parse::<u64>().is_ok_and(|value| value <= MAX_SAFE_INTEGER)
 }
 
-/// Whether a double written and read again is the same decimal.
+/// Whether the decimal survives a round trip through a double.
 fn is_exact(text: &str) -> bool {
     let body = text.strip_prefix('-').unwrap_or(text);
     if !body.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') || body.len() > 40 {
@@ -185,7 +185,7 @@ fn is_exact(text: &str) -> bool {
     digits.bytes().filter(u8::is_ascii_digit).count() <= MAX_EXACT_DIGITS
 }
 
-/// `2026-01-31 12:00:00+00` as RFC 3339 writes it. `infinity` and years before Christ stay as they are.
+/// `2026-01-31 12:00:00+00` as RFC 3339. `infinity` and BC dates are unchanged.
 fn to_rfc3339(text: &str) -> Cow<'_, str> {
     match text.split_once(' ') {
         Some((date, time)) if !time.ends_with("BC") => Cow::Owned(format!("{date}T{}", with_offset(time))),
@@ -193,7 +193,7 @@ fn to_rfc3339(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// An offset in hours gets its minutes.
+/// Adds minutes to an offset in hours.
 fn with_offset(time: &str) -> Cow<'_, str> {
     match time.rfind(['+', '-']).and_then(|at| time.get(at..)) {
         Some(offset) if offset.len() == 3 => Cow::Owned(format!("{time}:00")),
@@ -250,7 +250,7 @@ fn range(out: &mut Vec<u8>, element: &SqlType, range: &Range) {
     }
 }
 
-/// The text itself, on one line, when every reader will accept it.
+/// The text itself, minified, if all readers accept it.
 fn json(out: &mut Vec<u8>, text: &str) -> Option<()> {
     if serde_json::from_str::<&RawValue>(text).is_err() || depth(text) > MAX_JSON_DEPTH {
         return None;

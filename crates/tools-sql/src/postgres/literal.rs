@@ -1,6 +1,6 @@
-//! The text forms of arrays, rows, ranges and hstore, read and written.
+//! Parser and writer of array, row, range and hstore literals.
 
-/// An array, as deep as it is nested.
+/// A nested array.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ArrayNode {
     Null,
@@ -8,13 +8,13 @@ pub enum ArrayNode {
     Branch(Vec<ArrayNode>),
 }
 
-/// Deeper than the server allows arrays to be.
+/// Deeper than the server's limit.
 const MAX_ARRAY_DEPTH: usize = 8;
 
 /// Lower and upper bound of each dimension.
 type ArrayBounds = Vec<(i64, i64)>;
 
-/// `{1,NULL,"a b"}`, perhaps with `[2:4]=` in front; gives the bounds when they are written.
+/// `{1,NULL,"a b"}`, optionally with `[2:4]=` in front; returns the bounds if there are any.
 pub fn array(text: &str, delimiter: char) -> Option<(Option<ArrayBounds>, ArrayNode)> {
     let (bounds, body) = match text.strip_prefix('[') {
         Some(_) => {
@@ -51,7 +51,7 @@ pub fn row(text: &str) -> Option<Vec<Option<String>>> {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Range {
     Empty,
-    /// `[)` and the like, and the two ends where there are any.
+    /// `[)` and the like, and the two bounds, if any.
     Between(String, Option<String>, Option<String>),
 }
 
@@ -94,7 +94,7 @@ pub fn hstore(text: &str) -> Option<Vec<(String, Option<String>)>> {
     Some(pairs)
 }
 
-/// In quotes, as arrays, rows and ranges all understand it.
+/// Quotes a text as arrays, rows and ranges accept it.
 pub fn quote(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
@@ -154,7 +154,7 @@ impl LiteralReader<'_> {
         Some(Range::Between(format!("{open}{close}"), lower, upper))
     }
 
-    /// Up to one of the ends; nothing at all is `None` inside. Quoted parts and plain ones may follow each other.
+    /// Reads up to one of `ends`; an empty field is `None` inside. Quoted and plain parts may alternate.
     fn field(&mut self, ends: &[char]) -> Option<Option<String>> {
         let (mut text, mut any) = (String::new(), false);
         while let Some(next) = self.rest.chars().next() {

@@ -1,4 +1,4 @@
-//! Messages to the server, put together and sent at once.
+//! Batch of messages to the server, sent at once.
 
 use super::query_response::{QueryResponse, ReadLimits, read_response};
 use bytes::BytesMut;
@@ -14,7 +14,7 @@ pub struct MessageBatch {
 }
 
 impl MessageBatch {
-    /// Statements of ours; those of callers go through `parse`, which takes exactly one.
+    /// For statements of the hub; those of callers go through `parse`, which takes exactly one.
     pub fn simple_query(&mut self, sql: &str) -> Result<&mut Self, ToolError> {
         frontend::query(sql, &mut self.frames).map_err(ToolError::internal)?;
         self.expected_responses += 1;
@@ -37,7 +37,7 @@ impl MessageBatch {
         let bound = frontend::bind("", "", [], values, write, [], &mut self.frames);
         bound.map_err(|_| {
             ToolError::invalid("The parameters are too many or too large.")
-                .hint("Give fewer or smaller values.")
+                .hint("Pass fewer or smaller values.")
         })?;
         Ok(self)
     }
@@ -63,7 +63,7 @@ impl MessageBatch {
         self
     }
 
-    /// Sends everything and listens until the last answer.
+    /// Sends all messages and reads until the last response.
     pub async fn send(
         &self,
         lease: &mut Lease,

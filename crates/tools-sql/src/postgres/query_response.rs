@@ -1,4 +1,4 @@
-//! Listening to the server, within bounds.
+//! Reads the server's responses, within limits.
 
 use fallible_iterator::FallibleIterator;
 use octo_grants::sql::{Lease, ServerError, TransactionState};
@@ -6,17 +6,17 @@ use octo_toolkit::{CallContext, Kind, ToolError};
 use postgres_protocol::message::backend::{DataRowBody, Message, RowDescriptionBody};
 use std::time::Duration;
 
-/// What the server has beyond its own timeout before the hub stops waiting for it.
+/// Time beyond the server's own timeout before the hub stops waiting.
 const TIMEOUT_GRACE: Duration = Duration::from_secs(2);
-/// For questions of ours.
+/// Timeout of the hub's own queries.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(30);
-/// Remarks of the server that are passed on.
+/// Maximum notices of the server that are passed on.
 const MAX_NOTICES: usize = 20;
 
 pub struct ReadLimits {
-    /// Rows to keep; more are counted and thrown away.
+    /// Maximum rows to keep; more are counted and discarded.
     pub max_rows: usize,
-    /// Bytes after which the server is told to stop.
+    /// Bytes after which the statement is cancelled.
     pub max_bytes: usize,
     /// The server's own timeout.
     pub timeout: Duration,
@@ -37,20 +37,20 @@ pub struct Column {
 pub struct QueryResponse {
     pub columns: Vec<Column>,
     pub rows: Vec<DataRowBody>,
-    /// Rows that came, kept or not.
+    /// Received rows, kept or not.
     pub row_count: usize,
     pub command_tags: Vec<String>,
     pub error: Option<ServerError>,
-    /// Where the transaction stood after each exchange.
+    /// Transaction state after each exchange.
     pub transaction_states: Vec<TransactionState>,
     pub notices: Vec<String>,
     pub parameters: Vec<u32>,
-    /// Too many bytes came, and the statement was stopped.
+    /// The limit of bytes was exceeded, and the statement was cancelled.
     pub truncated: bool,
     bytes: usize,
 }
 
-/// Why listening ended before the last answer.
+/// Why reading ended.
 enum ReadEnd {
     Done,
     TooLarge,
@@ -82,7 +82,7 @@ pub async fn read_response(
             lease.stop().await;
         }
         ReadEnd::Copy => {
-            return Err(ToolError::invalid("COPY from or to the client is not possible here.")
+            return Err(ToolError::invalid("COPY from or to the client is not supported.")
                 .hint("Insert rows with db_execute, or read them with db_query."));
         }
     }
@@ -91,7 +91,7 @@ pub async fn read_response(
 
 pub fn timeout_error(limit: Duration) -> ToolError {
     ToolError::new(Kind::Timeout, format!("The statement was stopped after {} seconds.", limit.as_secs_f32()))
-        .hint("Ask for less, look at the plan with db_explain, or give a longer timeout_s.")
+        .hint("Request less data, check the plan with db_explain, or set a longer timeout_s.")
 }
 
 impl QueryResponse {
@@ -128,7 +128,7 @@ impl QueryResponse {
     }
 
     fn notice(&mut self, said: &ServerError) {
-        // The server's remark on the hub's own ROLLBACK is not the caller's.
+        // Omits the server's notice about the hub's own ROLLBACK.
         if self.notices.len() < MAX_NOTICES && said.code != "25P01" {
             self.notices.push(format!("{}: {}", said.severity, said.message));
         }

@@ -1,5 +1,5 @@
-//! Reading. What keeps a statement from changing anything is the server: its role, a read-only transaction that is always
-//! rolled back, and its grammar, since the text of the caller stands where nothing but a query may stand.
+//! Reads. The server prevents changes: by its role, by a read-only transaction that is always rolled back, and by its
+//! grammar, because the caller's text is placed where only a query is allowed.
 
 use super::message_batch::MessageBatch;
 use super::query_response::{QueryResponse, ReadLimits, timeout_error};
@@ -9,9 +9,9 @@ use octo_grants::sql::{Lease, TransactionState};
 use octo_toolkit::{CallContext, Kind, ToolError};
 use std::time::Duration;
 
-/// A cursor takes one SELECT, VALUES or TABLE, and none that changes data; the rest of the text is the caller's.
+/// A cursor accepts one SELECT, VALUES or TABLE, and none that changes data; the rest of the text is the caller's.
 const DECLARE_CURSOR: &str = "DECLARE octo_rows NO SCROLL CURSOR WITHOUT HOLD FOR ";
-/// How long a reader waits for a lock; only DDL stands in its way.
+/// How long a reader waits for a lock; only DDL blocks it.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub async fn query(engine: &Postgres, statement: Statement, cx: &CallContext) -> Result<Rows, ToolError> {
@@ -33,7 +33,7 @@ pub async fn query(engine: &Postgres, statement: Statement, cx: &CallContext) ->
         return Err(error);
     }
     if !lease.is_done() {
-        // It was stopped and has not come to rest; types are asked of another one.
+        // The session was cancelled and is not idle yet; types are queried in another one.
         drop(lease);
         lease = engine.session(&engine.database.reads, statement.timeout, cx).await?;
     }
@@ -74,7 +74,7 @@ pub async fn explain(
     Ok(lines.join("\n"))
 }
 
-/// Begins, runs, and rolls back, in one exchange.
+/// Begins, runs and rolls back, in one round trip.
 async fn read(
     engine: &Postgres,
     statement: &Statement,
@@ -102,8 +102,8 @@ async fn read(
         timeout: statement.timeout,
     };
     let heard = script.send(&mut lease, &bounds, cx).await?;
-    // After the statement the transaction must still be the one that was begun; the grammar leaves no other way, and a
-    // session where it happened all the same is never used again.
+    // After the statement the transaction must still be the same one; the grammar allows nothing else. A session where
+    // it is not is never reused.
     if !heard.truncated
         && !matches!(
             heard.transaction_states.get(1),

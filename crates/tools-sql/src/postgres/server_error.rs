@@ -1,10 +1,10 @@
-//! What the server refuses, in the words that every tool uses.
+//! Maps errors of the server to tool errors.
 
 use octo_grants::sql::ServerError;
 use octo_toolkit::{Kind, ToolError};
 use std::time::Duration;
 
-/// `before` is how many characters stand in front of the caller's own text.
+/// `before` is the number of characters in front of the caller's own text.
 pub fn to_tool_error(name: &str, said: &ServerError, before: usize) -> ToolError {
     let kind = kind(said);
     let mut message = said.message.clone();
@@ -49,20 +49,20 @@ fn kind(said: &ServerError) -> Kind {
 fn advice(said: &ServerError, kind: Kind) -> Option<&'static str> {
     Some(match (kind, said.code.as_str()) {
         (Kind::Unavailable, _) => "Try again in a moment.",
-        (Kind::Timeout, _) => "Ask for less, look at the plan with db_explain, or give a longer timeout_s.",
+        (Kind::Timeout, _) => "Request less data, check the plan with db_explain, or set a longer timeout_s.",
         (_, "25006") => {
             "Use db_execute to change data; db_explain with analyze false plans a change without running it."
         }
         (_, "42501") => {
-            "The role of this connection may not do that; use another connection or ask the operator."
+            "The role of this connection lacks the privilege; use another connection or ask the operator."
         }
-        (_, "40001" | "40P01" | "55P03") => "Another transaction was in the way; try again.",
+        (_, "40001" | "40P01" | "55P03") => "Conflict with another transaction; try again.",
         (Kind::NotFound, _) => {
-            "See db_schema for what exists; names of other schemas need their schema in front."
+            "See db_schema for what exists; qualify names of other schemas with their schema."
         }
         (_, "42703") => "See db_schema for the columns.",
         (_, "25001") => "This statement cannot be rolled back; run it without dry_run.",
-        (_, "42P02" | "08P01") => "Give as many params as the statement has $1, $2 … .",
+        (_, "42P02" | "08P01") => "Pass as many params as the statement has $1, $2 … .",
         _ => return None,
     })
 }

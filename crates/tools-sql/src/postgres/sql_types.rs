@@ -1,4 +1,4 @@
-//! What a type is, as far as writing its values as JSON needs it.
+//! SQL types, as far as needed to write their values as JSON.
 
 use super::json_values;
 use super::message_batch::MessageBatch;
@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A composite type may get another column; after so long it is looked up anew.
+/// A composite type may get another column; cached types expire after this time.
 const TYPE_TTL: Duration = Duration::from_secs(60);
 /// Arrays of composites of arrays …
 const MAX_TYPE_DEPTH: usize = 32;
@@ -24,9 +24,9 @@ pub struct SqlType {
 #[derive(Debug, Clone)]
 pub enum TypeKind {
     Bool,
-    /// Whole numbers that every reader of JSON holds exactly.
+    /// Integers that all JSON readers represent exactly.
     SafeInteger,
-    /// Whole numbers up to 64 bits.
+    /// Integers up to 64 bits.
     BigInteger,
     Float,
     Numeric,
@@ -38,17 +38,17 @@ pub enum TypeKind {
     Text,
     Void,
     Array(Arc<SqlType>, char),
-    /// `int2vector` and `oidvector`, which write themselves with spaces.
+    /// `int2vector` and `oidvector`, which are separated by spaces.
     Vector(Arc<SqlType>),
     Composite(Vec<(String, Arc<SqlType>)>),
-    /// A row without a type: its fields are text.
+    /// A row without a declared type: its fields are text.
     Record,
     Range(Arc<SqlType>),
     Multirange(Arc<SqlType>),
     Hstore,
 }
 
-/// Types that need no question: those of nearly every column.
+/// Types known without a query: those of nearly every column.
 fn builtin_type(oid: u32) -> Option<(&'static str, TypeKind)> {
     Some(match oid {
         16 => ("boolean", TypeKind::Bool),
@@ -86,7 +86,7 @@ fn builtin_type(oid: u32) -> Option<(&'static str, TypeKind)> {
 #[derive(Default)]
 pub struct TypeCache(Mutex<HashMap<u32, (Instant, Arc<SqlType>)>>);
 
-/// A row of the catalogue.
+/// A row of `pg_type`.
 #[derive(Deserialize)]
 struct TypeRow {
     oid: u32,
@@ -102,7 +102,7 @@ struct TypeRow {
 }
 
 impl TypeCache {
-    /// The types of these numbers, in the same order. Asks the server for those that are not known yet.
+    /// Resolves these types, in the same order. Queries the server for unknown ones.
     pub async fn resolve(
         &self,
         lease: &mut Lease,
@@ -189,7 +189,7 @@ impl TypeRow {
             "c" => TypeKind::Composite(
                 self.fields.iter().flatten().map(|(name, oid)| (name.clone(), of(*oid))).collect(),
             ),
-            // What a domain is made of decides how it looks; its kind has nothing of its own.
+            // The base type of a domain determines its format.
             "d" => of(self.base).kind.clone(),
             "r" => TypeKind::Range(of(self.subtype)),
             "m" => TypeKind::Multirange(of(self.range)),
@@ -199,7 +199,7 @@ impl TypeRow {
     }
 }
 
-/// Everything is named with its schema, since the search path is the caller's.
+/// All names are schema-qualified, because the search path is the caller's.
 async fn ask(lease: &mut Lease, oids: &BTreeSet<u32>, cx: &CallContext) -> Result<Vec<TypeRow>, ToolError> {
     let list: Vec<String> = oids.iter().map(u32::to_string).collect();
     let sql = format!(

@@ -1,4 +1,4 @@
-//! Changing. One statement by the extended protocol, in a transaction of its own.
+//! Writes: one statement over the extended protocol, in its own transaction.
 
 use super::message_batch::MessageBatch;
 use super::query_response::{QueryResponse, ReadLimits, timeout_error};
@@ -14,7 +14,7 @@ pub async fn execute(
     cx: &CallContext,
 ) -> Result<ChangeResult, ToolError> {
     let Some(writes) = &engine.database.writes else {
-        return Err(ToolError::denied(format!("The database `{}` is read-only here.", engine.database.name))
+        return Err(ToolError::denied(format!("The database `{}` is read-only.", engine.database.name))
             .hint("Use db_query to read, or another connection of db_connections."));
     };
     let mut lease = engine.session(writes, statement.timeout, cx).await?;
@@ -39,8 +39,8 @@ pub async fn execute(
     let heard =
         script.send(&mut lease, &bounds, cx).await.map_err(|error| with_unknown_outcome(error, fate))?;
     if heard.truncated {
-        return Err(ToolError::new(Kind::TooLarge, "The statement returned too much and was stopped.")
-            .hint("Nothing was changed unless it had ended already; return fewer columns."));
+        return Err(ToolError::new(Kind::TooLarge, "The statement returned too much data and was stopped.")
+            .hint("Nothing was changed unless it had already completed; return fewer columns."));
     }
     if let Some(said) = &heard.error {
         lease.release();
@@ -56,8 +56,8 @@ pub async fn execute(
         if fate == TransactionEnd::Commit { TransactionState::Idle } else { TransactionState::InTransaction };
     if standing != expected {
         lease.release();
-        return Err(ToolError::invalid("Transactions cannot be begun or ended here; nothing was kept.")
-            .hint("Each statement has a transaction of its own. Put several changes into one statement WITH …, or a DO block."));
+        return Err(ToolError::invalid("Transactions cannot be started or ended here; nothing was committed.")
+            .hint("Each statement has its own transaction. Combine several changes in one statement WITH …, or a DO block."));
     }
     let (affected, command) = count(&heard, fate);
     let notices = heard.notices.clone();
@@ -70,24 +70,24 @@ pub async fn execute(
     Ok(ChangeResult { affected, command, rows, notices })
 }
 
-/// The statement may have been kept although its answer never came.
+/// The statement may have been committed although its response was lost.
 fn with_unknown_outcome(error: ToolError, fate: TransactionEnd) -> ToolError {
     if error.kind != Kind::Unavailable || fate == TransactionEnd::Rollback {
         return error;
     }
-    let message = format!("{} It is not known whether the statement took effect.", error.message);
-    ToolError { message: message.into(), ..error }.hint("Look with db_query before you try again.")
+    let message = format!("{} It is unknown whether the statement took effect.", error.message);
+    ToolError { message: message.into(), ..error }.hint("Check with db_query before trying again.")
 }
 
 /// `INSERT 0 5`, `UPDATE 3`, `CREATE TABLE`.
 fn count(heard: &QueryResponse, fate: TransactionEnd) -> (u64, String) {
-    // The first is our own SET or BEGIN (two of them), the last our ROLLBACK.
+    // The first tags are those of the hub's SET or BEGIN (two of them), the last that of its ROLLBACK.
     let own = if fate == TransactionEnd::Commit { 1 } else { 2 };
     let command = heard.command_tags.get(own).cloned().unwrap_or_default();
     let number = command.rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
     let changes =
         ["INSERT", "UPDATE", "DELETE", "MERGE", "COPY"].iter().any(|verb| command.starts_with(verb));
-    // CREATE TABLE AS calls itself SELECT, and has no columns to give.
+    // The tag of CREATE TABLE AS is SELECT, without columns.
     let made = command.starts_with("SELECT") && heard.columns.is_empty();
     (if changes || made { number } else { 0 }, command)
 }

@@ -1,4 +1,4 @@
-//! Real servers to test against: the one that `scripts/services start` runs, and clusters of a test's own.
+//! Real servers to test against: the one that `scripts/services start` runs, and clusters of the tests.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -19,7 +19,7 @@ fn variable(name: &str) -> String {
     })
 }
 
-/// The login of the superuser at the shared server.
+/// Login of the superuser at the shared server.
 pub fn admin() -> String {
     variable("POSTGRES")
 }
@@ -30,7 +30,7 @@ pub async fn client(dsn: &str) -> Client {
     client
 }
 
-/// A database of its own on the shared server, with an owner and a reader; both end with it.
+/// A separate database on the shared server, with an owner and a reader; both are dropped with it.
 pub struct TestDatabase {
     pub name: String,
     pub owner: String,
@@ -43,7 +43,7 @@ impl TestDatabase {
         Self::create_on(&admin(), &format!("octo_{name}_{}", std::process::id())).await
     }
 
-    /// On any server. Names are the test's own, so nothing needs quoting.
+    /// On any server. Names come from the test, so nothing needs quoting.
     pub async fn create_on(admin: &str, name: &str) -> Self {
         let server = client(admin).await;
         for statement in [
@@ -100,7 +100,7 @@ pub fn cx(seconds: u64) -> (CallContext, CancellationToken) {
     (CallContext::new(Arc::new(Caller::local()), deadline, cancel.clone()), cancel)
 }
 
-/// Waits for something to become true.
+/// Waits for a condition.
 pub async fn wait_until<F: Future<Output = bool>>(what: &str, mut check: impl FnMut() -> F) {
     let end = Instant::now() + Duration::from_secs(20);
     while !check().await {
@@ -109,7 +109,7 @@ pub async fn wait_until<F: Future<Output = bool>>(what: &str, mut check: impl Fn
     }
 }
 
-/// A server of a test's own, gone with the test.
+/// A server of one test, removed with the test.
 pub struct PostgresCluster {
     pub folder: PathBuf,
     pub port: u16,
@@ -132,7 +132,7 @@ impl PostgresCluster {
         self
     }
 
-    /// Says what the script printed.
+    /// Returns the output of the script.
     pub fn run_script(&self, verb: &str) -> String {
         let script = variable("POSTGRES_CLUSTER");
         let mut command = Command::new(script);

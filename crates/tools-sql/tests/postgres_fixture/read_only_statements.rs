@@ -1,6 +1,6 @@
 //! Statements that try to change something. Each is tried through `db_query` and `db_explain`.
 
-/// Made by the owner before: things to change, and functions that change them.
+/// Created by the owner before: objects to change, and functions that change them.
 pub const SETUP_SQL: &str = "
     CREATE TABLE t (id int PRIMARY KEY, v text);
     INSERT INTO t SELECT n, 'v' || n FROM generate_series(1, 20) n;
@@ -35,11 +35,11 @@ pub const SETUP_SQL: &str = "
     CREATE AGGREGATE touching(text) (SFUNC = touch_state, STYPE = int, INITCOND = '0');
 ";
 
-/// In front of the aggregate, which needs it.
+/// Precedes the aggregate, which needs it.
 pub const AGGREGATE_STATE_SQL: &str = "CREATE FUNCTION touch_state(int, text) RETURNS int LANGUAGE plpgsql AS
     $$ BEGIN EXECUTE $2; RETURN $1 + 1; END $$;";
 
-/// Changes, each of them one statement.
+/// Changes, one statement each.
 pub const CHANGES: &[&str] = &[
     "INSERT INTO t VALUES (100, 'x')",
     "INSERT INTO t SELECT 101, 'x'",
@@ -172,7 +172,7 @@ pub const CHANGES: &[&str] = &[
     "EXPLAIN ANALYZE CREATE TABLE x AS SELECT touch()",
 ];
 
-/// Queries, as far as their beginning tells.
+/// Queries, judging by their start.
 pub const QUERIES: &[&str] = &[
     "WITH x AS (INSERT INTO t VALUES (110, 'x') RETURNING *) SELECT * FROM x",
     "WITH x AS (UPDATE t SET v = 'x' RETURNING *) SELECT * FROM x",
@@ -302,7 +302,7 @@ pub const QUERIES: &[&str] = &[
     "SELECT 1 FROM t WHERE id = (SELECT touch_exec('UPDATE t SET v = ''x'''))",
 ];
 
-/// Ways to put a second statement behind a harmless one, or to hide where one begins.
+/// Ways to append a second statement to a harmless one, or to hide where one starts.
 pub fn stacked() -> Vec<String> {
     let change = "DELETE FROM t";
     [

@@ -1,4 +1,4 @@
-//! Forms with files in them.
+//! Multipart forms with files.
 
 use crate::document::request::param_style::to_text;
 use crate::value_ext::ValueExt;
@@ -7,7 +7,8 @@ use base64::engine::general_purpose::STANDARD;
 use octo_toolkit::ToolError;
 use serde_json::{Map, Value};
 
-/// Writes an object as a form. A file is `{"content": "text"}` or `{"base64": "…"}`, with `filename` and `content_type`.
+/// Encodes an object as a form. A file is `{"content": "text"}` or `{"base64": "…"}`, with `filename` and
+/// `content_type`.
 pub(crate) fn encode(
     form: &Map<String, Value>,
     encoding: &Value,
@@ -71,15 +72,15 @@ fn part(
     Ok(())
 }
 
-/// The bytes of a file that was given as base64.
+/// Decodes a file given as base64.
 pub(crate) fn decode_base64(name: &str, encoded: &str) -> Result<Vec<u8>, ToolError> {
     STANDARD.decode(encoded.trim()).map_err(|_| {
-        ToolError::invalid(format!("`{name}` is no base64."))
-            .hint("Give text as `content` instead of `base64`.")
+        ToolError::invalid(format!("`{name}` is not valid base64."))
+            .hint("Pass text as `content` instead of `base64`.")
     })
 }
 
-/// As browsers write names into this header.
+/// Quotes names as browsers do in this header.
 fn quote_name(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A").replace('\0', "%00")
 }

@@ -1,5 +1,5 @@
-//! Whether a value is what a parameter wants. Values that an address cannot tell apart are not told apart here either:
-//! `"42"` is an integer, `7` is a string.
+//! Checks whether a value fits a parameter. Values that are equal in a URL are equal here: `"42"` is an integer, `7` is
+//! a string.
 
 use crate::document::request::param_style::to_text;
 use crate::operation::Param;
@@ -11,10 +11,10 @@ use serde_json::Value;
 use std::cell::Cell;
 
 const MAX_DEPTH: usize = 6;
-/// Schemas that are looked at for one value; after that the server may judge.
+/// Maximum schemas checked for one value; beyond that the server validates.
 const MAX_SCHEMAS: usize = 500;
 
-/// The value as it is sent, or an error that names the parameter, its type and an example.
+/// Returns the value to send, or an error with the parameter, its type and an example.
 pub(crate) fn check_param(document: &Document, param: &Param, value: &Value) -> Result<Value, ToolError> {
     let schema = resolve_outer(document, &param.schema);
     let listed = !param.is_json && types(&schema) == ["array"] && !value.is_array();
@@ -32,17 +32,17 @@ pub(crate) fn check_param(document: &Document, param: &Param, value: &Value) -> 
     .hint(format!("For example {}.", example(document, param))))
 }
 
-/// What to say when a parameter is needed and not given.
+/// Error for a missing required parameter.
 pub(crate) fn missing_param_error(document: &Document, param: &Param) -> ToolError {
     let what = article(&type_name(document, &param.schema));
     let about: String = param.description.lines().next().unwrap_or_default().chars().take(120).collect();
     let about = if about.is_empty() { String::new() } else { format!(" ({about})") };
     ToolError::invalid(format!(
-        "The {} parameter `{}` is needed: {what}{about}.",
+        "The {} parameter `{}` is required: {what}{about}.",
         param.location.as_str(),
         param.name
     ))
-    .hint(format!("Give it in {}, for example {}.", member(param), example(document, param)))
+    .hint(format!("Pass it in {}, for example {}.", member(param), example(document, param)))
 }
 
 fn member(param: &Param) -> &'static str {
@@ -121,7 +121,7 @@ fn has_type(
         }
         ("object", Value::Object(_)) => true,
         ("boolean" | "integer" | "number" | "array" | "object", _) => false,
-        // A word that the format does not have decides nothing.
+        // An unknown type keyword decides nothing.
         _ => true,
     }
 }

@@ -1,4 +1,4 @@
-//! How values are written into paths, queries, headers and cookies.
+//! Serialization of values in paths, queries, headers and cookies.
 
 use crate::document::request::percent_encoding;
 use crate::operation::{Param, ParamLocation};
@@ -12,13 +12,13 @@ pub(crate) enum Style {
     Form,
     SpaceDelimited,
     PipeDelimited,
-    /// Only of version 2.0.
+    /// Version 2.0 only.
     TabDelimited,
     DeepObject,
 }
 
 impl Style {
-    /// The named style, or the place's own.
+    /// The named style, or the default of the location.
     pub(crate) fn from_name(name: Option<&str>, place: ParamLocation) -> Self {
         match (name, place) {
             (Some("label"), ParamLocation::Path) => Self::Label,
@@ -31,7 +31,7 @@ impl Style {
         }
     }
 
-    /// What stands between the elements of a list that is one value.
+    /// Separator of list elements in one value.
     fn joint(self) -> &'static str {
         match self {
             Self::SpaceDelimited => "%20",
@@ -42,7 +42,7 @@ impl Style {
     }
 }
 
-/// A plain value as text; lists and objects in a place for plain values as JSON.
+/// A plain value as text; arrays and objects as JSON.
 pub(crate) fn to_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -51,7 +51,7 @@ pub(crate) fn to_text(value: &Value) -> String {
     }
 }
 
-/// The `name=value` parts of a query, encoded.
+/// The `name=value` pairs of a query, encoded.
 pub(crate) fn query(param: &Param, value: &Value) -> Vec<String> {
     let name = percent_encoding::encode(&param.name);
     let encoded = |value: &Value| {
@@ -96,7 +96,7 @@ pub(crate) fn query(param: &Param, value: &Value) -> Vec<String> {
     }
 }
 
-/// `filter[price][from]=1`, as deep as the value is.
+/// `filter[price][from]=1`, at any depth.
 pub(crate) fn deep_object_pairs(above: &str, key: &str, value: &Value) -> Vec<String> {
     let name = format!("{above}[{key}]");
     match value {
@@ -116,7 +116,7 @@ pub(crate) fn deep_object_pairs(above: &str, key: &str, value: &Value) -> Vec<St
     }
 }
 
-/// What stands in a path for a parameter, encoded.
+/// Value of a path parameter, encoded.
 pub(crate) fn path(param: &Param, value: &Value) -> String {
     let name = percent_encoding::encode(&param.name);
     let one = |value: &Value| percent_encoding::encode(&to_text(value));
@@ -145,7 +145,7 @@ pub(crate) fn path(param: &Param, value: &Value) -> String {
     }
 }
 
-/// A header's value, not encoded: headers have no escapes.
+/// Value of a header, not encoded: headers have no escapes.
 pub(crate) fn header(param: &Param, value: &Value) -> String {
     if param.is_json {
         return value.to_string();
@@ -161,10 +161,10 @@ pub(crate) fn header(param: &Param, value: &Value) -> String {
     }
 }
 
-/// `name=value` as it stands in the Cookie header.
+/// `name=value` for the Cookie header.
 pub(crate) fn cookie(param: &Param, value: &Value) -> String {
     match value {
-        // Several cookies of one name mean nothing to most servers, so a list is one value.
+        // Most servers ignore repeated cookie names, so an array is one value.
         Value::Array(items) => {
             let items: Vec<String> =
                 items.iter().map(|item| percent_encoding::encode(&to_text(item))).collect();

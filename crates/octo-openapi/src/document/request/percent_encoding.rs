@@ -1,16 +1,16 @@
-//! Percent-encoding: of a value everything but letters, digits and `-._~`, so that no value can mean more than itself.
+//! Percent-encoding of everything but letters, digits and `-._~`, so that no value can mean more than itself.
 
-/// A value as it may stand anywhere in an address.
+/// Encodes a value for any place in a URL.
 pub(crate) fn encode(text: &str) -> String {
     keeping(text, b"")
 }
 
-/// A value whose parameter is declared `allowReserved`: what separates parameters and ends the query stays encoded.
+/// Encodes a value declared `allowReserved`: separators of parameters and of the query stay encoded.
 pub(crate) fn encode_allow_reserved(text: &str) -> String {
     keeping(text, b":/?@!$'()*,;")
 }
 
-/// The fixed text of a path template, which may hold escapes already.
+/// Encodes the fixed text of a path template, which may already contain escapes.
 pub(crate) fn encode_path_literal(text: &str) -> String {
     keeping(text, b"!$&'()*+,;=:@%")
 }
@@ -27,7 +27,7 @@ fn keeping(text: &str, keep: &[u8]) -> String {
     encoded
 }
 
-/// The text without its escapes; what is no escape stays.
+/// Decodes escapes; everything else is unchanged.
 pub(crate) fn decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,4 +1,4 @@
-//! What a request carries, in one of the types that its operation takes.
+//! Encodes a request body in one of the media types of its operation.
 
 use crate::document::request::{multipart, param_style, percent_encoding};
 use crate::operation::{Body, MediaType, essence, is_json};
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 const FORM_URLENCODED: &str = "application/x-www-form-urlencoded";
 pub(crate) const MULTIPART_FORM: &str = "multipart/form-data";
 
-/// A body and the type that its header names.
+/// An encoded body and its content type.
 pub(crate) struct EncodedBody {
     pub content_type: String,
     pub bytes: Vec<u8>,
@@ -64,7 +64,7 @@ pub(crate) fn encode_body(
     Ok(Some(EncodedBody { content_type: kind, bytes }))
 }
 
-/// The type that was asked for; otherwise the first that the value fits: JSON, a form, then the rest.
+/// The requested media type; otherwise the first that fits the value: JSON, a form, then the rest.
 fn choose_media_type<'a>(
     body: &'a Body,
     given: &Value,
@@ -74,8 +74,8 @@ fn choose_media_type<'a>(
         let found = body.media.iter().find(|media| matches(&media.content_type, &essence(wanted)));
         return found.ok_or_else(|| {
             let kinds: Vec<&str> = body.media.iter().map(|media| media.content_type.as_str()).collect();
-            ToolError::invalid(format!("The operation does not take `{wanted}`."))
-                .hint(format!("It takes {}.", kinds.join(", ")))
+            ToolError::invalid(format!("The operation does not accept `{wanted}`."))
+                .hint(format!("It accepts {}.", kinds.join(", ")))
         });
     }
     let rank = |media: &&MediaType| match essence(&media.content_type).as_str() {
@@ -88,7 +88,7 @@ fn choose_media_type<'a>(
     body.media.iter().min_by_key(rank).ok_or_else(|| ToolError::internal("a body without types"))
 }
 
-/// Whether a type of the document, which may have stars, is the wanted one.
+/// Whether a media type of the document, which may have wildcards, matches the wanted one.
 fn matches(known: &str, wanted: &str) -> bool {
     let known = essence(known);
     let group = known.strip_suffix('*');
@@ -107,11 +107,11 @@ fn concrete(kind: &str) -> String {
 fn members<'a>(given: &'a Value, kind: &str) -> Result<&'a Map<String, Value>, ToolError> {
     given.as_object().ok_or_else(|| {
         ToolError::invalid(format!("The body is sent as {kind}, so it must be an object."))
-            .hint("Give an object with a member for each field.")
+            .hint("Pass an object with a member for each field.")
     })
 }
 
-/// A form's fields. Lists repeat their name; other nested values are JSON, unless the document says `deepObject`.
+/// Fields of a form. Arrays repeat their name; other nested values are JSON, unless the document declares `deepObject`.
 fn form(form: &Map<String, Value>, encoding: &Value) -> String {
     let mut pairs: Vec<String> = Vec::new();
     for (name, value) in form.iter().filter(|(_, value)| !value.is_null()) {
@@ -141,7 +141,7 @@ fn form(form: &Map<String, Value>, encoding: &Value) -> String {
     pairs.join("&")
 }
 
-/// Text as it is; bytes as `{"base64": "…"}`.
+/// Text unchanged; bytes as `{"base64": "…"}`.
 fn raw(given: &Value, kind: &str) -> Result<Vec<u8>, ToolError> {
     if let Some(text) = given.as_str() {
         return Ok(text.as_bytes().to_vec());
@@ -150,17 +150,17 @@ fn raw(given: &Value, kind: &str) -> Result<Vec<u8>, ToolError> {
         return multipart::decode_base64("body", encoded);
     }
     Err(ToolError::invalid(format!("The body is sent as {kind}, so it must be text."))
-        .hint("Give a string, or {\"base64\": \"…\"} for bytes."))
+        .hint("Pass a string, or {\"base64\": \"…\"} for bytes."))
 }
 
-/// The members that the schema itself requires; the rest is the server's to judge.
+/// Checks the members that the schema itself requires; the rest is validated by the server.
 fn check_members(document: &Document, media: &MediaType, given: &Value) -> Result<(), ToolError> {
     let (schema, Some(members)) = (resolve_outer(document, &media.schema), given.as_object()) else {
         return Ok(());
     };
     let required = schema.member("required").as_array().into_iter().flatten().filter_map(Value::as_str);
     let absent: Vec<&str> = required.filter(|name| !members.contains_key(*name)).collect();
-    // A server fills in what only it can write.
+    // Read-only members are set by the server.
     let absent: Vec<&str> = absent
         .into_iter()
         .filter(|name| schema.member("properties").member(name).member("readOnly") != true)
@@ -168,19 +168,19 @@ fn check_members(document: &Document, media: &MediaType, given: &Value) -> Resul
     if absent.is_empty() {
         return Ok(());
     }
-    Err(ToolError::invalid(format!("The body lacks {}.", absent.join(", ")))
-        .hint(format!("A body looks like {}.", example_text(document, media))))
+    Err(ToolError::invalid(format!("The body is missing {}.", absent.join(", ")))
+        .hint(format!("Example: {}.", example_text(document, media))))
 }
 
 fn missing(document: &Document, body: &Body) -> ToolError {
     let error = ToolError::invalid("The operation needs a body.");
     match crate::signature::preferred_media_type(&body.media) {
         Some(media) => error.hint(format!(
-            "Give body ({}), such as {}.",
+            "Pass body ({}), such as {}.",
             media.content_type,
             example_text(document, media)
         )),
-        None => error.hint("Give body."),
+        None => error.hint("Pass body."),
     }
 }
 

@@ -1,4 +1,4 @@
-//! One server's address with the session that was agreed on.
+//! URL of one server, with its session.
 
 use super::event_stream::{EventStream, ResumePoint};
 use super::http_client::{HttpClient, classify_error};
@@ -18,18 +18,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// A message without an answer is given up after this.
+/// Timeout of a message without a response.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(10);
-/// So much of an answer to a message without one is read.
+/// Maximum bytes read of a body that is discarded.
 const MAX_DISCARDED_BYTES: usize = 1 << 16;
 
 pub(crate) struct Endpoint {
     client: HttpClient,
     uri: Uri,
-    /// Where the server really is: there, or where it has sent us on to.
+    /// The configured URL, or where the server redirected to.
     resolved_uri: OnceLock<Uri>,
     base_headers: HeaderMap,
-    /// The headers since the handshake.
+    /// Headers since the handshake.
     session_headers: OnceLock<HeaderMap>,
     session_id: OnceLock<HeaderValue>,
     pub(super) max_message_bytes: usize,
@@ -44,9 +44,9 @@ impl Endpoint {
         settings: &BTreeMap<String, String>,
         limit: usize,
     ) -> UpstreamResult<Self> {
-        let uri: Uri = url.parse().map_err(|_| UpstreamError::NotSent(format!("{url} is not an address")))?;
+        let uri: Uri = url.parse().map_err(|_| UpstreamError::NotSent(format!("not a URL: {url}")))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
-            return Err(UpstreamError::NotSent(format!("{url} is not an http or https address")));
+            return Err(UpstreamError::NotSent(format!("not an http or https URL: {url}")));
         }
         Ok(Self {
             client,
@@ -61,19 +61,19 @@ impl Endpoint {
         })
     }
 
-    /// Speaks with this login from here on.
+    /// Uses this login from now on.
     pub(crate) fn with_account(self, account: Option<Arc<Account>>) -> Self {
         Self { account, ..self }
     }
 
-    /// Keeps the session that the answer to the handshake names.
+    /// Stores the session id of the handshake's response.
     pub(super) fn store_session(&self, answer: &HeaderMap) {
         if let Some(session) = answer.get(header::SESSION) {
             let _ = self.session_id.set(session.clone());
         }
     }
 
-    /// From here on requests name the revision and the session that the handshake gave.
+    /// Adds the negotiated revision and session to all further requests.
     pub(crate) fn set_revision(&self, revision: &str) {
         let mut headers = self.base_headers.clone();
         if let Ok(revision) = HeaderValue::from_str(revision) {
@@ -89,7 +89,7 @@ impl Endpoint {
         self.session_headers.get().unwrap_or(&self.base_headers).clone()
     }
 
-    /// Opens a stream with GET: a new one, or one that broke.
+    /// Opens a stream with GET: a new one, or one to resume.
     pub(super) async fn listen(&self, mark: &ResumePoint) -> UpstreamResult<EventStream> {
         let mut headers = self.headers();
         headers.insert(ACCEPT, EVENT_STREAM);
@@ -104,13 +104,13 @@ impl Endpoint {
         Err(self.error_from(response).await)
     }
 
-    /// Sends a message that has no answer.
+    /// Sends a message that has no response.
     pub(crate) async fn send(&self, message: Message) -> UpstreamResult<()> {
         let response = self.request(Method::POST, self.headers(), message.to_bytes()).await?;
         if !response.status().is_success() {
             return Err(self.error_from(response).await);
         }
-        // Some servers answer all the same; it is read so that the connection can be used again.
+        // Some servers respond all the same; the body is read so that the connection can be reused.
         if !is_event_stream(&response) {
             let _ = read_body(response.into_body(), MAX_DISCARDED_BYTES).await;
         }
@@ -122,13 +122,13 @@ impl Endpoint {
         self.runtime.spawn(async move {
             match tokio::time::timeout(NOTIFICATION_TIMEOUT, endpoint.send(message)).await {
                 Ok(Ok(())) => {}
-                Ok(Err(why)) => tracing::debug!(target: "upstream", %why, "a message was not taken"),
-                Err(_) => tracing::debug!(target: "upstream", "a message was not taken in time"),
+                Ok(Err(why)) => tracing::debug!(target: "upstream", %why, "message not delivered"),
+                Err(_) => tracing::debug!(target: "upstream", "message not delivered: timeout"),
             }
         });
     }
 
-    /// Ends the session, where there is one.
+    /// Ends the session, if any.
     pub(crate) async fn close(&self) {
         if self.session_id.get().is_some() {
             let _ = self.request(Method::DELETE, self.headers(), Bytes::new()).await;
@@ -139,7 +139,7 @@ impl Endpoint {
         response_error(response, self.session_id.get().is_some()).await
     }
 
-    /// Sends a request. The first one of a connection may be sent on to another place on the same host.
+    /// Sends a request. The first one of a connection may be redirected within the same host.
     pub(super) async fn request(
         &self,
         method: Method,
@@ -148,7 +148,7 @@ impl Endpoint {
     ) -> UpstreamResult<Response<Incoming>> {
         match self.resolved_uri.get() {
             Some(place) => self.request_at(place, method, headers, body).await,
-            // In a box, because every request would carry its states otherwise.
+            // Boxed, because every request would carry its state otherwise.
             None => Box::pin(self.request_and_resolve(method, headers, body)).await,
         }
     }
@@ -171,8 +171,8 @@ impl Endpoint {
         }
     }
 
-    /// With the login, where there is one. What was refused goes out once more when there is a better token: the server has
-    /// not looked at it.
+    /// Sends with the login, if any. A refused request is sent once more if there is a newer token: the server has not
+    /// processed it.
     async fn request_at(
         &self,
         uri: &Uri,

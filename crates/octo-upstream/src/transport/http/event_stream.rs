@@ -1,4 +1,4 @@
-//! A stream of server-sent events, and the place from which it can be resumed.
+//! Stream of server-sent events, with the position to resume from.
 
 use super::http_client::root_cause;
 use crate::error::{UpstreamError, UpstreamResult};
@@ -9,10 +9,10 @@ use hyper::body::Incoming;
 use octo_wire::sse::Decoder;
 use std::time::Duration;
 
-/// After an answer the server has this long to end its stream, so that the connection can be used again.
+/// Time for the server to end its stream after the response, so that the connection can be reused.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where a stream was left off.
+/// Position to resume a stream from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ResumePoint {
     pub(super) id: Option<String>,
@@ -31,7 +31,7 @@ impl EventStream {
         Self { body, decoder: Decoder::new(limit), limit, resume_point: mark }
     }
 
-    /// The data of the next event that has any; nothing at the end of the stream.
+    /// Data of the next non-empty event; `None` at the end of the stream.
     pub(super) async fn next(&mut self) -> UpstreamResult<Option<Bytes>> {
         loop {
             while let Some(event) = self.decoder.next_event() {
@@ -57,7 +57,7 @@ impl EventStream {
         }
     }
 
-    /// Reads the last bytes, if they come soon: a stream that is dropped early costs its connection.
+    /// Reads the last bytes if they arrive soon: dropping a stream early costs its connection.
     pub(super) fn drain(mut self) {
         if matches!(self.body.frame().now_or_never(), Some(None)) {
             return;

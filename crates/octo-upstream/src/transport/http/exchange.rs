@@ -1,4 +1,4 @@
-//! One request and its answer, which comes as JSON or at the end of a stream.
+//! One request and its response, as JSON or as an event stream.
 
 use super::endpoint::Endpoint;
 use super::event_stream::{EventStream, ResumePoint};
@@ -14,9 +14,9 @@ use octo_wire::{Era, Id, Message};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A broken stream is resumed so many times without a new event in between.
+/// Maximum consecutive resumptions of a broken stream without a new event.
 const MAX_RESUMPTIONS: u32 = 5;
-/// The wait before that when the server has not named one.
+/// Delay before resuming if the server sent no `retry`.
 const DEFAULT_RESUME_DELAY: Duration = Duration::from_millis(300);
 const MIN_RESUME_DELAY: Duration = Duration::from_millis(10);
 
@@ -45,10 +45,10 @@ impl Endpoint {
         }
         let text = read_body(response.into_body(), self.max_message_bytes).await?;
         self.take_response(inbox, id, text)
-            .unwrap_or_else(|| Err(UpstreamError::Protocol("no valid answer in the response".to_owned())))
+            .unwrap_or_else(|| Err(UpstreamError::Protocol("no valid message in the response".to_owned())))
     }
 
-    /// Follows the stream of one request until its answer; a legacy server's broken stream is resumed.
+    /// Reads the stream of one request until its response. A broken stream of a legacy server is resumed.
     async fn read_stream(
         self: &Arc<Self>,
         inbox: &Arc<Dispatcher>,
@@ -64,7 +64,7 @@ impl Endpoint {
                     events.drain();
                     return outcome;
                 }
-                Ok(None) => UpstreamError::ConnectionLost("the stream ended without an answer".to_owned()),
+                Ok(None) => UpstreamError::ConnectionLost("the stream ended without a response".to_owned()),
                 Err(why @ UpstreamError::ConnectionLost(_)) => why,
                 Err(other) => return Err(other),
             };
@@ -91,7 +91,7 @@ impl Endpoint {
         Ok(None)
     }
 
-    /// Finds the answer among messages; what else there is goes to the inbox.
+    /// Finds the response among messages; the others go to the dispatcher.
     fn take_response(
         self: &Arc<Self>,
         inbox: &Arc<Dispatcher>,
@@ -101,7 +101,7 @@ impl Endpoint {
         let messages = match decode(text) {
             Ok(messages) => messages,
             Err(broken) => {
-                tracing::debug!(target: "upstream", server = %inbox.name, fault = %broken.fault, "not a message");
+                tracing::debug!(target: "upstream", server = %inbox.name, fault = %broken.fault, "invalid message");
                 return (broken.id == Some(id))
                     .then(|| Err(UpstreamError::Protocol(broken.fault.to_string())));
             }
@@ -121,7 +121,7 @@ impl Endpoint {
         answer
     }
 
-    /// Takes up a stream where it broke. A connection that cannot be made is tried a few times.
+    /// Resumes a broken stream. Failed connections are retried a few times.
     async fn resume_stream(&self, mark: &ResumePoint) -> Option<EventStream> {
         for _ in 0..MAX_RESUMPTIONS {
             tokio::time::sleep(mark.retry.unwrap_or(DEFAULT_RESUME_DELAY).max(MIN_RESUME_DELAY)).await;
@@ -135,7 +135,7 @@ impl Endpoint {
     }
 }
 
-/// An answer without an id, on a request's own stream, is that request's.
+/// An error without an id on a request's own stream belongs to that request.
 fn is_response_to(id: u64, of: Option<&Id>) -> bool {
     of.is_none_or(|of| of.to_number() == Some(id))
 }

@@ -1,4 +1,4 @@
-//! The HTTP client: one pool of connections for each upstream, one set of root certificates for all.
+//! HTTP client: one connection pool per upstream, one set of root certificates for all.
 
 use crate::error::UpstreamError;
 use bytes::Bytes;
@@ -10,15 +10,15 @@ use std::time::Duration;
 
 pub(crate) type HttpClient = legacy::Client<Connector, Full<Bytes>>;
 
-/// Connections that nobody uses are kept this long.
+/// Unused connections are closed after this time.
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Connects to the server at `url` and to no other.
+/// Connects to the server at `url` only.
 #[expect(clippy::disallowed_methods, reason = "a client with streams, on the connector that Net hands out")]
 pub(crate) fn build_client(net: &Net, url: &str) -> Result<HttpClient, UpstreamError> {
     let way = net
         .for_configured_host(url)
-        .map_err(|_| UpstreamError::NotSent(format!("{url} is not an http or https address")))?;
+        .map_err(|_| UpstreamError::NotSent(format!("not an http or https URL: {url}")))?;
     let connector =
         way.connector().map_err(|error| UpstreamError::NotSent(format!("root certificates: {error}")))?;
     Ok(legacy::Client::builder(TokioExecutor::new())
@@ -28,7 +28,7 @@ pub(crate) fn build_client(net: &Net, url: &str) -> Result<HttpClient, UpstreamE
         .build(connector))
 }
 
-/// What a failed request means: whether the server can have seen it.
+/// Maps a failed request to an error: whether the server can have seen it.
 pub(super) fn classify_error(error: &legacy::Error) -> UpstreamError {
     let why = root_cause(error);
     let inner = std::error::Error::source(error).and_then(|source| source.downcast_ref::<hyper::Error>());
@@ -39,7 +39,7 @@ pub(super) fn classify_error(error: &legacy::Error) -> UpstreamError {
     }
 }
 
-/// The innermost cause says the most.
+/// The innermost cause is the most specific.
 pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {

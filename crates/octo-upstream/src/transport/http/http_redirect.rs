@@ -1,10 +1,10 @@
-//! Redirections: followed within the host that the settings name, never to another one.
+//! Redirects: followed within the configured host, never to another one.
 
 use http::header::LOCATION;
 use http::{Response, StatusCode, Uri};
 
-/// The new address, when the method and the body may be sent there again. Only the path is taken over: behind
-/// a proxy servers often name the wrong scheme, and credentials must not go elsewhere.
+/// Returns the new URL if method and body may be sent there again. Only the path is taken from it: servers behind a
+/// proxy often name the wrong scheme, and credentials must not go elsewhere.
 pub(super) fn redirect_target<B>(from: &Uri, response: &Response<B>) -> Option<Uri> {
     if !matches!(response.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
         return None;

@@ -1,4 +1,4 @@
-//! Servers behind streamable HTTP, of both eras.
+//! Streamable HTTP transport, for both eras.
 
 pub(crate) mod endpoint;
 mod event_stream;

@@ -1,4 +1,4 @@
-//! Headers of requests: those that stay the same for a connection, and those that mirror a request's body.
+//! Request headers: those constant for a connection, and those that mirror the body.
 
 use crate::error::UpstreamError;
 use crate::transport::TransportRequest;
@@ -14,12 +14,12 @@ pub(super) const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/even
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const OCTOPROX_AGENT: HeaderValue = HeaderValue::from_static(concat!("octoprox/", env!("CARGO_PKG_VERSION")));
 
-/// What every request of a connection carries. Values from the settings may be secrets.
+/// Headers of every request of a connection. Values from the settings may be secrets.
 pub(super) fn connection_headers(settings: &BTreeMap<String, String>) -> Result<HeaderMap, UpstreamError> {
     let mut headers = HeaderMap::with_capacity(16);
     headers.insert(USER_AGENT, OCTOPROX_AGENT);
     for (name, value) in settings {
-        let wrong = || UpstreamError::NotSent(format!("the header {name} in the settings is not valid"));
+        let wrong = || UpstreamError::NotSent(format!("invalid header in the settings: {name}"));
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
         let mut value = HeaderValue::from_str(value).map_err(|_| wrong())?;
         value.set_sensitive(true);
@@ -30,7 +30,7 @@ pub(super) fn connection_headers(settings: &BTreeMap<String, String>) -> Result<
     Ok(headers)
 }
 
-/// What a modern server compares with the body.
+/// Headers that a modern server compares with the body.
 pub(super) fn add_request_headers(request: &TransportRequest, headers: &mut HeaderMap) {
     if request.era != Era::Modern {
         return;
@@ -47,7 +47,7 @@ pub(super) fn add_request_headers(request: &TransportRequest, headers: &mut Head
     }
 }
 
-/// A text as a header value, encoded where it has to be.
+/// Text as a header value, encoded if necessary.
 pub(crate) fn encode_value(text: &str) -> Option<HeaderValue> {
     HeaderValue::try_from(header::encode(text)).ok()
 }

@@ -1,4 +1,4 @@
-//! The answer to a POST, before it is known to be one.
+//! Bodies and errors of HTTP responses.
 
 use super::http_client::root_cause;
 use super::retry_after::retry_after;
@@ -14,19 +14,19 @@ use octo_grants::Clock;
 use octo_model::RpcError;
 use octo_wire::{Message, code};
 
-/// So much of an error page is read.
+/// Maximum bytes read of an error page.
 const MAX_ERROR_BODY_BYTES: usize = 1 << 20;
-/// So much of it is told.
+/// Maximum characters of an error page in a message.
 const ERROR_EXCERPT_CHARS: usize = 200;
 
-/// Whether the body is a stream of events; anything else is taken for JSON.
+/// Whether the body is an event stream; anything else is treated as JSON.
 pub(super) fn is_event_stream(response: &Response<Incoming>) -> bool {
     const STREAM: &str = "text/event-stream";
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.get(..STREAM.len()).is_some_and(|kind| kind.eq_ignore_ascii_case(STREAM))
 }
 
-/// The whole body. One that came in one piece is not copied.
+/// Reads the whole body. A single chunk is not copied.
 pub(super) async fn read_body(mut body: Incoming, limit: usize) -> UpstreamResult<Bytes> {
     let mut first: Option<Bytes> = None;
     let mut buffer = BytesMut::new();
@@ -51,7 +51,7 @@ pub(super) async fn read_body(mut body: Incoming, limit: usize) -> UpstreamResul
     Ok(first.unwrap_or_else(|| buffer.freeze()))
 }
 
-/// What a status other than success means. The body of a 400 or 404 may hold the real error.
+/// Maps an error status. The body of a 400 or 404 may contain the JSON-RPC error.
 pub(super) async fn response_error(response: Response<Incoming>, has_session: bool) -> UpstreamError {
     let (parts, body) = response.into_parts();
     if matches!(parts.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
@@ -80,7 +80,7 @@ fn rpc_error_in(text: &Bytes) -> Option<RpcError> {
     })
 }
 
-/// The specification says 404; servers after an SDK's example say 400 and name the session.
+/// The specification requires 404; servers based on an SDK example return 400 and name the session.
 fn is_session_expired(status: StatusCode, text: &[u8]) -> bool {
     let names_it = || String::from_utf8_lossy(text).to_ascii_lowercase().contains("session");
     status == StatusCode::NOT_FOUND || (status == StatusCode::BAD_REQUEST && names_it())

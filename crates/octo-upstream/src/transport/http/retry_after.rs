@@ -1,4 +1,4 @@
-//! How long a server wants to be left alone: `Retry-After`, as seconds or as a date (RFC 9110, 10.2.3).
+//! `Retry-After`, as seconds or as a date (RFC 9110, 10.2.3).
 
 use crate::admission::fair_queue::MAX_PAUSE;
 use http::HeaderMap;
@@ -8,16 +8,16 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::time::Duration;
 
-/// The form of today, and the two of old that a recipient has to know as well (RFC 9110, 5.6.7).
+/// The current date format, and the two obsolete ones that recipients must accept (RFC 9110, 5.6.7).
 const DATE_FORMATS: [&str; 3] =
     ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
 
-/// Nothing, where the header cannot be read. A date is counted from the server's own clock where the answer tells it.
+/// Returns `None` if the header is missing or invalid. A date is relative to the server's own `Date` if there is one.
 pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let wanted = text(RETRY_AFTER).filter(|wanted| !wanted.is_empty())?;
     let pause = if wanted.bytes().all(|byte| byte.is_ascii_digit()) {
-        // What is too large to be read is too long as well.
+        // A number too large to parse is too long as well.
         wanted.parse().map_or(MAX_PAUSE, Duration::from_secs)
     } else {
         let now = text(DATE).and_then(parse_date).unwrap_or(now);
@@ -48,7 +48,7 @@ mod tests {
             ("Sun, 06 Nov 1994 08:49:37 GMT", "", Some(30)),
             ("Sunday, 06-Nov-94 08:49:37 GMT", "", Some(30)),
             ("Sun Nov  6 08:49:37 1994", "", Some(30)),
-            // A time that has passed is no pause, and one too far away is cut.
+            // A time in the past is no pause; one too far in the future is capped.
             ("Sun, 06 Nov 1994 08:00:00 GMT", "", Some(0)),
             ("Fri, 31 Dec 1999 23:59:59 GMT", "", hour),
             // The server's clock is an hour ahead of ours.

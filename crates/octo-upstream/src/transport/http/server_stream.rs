@@ -1,4 +1,4 @@
-//! The stream on which a legacy server speaks without being asked.
+//! GET stream on which a legacy server sends requests and notifications.
 
 use super::endpoint::Endpoint;
 use super::event_stream::{EventStream, ResumePoint};
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// A stream that lasted this long is opened again at once.
+/// A stream that lasted this long is reopened immediately.
 const STABLE_AFTER: Duration = Duration::from_secs(5);
 
-/// Keeps the stream open for as long as the server offers one; tells when the first try has been answered.
+/// Keeps the stream open while the server offers one; signals when the first attempt was answered.
 pub(crate) async fn run_server_stream(
     endpoint: Arc<Endpoint>,
     inbox: Arc<Dispatcher>,
@@ -42,13 +42,13 @@ pub(crate) async fn run_server_stream(
             Err(why @ (UpstreamError::SessionExpired | UpstreamError::NotSent(_))) => return lost.set(why),
             Err(UpstreamError::ConnectionReset(_) | UpstreamError::CredentialUnusable(_)) => {}
             Err(UpstreamError::Status { code: 500.., .. }) => {}
-            // 405: no such stream. Nothing else that a server may say here will change by asking again.
+            // 405: the server has no such stream. Other errors are permanent, too.
             Err(why) => {
-                tracing::debug!(target: "upstream", server = %inbox.name, %why, "no stream for the server's own messages");
+                tracing::debug!(target: "upstream", server = %inbox.name, %why, "no server stream");
                 return;
             }
         }
-        // The server's own wait is kept even the first time.
+        // The server's `retry` applies even the first time.
         let wait = backoff.next_delay().max(mark.retry.unwrap_or_default());
         tokio::time::sleep(wait).await;
     }
@@ -62,7 +62,7 @@ async fn dispatch_events(endpoint: &Arc<Endpoint>, inbox: &Arc<Dispatcher>, even
                 messages.into_iter().for_each(|one| inbox.dispatch(one, MessageOrigin::Shared, &wire))
             }
             Err(broken) => {
-                tracing::debug!(target: "upstream", server = %inbox.name, fault = %broken.fault, "an event that is not a message");
+                tracing::debug!(target: "upstream", server = %inbox.name, fault = %broken.fault, "invalid message in an event");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! A running child: its streams are served by tasks that end with it.
+//! A running child process: tasks serve its streams and end with it.
 
 use super::invalid_lines::InvalidLines;
 use super::line_reader::{LineReader, NextLine};
@@ -17,11 +17,11 @@ use tokio::io::AsyncRead;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// So much of a line on standard error is kept.
+/// Maximum bytes of a line on standard error.
 const MAX_STDERR_LINE_BYTES: usize = 2000;
-/// How long a child may take to end by itself.
+/// Time for a child to exit by itself.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
-/// So many lines are taken before the other servers are looked after.
+/// Lines read before the task yields to other servers.
 const LINES_PER_YIELD: u32 = 32;
 const UNREAD_CHECK_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -73,20 +73,20 @@ impl ChildProcess {
         (wire, process)
     }
 
-    /// Closes the child's input, gives it a moment, and ends what is left of its group.
+    /// Closes the child's stdin, waits briefly, and kills the rest of its process group.
     pub(crate) async fn close(self) {
         self.stdin.close_input();
         self.group.shut_down(EXIT_TIMEOUT).await;
     }
 }
 
-/// How the reader tells the writer of the end, and hears that it has sorted out what was never read.
+/// Signals the end to the writer, and receives that it has determined the unread requests.
 struct WriterHandle {
     ended: CancellationToken,
     done: oneshot::Receiver<()>,
 }
 
-/// Reads messages until the child ends; then nothing that waits will be answered.
+/// Reads messages until the child exits; then all pending requests fail.
 async fn read_stdout(
     stdout: impl AsyncRead + Unpin,
     limit: usize,
@@ -102,7 +102,7 @@ async fn read_stdout(
     let why = loop {
         count = count.wrapping_add(1);
         if count.is_multiple_of(LINES_PER_YIELD) {
-            // What has been read already would be taken to its end before anybody else is heard.
+            // The buffered lines would otherwise be processed before any other task runs.
             tokio::task::yield_now().await;
         }
         match lines.next().await {
@@ -113,16 +113,16 @@ async fn read_stdout(
                 }
                 Err(broken) => rubbish.record(&inbox, broken).await,
             },
-            // A single call that waits is the one that was being answered.
+            // A single pending call is the one that was being answered.
             NextLine::TooLong if inbox.pending.waiting_count() == 1 => break UpstreamError::TooLarge(limit),
             NextLine::TooLong => {
-                break UpstreamError::ConnectionLost(format!("it sent a line of more than {limit} bytes"));
+                break UpstreamError::ConnectionLost(format!("line exceeds the limit of {limit} bytes"));
             }
             NextLine::End => break UpstreamError::ConnectionLost(exit_message(&said).await),
         }
     };
     writer.ended.cancel();
-    // A child that closed its output but does not read its input keeps the writer busy.
+    // A child that closed its stdout but does not read its stdin keeps the writer busy.
     let _ = tokio::time::timeout(UNREAD_CHECK_TIMEOUT, writer.done).await;
     inbox.pending.close(why.clone());
     lost.set(why);
@@ -132,8 +132,8 @@ async fn exit_message(said: &StderrLog) -> String {
     // Standard error may lag behind a little.
     tokio::time::sleep(Duration::from_millis(10)).await;
     match said.excerpt() {
-        None => "the program has ended".to_owned(),
-        Some(last) => format!("the program has ended; it said last: {last}"),
+        None => "the process exited".to_owned(),
+        Some(last) => format!("the process exited; last stderr output: {last}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Lines that are not messages. Some programs write all that they do to the wrong stream, and some write nothing else.
+//! Lines that are not messages: some programs write their logs to stdout.
 
 use crate::error::UpstreamError;
 use crate::session::dispatcher::Dispatcher;
@@ -6,15 +6,14 @@ use crate::transport::decode::DecodeError;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// So many lines are read in one go.
+/// Lines per burst.
 const BURST_LINES: u64 = 2000;
-/// A portion in less than this is more than a program has to say.
+/// A burst in less than this is throttled.
 const BURST_INTERVAL: Duration = Duration::from_secs(1);
-/// The rest after it, several times as long as the reading: whoever floods the hub takes no time from the other servers, but
-/// waits itself.
+/// Delay after a burst, several times as long as reading it: a flood delays its own server, not the others.
 const THROTTLE_DELAY: Duration = Duration::from_millis(4);
 
-/// Counts them, and slows down who sends too many.
+/// Counts invalid lines and throttles a server that sends too many.
 pub(super) struct InvalidLines {
     count: u64,
     since: Instant,
@@ -27,11 +26,11 @@ impl Default for InvalidLines {
 }
 
 impl InvalidLines {
-    /// Refuses a line. It is told ever more rarely.
+    /// Rejects a line. Logged at counts that are powers of two.
     pub(super) async fn record(&mut self, inbox: &Dispatcher, broken: DecodeError) {
         self.count += 1;
         if self.count.is_power_of_two() {
-            tracing::warn!(target: "upstream", server = %inbox.name, fault = %broken.fault, count = self.count, "a line that is not a message");
+            tracing::warn!(target: "upstream", server = %inbox.name, fault = %broken.fault, count = self.count, "invalid message on stdout");
         }
         if let Some(id) = broken.id {
             inbox.pending.complete(id, Err(UpstreamError::Protocol(broken.fault.to_string())));

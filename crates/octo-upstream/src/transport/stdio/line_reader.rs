@@ -1,4 +1,4 @@
-//! Lines from a child, none longer than the limit.
+//! Reads lines from a child, up to a maximum length.
 
 use bytes::Bytes;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader};
@@ -20,7 +20,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { reader: BufReader::with_capacity(64 << 10, reader), limit }
     }
 
-    /// The next line without its end.
+    /// Returns the next line without its terminator.
     pub(super) async fn next(&mut self) -> NextLine {
         let mut line = Vec::new();
         let mut limited = (&mut self.reader).take(self.limit as u64 + 1);
@@ -38,7 +38,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         NextLine::Line(line.into())
     }
 
-    /// The next line, cut at the limit; the rest of it is passed over.
+    /// Returns the next line, truncated at the limit; the rest is skipped.
     pub(super) async fn next_truncated(&mut self) -> Option<String> {
         let mut line = Vec::new();
         let mut limited = (&mut self.reader).take(self.limit as u64);

@@ -1,4 +1,4 @@
-//! Servers that are child processes and speak in lines on their standard streams.
+//! Servers as child processes that exchange lines over stdin and stdout.
 
 pub(crate) mod child_process;
 mod invalid_lines;

@@ -1,14 +1,14 @@
-//! What a program says on standard error: the last of it, over all its starts.
+//! Last lines of a program on standard error, across restarts.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const MAX_LINES: usize = 200;
 const MAX_BYTES: usize = 64 << 10;
-/// So much of it goes with an error.
+/// Maximum lines of standard error in an error message.
 const EXCERPT_LINES: usize = 5;
 const EXCERPT_CHARS: usize = 400;
-/// Shorter values than this are words that may stand anywhere.
+/// Shorter values are not redacted: they may be ordinary words.
 const MIN_SECRET_LEN: usize = 6;
 
 #[derive(Default)]
@@ -18,9 +18,9 @@ pub(crate) struct StderrLog(Mutex<Ring>);
 struct Ring {
     lines: VecDeque<String>,
     bytes: usize,
-    /// Lines since the program was started last.
+    /// Lines since the last start.
     lines_since_start: usize,
-    /// Variables that the program was given; their values are not repeated.
+    /// Variables of the program; their values are redacted.
     secret_env: BTreeMap<String, String>,
 }
 
@@ -29,14 +29,14 @@ impl StderrLog {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The program is started (anew) with these variables.
+    /// The program is (re)started with these variables.
     pub(crate) fn start_process(&self, env: &BTreeMap<String, String>) {
         let mut ring = self.ring();
         ring.lines_since_start = 0;
         ring.secret_env.extend(env.iter().map(|(name, value)| (name.clone(), value.clone())));
     }
 
-    /// Keeps a line, and gives it as it may be shown.
+    /// Stores a line and returns it redacted.
     pub(super) fn push(&self, line: &str) -> String {
         let mut ring = self.ring();
         let line = ring.redact(line);
@@ -54,7 +54,7 @@ impl StderrLog {
         self.ring().lines.iter().cloned().collect()
     }
 
-    /// The last lines since the start: they often tell why a program ended.
+    /// Last lines since the start: they often contain why a program exited.
     pub(crate) fn excerpt(&self) -> Option<String> {
         let ring = self.ring();
         let count = ring.lines_since_start.min(EXCERPT_LINES).min(ring.lines.len());

@@ -1,4 +1,4 @@
-//! What is to be written to a child, in order.
+//! Queue of lines for a child's stdin.
 
 use super::unread_requests::UnreadRequests;
 use crate::error::{UpstreamError, UpstreamResult};
@@ -14,20 +14,20 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// So many lines may wait; who comes later waits for room.
+/// Lines that may wait; further senders wait for room.
 const QUEUE_CAPACITY: usize = 1024;
 /// Small lines are written together up to this size.
 const MAX_BATCH_BYTES: usize = 64 << 10;
 
 #[derive(Debug)]
 pub(super) enum StdinLine {
-    /// A message, and the request that fails when it cannot be written.
+    /// A message, and the request that fails if it cannot be written.
     Text(Option<u64>, Bytes),
-    /// Nothing follows: the child's input is closed.
+    /// Closes the child's stdin.
     End,
 }
 
-/// The sending end; it outlives neither the process nor the runtime.
+/// Sender for a child's stdin; outlives neither the process nor the runtime.
 #[derive(Clone)]
 pub(crate) struct StdinSender {
     lines: mpsc::Sender<StdinLine>,
@@ -64,22 +64,22 @@ impl StdinSender {
         }
     }
 
-    /// Closes the child's input after what is on its way.
+    /// Closes the child's stdin after the queued lines.
     pub(super) fn close_input(&self) {
         let _ = self.lines.try_send(StdinLine::End);
     }
 
     async fn enqueue(&self, line: StdinLine) -> UpstreamResult<()> {
-        self.lines.send(line).await.map_err(|_| UpstreamError::NotSent("the program has ended".to_owned()))
+        self.lines.send(line).await.map_err(|_| UpstreamError::NotSent("the process exited".to_owned()))
     }
 }
 
 fn process_ended() -> UpstreamError {
-    UpstreamError::ConnectionLost("the program has ended".to_owned())
+    UpstreamError::ConnectionLost("the process exited".to_owned())
 }
 
-/// Writes lines until there are no more, the child no longer reads, or it has ended. Requests that the child
-/// cannot have read then fail as not sent, so that they may be sent to its successor.
+/// Writes lines until there are no more, the child no longer reads, or it has exited. Requests that the child cannot
+/// have read then fail as not sent, so they may be sent to its successor.
 pub(super) async fn run_writer(
     mut stdin: Sender,
     mut lines: mpsc::Receiver<StdinLine>,
@@ -105,7 +105,7 @@ pub(super) async fn run_writer(
                 }
             }
             Err(error) => {
-                lost.set(UpstreamError::ConnectionLost(format!("the program no longer reads: {error}")));
+                lost.set(UpstreamError::ConnectionLost(format!("cannot write to stdin: {error}")));
                 break;
             }
         }
@@ -117,7 +117,7 @@ pub(super) async fn run_writer(
     let unwritten = batch.iter().filter_map(StdinLine::request_id);
     let unread = if ended.is_cancelled() { unread.unread_in(&stdin) } else { Vec::new() };
     for id in unwritten.chain(unread) {
-        inbox.pending.complete(id, Err(UpstreamError::NotSent("the program has ended".to_owned())));
+        inbox.pending.complete(id, Err(UpstreamError::NotSent("the process exited".to_owned())));
     }
 }
 
@@ -130,7 +130,7 @@ impl StdinLine {
     }
 }
 
-/// Small lines go out together. False when the last line has been written.
+/// Writes small lines together. Returns false after the last line.
 async fn write_batch(stdin: &mut Sender, batch: &[StdinLine], buffer: &mut Vec<u8>) -> std::io::Result<bool> {
     let mut goes_on = true;
     for line in batch {

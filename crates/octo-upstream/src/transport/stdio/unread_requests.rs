@@ -1,13 +1,13 @@
-//! What a child that has ended did not read: the kernel still has it in the pipe.
+//! Requests that an exited child did not read: the kernel still has them in the pipe.
 
 use super::stdin_writer::StdinLine;
 use std::collections::VecDeque;
 use tokio::net::unix::pipe::Sender;
 
-/// No pipe holds more than this.
+/// Maximum size of a pipe.
 const MAX_PIPE_BYTES: u64 = 1 << 20;
 
-/// Where in the stream each recent request begins.
+/// Offsets of recent requests in the stream.
 #[derive(Default)]
 pub(super) struct UnreadRequests {
     written: u64,
@@ -28,7 +28,7 @@ impl UnreadRequests {
         }
     }
 
-    /// The requests of which the child has read nothing. One that was read in part counts as read.
+    /// Requests of which the child has read nothing. A partially read one counts as read.
     pub(super) fn unread_in(&self, pipe: &Sender) -> Vec<u64> {
         let left = rustix::io::ioctl_fionread(pipe).unwrap_or(0);
         let read = self.written.saturating_sub(left);
