@@ -1,6 +1,7 @@
 //! The catalogue: the items of all sources, updated as sources change.
 
 pub(crate) mod absent_servers;
+pub(crate) mod header_params;
 pub(crate) mod item;
 pub(crate) mod profile;
 pub(crate) mod profile_view;

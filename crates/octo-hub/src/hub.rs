@@ -9,8 +9,8 @@ use crate::catalogue::item::Entry;
 use crate::catalogue::profile::Profile;
 use crate::catalogue::profile_view::View;
 use crate::catalogue::{Catalogue, Change};
-use crate::hub::call_pipeline::Request;
 use crate::pipeline::approval::Approver;
+use crate::pipeline::call_request::Request;
 use crate::pipeline::call_rules::{CallRules, RuleSettings};
 use crate::pipeline::policy::{PolicyEngine, PolicySettings, check_visible, is_visible};
 use crate::pipeline::rate_limit::LimitRule;
@@ -18,7 +18,7 @@ use crate::pipeline::response_cache::CacheRule;
 use crate::pipeline::telemetry::{Excerpts, Tracer};
 use crate::pipeline::validate::ArgumentValidator;
 use crate::results::jq_eval::JqRunner;
-use crate::results::result_limit::ResultLimits;
+use crate::results::result_limit::{ResultLimiter, ResultLimits};
 use crate::results::results_source;
 use crate::subscriptions::subscription_counts::SubscriptionCounts;
 use arc_swap::ArcSwap;
@@ -40,10 +40,10 @@ pub struct HubConfig {
     pub policy: PolicySettings,
     pub limits: Vec<LimitRule>,
     pub cache: Vec<CacheRule>,
-    pub shape: ResultLimits,
+    pub result_limits: ResultLimits,
     pub timeout: Duration,
-    pub ledger: Arc<dyn AuditLog>,
-    pub spills: Arc<dyn ResultStore>,
+    pub audit_log: Arc<dyn AuditLog>,
+    pub result_store: Arc<dyn ResultStore>,
     pub jq: JqRunner,
     pub tracer: Option<Arc<dyn Tracer>>,
 }
@@ -52,9 +52,8 @@ pub struct Hub {
     catalogue: Arc<Catalogue>,
     absent_servers: AbsentServers,
     rules: ArcSwap<CallRules>,
-    pub(crate) result_limits: ResultLimits,
-    pub(crate) ledger: Arc<dyn AuditLog>,
-    pub(crate) spills: Arc<dyn ResultStore>,
+    pub(crate) results: ResultLimiter,
+    pub(crate) audit_log: Arc<dyn AuditLog>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
     pub(crate) validator: ArgumentValidator,
     pub(crate) subscriptions: Arc<SubscriptionCounts>,
@@ -66,9 +65,9 @@ impl Hub {
     /// Fails on an invalid pattern. Needs a runtime, because it spawns tasks that watch the sources.
     pub fn new(mut parts: HubConfig) -> Result<Arc<Self>, globset::Error> {
         parts.sources.push(results_source::source(
-            Arc::clone(&parts.spills),
+            Arc::clone(&parts.result_store),
             parts.jq,
-            parts.shape.max_resource_bytes,
+            parts.result_limits.max_resource_bytes,
         ));
         let catalogue = Catalogue::new(parts.sources, parts.profiles);
         catalogue.watch_sources();
@@ -82,9 +81,8 @@ impl Hub {
             catalogue,
             absent_servers: AbsentServers::default(),
             rules: ArcSwap::from_pointee(CallRules::new(rules, None)?),
-            result_limits: parts.shape,
-            ledger: parts.ledger,
-            spills: parts.spills,
+            results: ResultLimiter { limits: parts.result_limits, store: parts.result_store },
+            audit_log: parts.audit_log,
             tracer: parts.tracer,
             validator: ArgumentValidator::default(),
             subscriptions: Arc::default(),
@@ -224,7 +222,9 @@ impl Hub {
     /// Returns a reply as it was before truncation.
     pub async fn untruncated(&self, caller: &Caller, result: JsonObject) -> Result<JsonObject, ToolError> {
         match result.inner_text("_meta", "octoprox/result_handle") {
-            Some(handle) => self.spills.load(caller, &handle).await?.members().map_err(ToolError::internal),
+            Some(handle) => {
+                self.results.store.load(caller, &handle).await?.members().map_err(ToolError::internal)
+            }
             None => Ok(result),
         }
     }

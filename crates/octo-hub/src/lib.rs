@@ -11,15 +11,17 @@ pub mod trust;
 mod yaml_files;
 
 pub use catalogue::Change;
-pub use catalogue::item::{Entry, HeaderParam, Item, ListKind};
+pub use catalogue::header_params::HeaderParam;
+pub use catalogue::item::{Entry, Item, ListKind};
 pub use catalogue::profile::{Profile, ProfileSettings};
 pub use catalogue::profile_view::View;
 pub use catalogue::tool_override::{Argument, OverrideSettings, ParamTranslation, UnmappedParams};
-pub use hub::call_pipeline::{CallOutcome, Request};
+pub use hub::call_pipeline::CallOutcome;
 pub use hub::list_pages::Page;
 pub use hub::subscribe::{MAX_SUBSCRIBED_URI_BYTES, MAX_SUBSCRIPTIONS};
 pub use hub::{Hub, HubConfig};
 pub use pipeline::approval::{ApprovalRequest, Approver};
+pub use pipeline::call_request::Request;
 pub use pipeline::call_rules::RuleSettings;
 pub use pipeline::policy::{
     Action, Decision, Obligations, PolicyDecision, PolicyEngine, PolicyRequest, PolicyRules, PolicySettings,

@@ -2,6 +2,8 @@
 
 pub(crate) mod approval;
 pub(crate) mod audit_record;
+pub(crate) mod call_metrics;
+pub(crate) mod call_request;
 pub(crate) mod call_rules;
 pub(crate) mod coerce;
 pub(crate) mod compiled_schema;

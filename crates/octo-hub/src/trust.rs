@@ -2,6 +2,7 @@
 //! until a person accepts it. Hidden text is always removed, and no server can impersonate another.
 
 mod canonical;
+mod definition_diff;
 mod drift;
 mod poisoning;
 mod review;

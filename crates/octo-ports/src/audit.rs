@@ -58,7 +58,7 @@ pub struct CallEnded {
     pub outcome: Outcome,
     pub micros: u64,
     pub bytes: u64,
-    pub spill: Option<String>,
+    pub result_handle: Option<String>,
     /// Fingerprint of the arguments that ran, if the hub coerced them.
     pub arguments: Option<String>,
 }

@@ -44,7 +44,7 @@ pub struct AuditRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub spill: Option<String>,
+    pub result_handle: Option<String>,
     /// Hash of the chain up to here, in hexadecimal.
     pub hash: String,
 }

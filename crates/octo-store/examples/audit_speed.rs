@@ -36,7 +36,7 @@ fn closing(id: CallId) -> CallEnded {
         outcome: Outcome::Ok,
         micros: 87,
         bytes: 312,
-        spill: None,
+        result_handle: None,
         arguments: None,
     }
 }

@@ -30,7 +30,7 @@ const AUDIT_DATABASE: DatabaseSpec = DatabaseSpec {
         BEGIN SELECT RAISE(ABORT, 'the audit is only ever appended to'); END;
     CREATE TRIGGER audit_never_shrinks BEFORE DELETE ON audit
         BEGIN SELECT RAISE(ABORT, 'the audit is only ever appended to'); END;
-    CREATE TABLE spills (
+    CREATE TABLE results (
         id INTEGER PRIMARY KEY,
         handle TEXT NOT NULL UNIQUE,
         subject TEXT NOT NULL,

@@ -47,9 +47,9 @@ pub struct Options {
     /// Maximum bytes of one subject's memory, including overhead.
     pub memory_quota_bytes: u64,
     /// How long a stored result can be read.
-    pub spill_ttl: Duration,
+    pub result_ttl: Duration,
     /// Maximum bytes of all stored results; the oldest of the caller with the most bytes are removed first.
-    pub spill_quota_bytes: u64,
+    pub result_quota_bytes: u64,
 }
 
 impl Default for Options {
@@ -61,8 +61,8 @@ impl Default for Options {
             api_secret: None,
             credential_dir: None,
             memory_quota_bytes: 4 << 30,
-            spill_ttl: Duration::from_secs(24 * 60 * 60),
-            spill_quota_bytes: 1 << 30,
+            result_ttl: Duration::from_secs(24 * 60 * 60),
+            result_quota_bytes: 1 << 30,
         }
     }
 }

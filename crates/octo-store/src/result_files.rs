@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-const SPILL_DIRECTORY: &str = "spills";
+const RESULTS_DIRECTORY: &str = "results";
 
 /// All methods block; `Store` calls them on blocking threads.
 pub(crate) struct ResultFiles {
@@ -37,7 +37,7 @@ impl ResultFiles {
         turn: WriteLock,
         options: Options,
     ) -> Result<Self, SqliteError> {
-        let dir = dir.join(SPILL_DIRECTORY);
+        let dir = dir.join(RESULTS_DIRECTORY);
         private_files::create_private_dir(&dir)?;
         let shelf = Self { dir, index: Mutex::new(index), write_lock: turn, options };
         shelf.evict()?;
@@ -46,7 +46,7 @@ impl ResultFiles {
 
     pub(crate) fn store(&self, owner: &Principal, call: CallId, whole: &Json) -> StoreResult<String> {
         let size = whole.bytes().len() as u64;
-        if size > self.options.spill_quota_bytes {
+        if size > self.options.result_quota_bytes {
             return Err(StoreError::Full(Limit::ResultBytes));
         }
         let handle = result_handle::new_handle()?;
@@ -111,7 +111,7 @@ impl ResultFiles {
         let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         index
             .prepare_cached(
-                "INSERT INTO spills (handle, subject, tenant, call, size, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT INTO results (handle, subject, tenant, call, size, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?
             .execute((handle, &owner.subject, &owner.tenant, call.to_string(), size.cast_signed(), now_micros()))
             .map(drop)
@@ -120,14 +120,14 @@ impl ResultFiles {
     fn is_known(&self, owner: &Principal, handle: &str) -> rusqlite::Result<bool> {
         self.index()
             .prepare_cached(
-                "SELECT 1 FROM spills WHERE handle = ?1 AND subject = ?2 AND tenant = ?3 AND created > ?4",
+                "SELECT 1 FROM results WHERE handle = ?1 AND subject = ?2 AND tenant = ?3 AND created > ?4",
             )?
             .exists((handle, &owner.subject, &owner.tenant, self.expiry_cutoff()))
     }
 
     /// Results created at this time or earlier have expired.
     fn expiry_cutoff(&self) -> i64 {
-        let ttl = i64::try_from(self.options.spill_ttl.as_micros()).unwrap_or(i64::MAX);
+        let ttl = i64::try_from(self.options.result_ttl.as_micros()).unwrap_or(i64::MAX);
         now_micros().saturating_sub(ttl)
     }
 
@@ -165,7 +165,7 @@ impl ResultFiles {
         let index = self.index();
         let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         index
-            .prepare_cached("UPDATE spills SET size = ?2 WHERE handle = ?1")?
+            .prepare_cached("UPDATE results SET size = ?2 WHERE handle = ?1")?
             .execute((handle, size.cast_signed()))
             .map(drop)
     }
@@ -186,7 +186,7 @@ impl ResultFiles {
     fn find_surplus(&self) -> rusqlite::Result<Vec<String>> {
         let index = self.index();
         let mut statement =
-            index.prepare_cached("SELECT handle, tenant, subject, size, created FROM spills ORDER BY id")?;
+            index.prepare_cached("SELECT handle, tenant, subject, size, created FROM results ORDER BY id")?;
         let rows = statement.query_map((), |row| {
             let owner = Principal { tenant: row.get(1)?, subject: row.get(2)? };
             Ok((row.get(0)?, owner, row.get::<_, i64>(3)?.max(0).cast_unsigned(), row.get(4)?))
@@ -200,7 +200,7 @@ impl ResultFiles {
                 owners.entry(owner).or_default().push_back((handle, size));
             }
         }
-        gone.extend(choose_evicted(owners, self.options.spill_quota_bytes));
+        gone.extend(choose_evicted(owners, self.options.result_quota_bytes));
         Ok(gone)
     }
 
@@ -219,7 +219,7 @@ impl ResultFiles {
         let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let change = index.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         for handle in handles {
-            change.prepare_cached("DELETE FROM spills WHERE handle = ?1")?.execute([handle])?;
+            change.prepare_cached("DELETE FROM results WHERE handle = ?1")?.execute([handle])?;
         }
         change.commit()
     }

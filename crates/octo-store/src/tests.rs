@@ -33,7 +33,7 @@ pub(crate) fn closing(id: CallId) -> CallEnded {
         outcome: Outcome::Ok,
         micros: 1500,
         bytes: 42,
-        spill: None,
+        result_handle: None,
         arguments: None,
     }
 }

@@ -99,7 +99,7 @@ impl App {
             AppMode::ReadOnly => (stores_with_logins(settings, &Environment::current())?, None),
         };
         let gateway = Gateway::start(session, &stores, |name| reach.includes(name))?;
-        let (ledger, spills): (Arc<dyn AuditLog>, Arc<dyn ResultStore>) = match &audit {
+        let (audit_log, result_store): (Arc<dyn AuditLog>, Arc<dyn ResultStore>) = match &audit {
             Some(audit) => (Arc::clone(audit), Arc::clone(&stores.results)),
             None => (Arc::new(ReadOnlyStores), Arc::new(ReadOnlyStores)),
         };
@@ -121,10 +121,10 @@ impl App {
             policy: settings.policy.clone(),
             limits: settings.limits.clone(),
             cache: settings.cache.clone(),
-            shape: settings.results.clone(),
+            result_limits: settings.results.clone(),
             timeout: Duration::from_secs(settings.calls.timeout_seconds),
-            ledger,
-            spills,
+            audit_log,
+            result_store,
             jq,
             tracer: session.export.as_ref().map(|export| export.hub_tracer()),
         });

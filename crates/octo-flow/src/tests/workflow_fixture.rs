@@ -322,10 +322,10 @@ impl WorkflowHub {
             policy: PolicySettings::default(),
             limits: Vec::new(),
             cache: Vec::new(),
-            shape: ResultLimits { max_bytes: 20_000, ..ResultLimits::default() },
+            result_limits: ResultLimits { max_bytes: 20_000, ..ResultLimits::default() },
             timeout: Duration::from_secs(20),
-            ledger: Arc::clone(&stores) as _,
-            spills: Arc::clone(&stores) as _,
+            audit_log: Arc::clone(&stores) as _,
+            result_store: Arc::clone(&stores) as _,
             jq: JqRunner::new(Arc::clone(&stores) as _),
             tracer: None,
         })

@@ -1,8 +1,9 @@
 //! An item in the catalogue.
 
+use crate::catalogue::header_params::{HeaderParam, parse_header_params};
 use crate::catalogue::tool_override::ToolOverride;
+use crate::pipeline::call_metrics::CallMetrics;
 use crate::pipeline::compiled_schema::CompiledSchema;
-use crate::pipeline::telemetry::CallMetrics;
 use octo_model::{Effect, Json, JsonObject, listed_name};
 use octo_toolkit::{Definition, Source};
 use serde_json::Value;
@@ -45,14 +46,6 @@ pub struct Item {
     output: OnceLock<Option<CompiledSchema>>,
     metrics: OnceLock<CallMetrics>,
     header_params: OnceLock<Vec<HeaderParam>>,
-}
-
-/// A parameter that clients repeat in an HTTP header, for routing by proxies.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HeaderParam {
-    pub parameter: String,
-    /// The last part of the header name, in lower case.
-    pub header: String,
 }
 
 impl Item {
@@ -103,7 +96,7 @@ impl Item {
     }
 
     pub fn metrics(&self) -> &CallMetrics {
-        self.metrics.get_or_init(|| CallMetrics::of(self))
+        self.metrics.get_or_init(|| CallMetrics::new(self.source.name(), &self.key))
     }
 
     /// Its tags: its own, or the name of its toolbox or server.
@@ -124,15 +117,6 @@ fn canonical_name(source: &Arc<dyn Source>, kind: ListKind, key: &str) -> String
     } else {
         listed_name(&format!("{}__{key}", source.name()))
     }
-}
-
-pub fn parse_header_params(definition: &JsonObject) -> Vec<HeaderParam> {
-    let schema = definition.object("inputSchema").object("properties");
-    let annotated = schema.iter().filter_map(|(parameter, schema)| {
-        let header = schema.members().ok()?.text("x-mcp-header")?.to_ascii_lowercase();
-        Some(HeaderParam { parameter: parameter.to_owned(), header })
-    });
-    annotated.collect()
 }
 
 /// An item under the name that a profile lists it by.

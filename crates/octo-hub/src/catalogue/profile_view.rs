@@ -192,7 +192,7 @@ impl View {
         let made: Vec<(String, Result<ToolOverride, String>)> = self
             .profile
             .overrides_of(item)
-            .map(|(name, settings)| (name.clone(), ToolOverride::new(settings, item)))
+            .map(|(name, settings)| (name.clone(), ToolOverride::new(settings, &item.members, item.target())))
             .collect();
         let any = !made.is_empty();
         for (name, recast) in made {

@@ -1,7 +1,7 @@
 //! Tool overrides: a profile may change a tool's name and description, and rename, fix, hide or translate its
 //! arguments. The listed definition and the translation of arguments are derived from the same settings.
 
-use crate::catalogue::item::{HeaderParam, Item, parse_header_params};
+use crate::catalogue::header_params::{HeaderParam, parse_header_params};
 use crate::pipeline::compiled_schema::CompiledSchema;
 use octo_model::{Json, JsonObject, ToolError};
 use schemars::JsonSchema;
@@ -91,9 +91,9 @@ struct ParamMapping {
 
 impl ToolOverride {
     /// Fails with a message if the settings name parameters that the tool does not have.
-    pub fn new(settings: &OverrideSettings, item: &Item) -> Result<Self, String> {
+    pub fn new(settings: &OverrideSettings, members: &JsonObject, target: String) -> Result<Self, String> {
         let inner: Value =
-            item.members.get("inputSchema").and_then(|json| json.to().ok()).unwrap_or_else(|| json!({}));
+            members.get("inputSchema").and_then(|json| json.to().ok()).unwrap_or_else(|| json!({}));
         let known = inner.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
         let moves = param_mappings(settings, &known);
         let named = moves.iter().filter_map(|one| one.translation.to.as_deref());
@@ -119,7 +119,7 @@ impl ToolOverride {
         if closed && let Value::Object(schema) = &mut schema {
             schema.insert("additionalProperties".to_owned(), Value::Bool(false));
         }
-        let mut members = item.members.clone();
+        let mut members = members.clone();
         members.set("inputSchema", Json::from(schema.clone()));
         if let Some(description) = &settings.description {
             members.set("description", description.as_str());
@@ -127,7 +127,7 @@ impl ToolOverride {
         Ok(Self {
             members,
             schema,
-            target: item.target(),
+            target,
             mappings: moves,
             fixed: settings.fixed.clone(),
             tool_params: known.keys().cloned().collect(),

@@ -5,6 +5,7 @@ use crate::catalogue::tool_override;
 use crate::hub::Hub;
 use crate::pipeline::approval::{ApprovalRequest, no_approver_error};
 use crate::pipeline::audit_record::AuditRecord;
+use crate::pipeline::call_request::{Request, timeout_error};
 use crate::pipeline::error_limits::truncate_error;
 use crate::pipeline::policy::{Obligations, Permit};
 use crate::pipeline::redact::redact;
@@ -12,29 +13,13 @@ use crate::pipeline::telemetry;
 use crate::pipeline::telemetry::CallLog;
 use crate::trust::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
 use futures_util::FutureExt;
-use octo_model::{CallId, Caller, Frontend, JsonObject, Kind, Method, Operation, ToolError};
+use octo_model::{CallId, JsonObject, Method, Operation, ToolError};
 use octo_ports::Outcome;
-use octo_toolkit::{CallContext, CallOrigin, Peer, ReplyBudget};
+use octo_toolkit::{CallContext, CallOrigin, ReplyBudget};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
-
-/// A call with its context.
-pub struct Request {
-    pub op: Operation,
-    pub caller: Arc<Caller>,
-    pub frontend: Frontend,
-    /// Name of the profile; empty for everything.
-    pub profile: String,
-    pub peer: Arc<dyn Peer>,
-    pub cancel: CancellationToken,
-    /// Timeout requested by the caller, if less than the settings allow.
-    pub timeout: Option<Duration>,
-    /// The `traceparent` of the request.
-    pub trace: Option<String>,
-}
 
 /// Result of a call.
 pub struct CallOutcome {
@@ -66,11 +51,11 @@ impl Hub {
         request: &Request,
         log: &mut CallLog<'_>,
     ) -> Result<JsonObject, ToolError> {
-        let opened = AuditRecord::open(&self.ledger, id, request, self.excerpts()).await;
+        let opened = AuditRecord::open(&self.audit_log, id, request, self.excerpts()).await;
         let mut record =
             opened.inspect_err(|error| log.finish(Outcome::Error(error.kind), 0, Some(error)))?;
         let outcome = self.run_stages(id, request, &mut record).await;
-        let outcome = outcome.map_err(|error| truncate_error(error, self.result_limits.max_bytes));
+        let outcome = outcome.map_err(|error| truncate_error(error, self.results.limits.max_bytes));
         let word = record.set_outcome(&outcome);
         log.entry.clone_from(&record.entry);
         log.finish(word, record.bytes(), outcome.as_ref().err());
@@ -123,7 +108,7 @@ impl Hub {
         let result = tool_override::blank_fields(result, &call.blank_fields);
         let result = self.redact_result(result, &permit.obligations).await?;
         // Truncate and store.
-        let result = self.limit_result(&permit, id, request, result, record).await?;
+        let result = self.results.limit(&self.validator, &permit, id, request, result, record).await?;
         let result = call.coercions.annotate(result);
         if let Some(slot) = slot {
             rules.cache.put(slot, &result).await;
@@ -186,7 +171,7 @@ impl Hub {
         let _cancelled_with_this_future = cancel.clone().drop_guard();
         let mut cx = CallContext::new(Arc::clone(&request.caller), Instant::now() + allowed, cancel.clone());
         cx.id = id;
-        cx.reply = ReplyBudget::new(self.result_limits.max_bytes);
+        cx.reply = ReplyBudget::new(self.results.limits.max_bytes);
         if let Some(token) = op.params.inner("_meta", "progressToken") {
             cx = cx.with_progress(token, Arc::clone(&request.peer));
         }
@@ -249,11 +234,6 @@ fn use_source_name(op: &mut Operation, key: &str) {
 fn trace_parent(id: CallId) -> String {
     let id = id.to_string();
     format!("00-{id}-{}-00", id.get(16..).unwrap_or_default())
-}
-
-pub(crate) fn timeout_error(allowed: Duration) -> ToolError {
-    ToolError::new(Kind::Timeout, format!("The call timed out after {} s.", allowed.as_secs_f64()))
-        .hint("Ask for less at once, or raise `calls.timeout_seconds` in the settings.")
 }
 
 fn panic_error(panic: &(dyn std::any::Any + Send)) -> ToolError {

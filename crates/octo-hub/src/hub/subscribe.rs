@@ -1,8 +1,9 @@
 //! Subscribing to a resource: audited, authorized and rate limited like any other call.
 
 use crate::hub::Hub;
-use crate::hub::call_pipeline::{Request, check_single_uri};
+use crate::hub::call_pipeline::check_single_uri;
 use crate::pipeline::audit_record::AuditRecord;
+use crate::pipeline::call_request::Request;
 use crate::pipeline::error_limits::truncate_error;
 use crate::subscriptions::subscription_counts::Subscription;
 use octo_model::{CallId, JsonObject, Kind, ToolError};
@@ -21,9 +22,9 @@ impl Hub {
             ))
             .hint("Read the resource when you need it."));
         }
-        let mut record = AuditRecord::open(&self.ledger, CallId::fresh(), request, None).await?;
+        let mut record = AuditRecord::open(&self.audit_log, CallId::fresh(), request, None).await?;
         let subscribed = self.decide_and_subscribe(request, &mut record).await;
-        let subscribed = subscribed.map_err(|error| truncate_error(error, self.result_limits.max_bytes));
+        let subscribed = subscribed.map_err(|error| truncate_error(error, self.results.limits.max_bytes));
         record.set_outcome(&subscribed.as_ref().map(|_| JsonObject::new()).map_err(ToolError::clone));
         subscribed
     }
@@ -49,7 +50,7 @@ impl Hub {
 
     /// Ends a subscription of the caller of `request`.
     pub async fn unsubscribe(&self, request: &Request, subscription: Subscription) -> Result<(), ToolError> {
-        let mut record = AuditRecord::open(&self.ledger, CallId::fresh(), request, None).await?;
+        let mut record = AuditRecord::open(&self.audit_log, CallId::fresh(), request, None).await?;
         let ended = subscription.end().await;
         record.set_outcome(&ended.as_ref().map(|()| JsonObject::new()).map_err(ToolError::clone));
         ended

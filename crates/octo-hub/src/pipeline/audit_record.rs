@@ -1,7 +1,7 @@
 //! Audit record of one call: opened before anything runs, closed on drop.
 
 use crate::catalogue::item::Entry;
-use crate::hub::call_pipeline::Request;
+use crate::pipeline::call_request::Request;
 use crate::pipeline::coerce::Coercions;
 use crate::pipeline::telemetry::Excerpts;
 use octo_model::{CallId, JsonObject, Operation, ToolError};
@@ -11,7 +11,7 @@ use std::time::Instant;
 
 pub struct AuditRecord {
     pub id: CallId,
-    ledger: Arc<dyn AuditLog>,
+    audit_log: Arc<dyn AuditLog>,
     closing: Option<CallEnded>,
     started_at: Instant,
     pub entry: Option<Entry>,
@@ -20,7 +20,7 @@ pub struct AuditRecord {
 impl AuditRecord {
     /// Fails if the record cannot be written; the call is then refused.
     pub async fn open(
-        ledger: &Arc<dyn AuditLog>,
+        audit_log: &Arc<dyn AuditLog>,
         id: CallId,
         request: &Request,
         excerpts: Option<&Arc<dyn Excerpts>>,
@@ -29,7 +29,7 @@ impl AuditRecord {
         let shown = excerpts
             .zip(request.op.params.get("arguments"))
             .and_then(|(excerpts, arguments)| excerpts.for_audit(arguments));
-        ledger
+        audit_log
             .open(CallStarted {
                 id,
                 principal: request.caller.principal.clone(),
@@ -37,7 +37,7 @@ impl AuditRecord {
                 profile: request.profile.clone(),
                 method: request.op.method,
                 name: request.op.name.clone(),
-                arguments: ledger.fingerprint(arguments(&request.op)),
+                arguments: audit_log.fingerprint(arguments(&request.op)),
                 shown,
                 trace: request.trace.clone(),
             })
@@ -49,10 +49,16 @@ impl AuditRecord {
             outcome: Outcome::Dropped,
             micros: 0,
             bytes: 0,
-            spill: None,
+            result_handle: None,
             arguments: None,
         };
-        Ok(Self { id, ledger: Arc::clone(ledger), closing: Some(closing), started_at: begun, entry: None })
+        Ok(Self {
+            id,
+            audit_log: Arc::clone(audit_log),
+            closing: Some(closing),
+            started_at: begun,
+            entry: None,
+        })
     }
 
     /// Size of the reply.
@@ -76,13 +82,13 @@ impl AuditRecord {
     /// Records the arguments that are run, if they differ from those received.
     pub fn set_coerced_arguments(&mut self, changes: &Coercions, op: &Operation) {
         if let Some(closing) = self.closing.as_mut().filter(|_| !changes.is_empty()) {
-            closing.arguments = Some(self.ledger.fingerprint(arguments(op)));
+            closing.arguments = Some(self.audit_log.fingerprint(arguments(op)));
         }
     }
 
     pub fn set_result_handle(&mut self, handle: &str) {
         if let Some(closing) = &mut self.closing {
-            closing.spill = Some(handle.to_owned());
+            closing.result_handle = Some(handle.to_owned());
         }
     }
 
@@ -114,7 +120,7 @@ impl Drop for AuditRecord {
     fn drop(&mut self) {
         if let Some(mut closing) = self.closing.take() {
             closing.micros = u64::try_from(self.started_at.elapsed().as_micros()).unwrap_or(u64::MAX);
-            self.ledger.close(closing);
+            self.audit_log.close(closing);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Rules for calls from the settings: policy, limits, cache and timeout, replaced as a whole.
 
 use crate::catalogue::item::{Entry, ListKind};
-use crate::hub::call_pipeline::Request;
 use crate::pipeline::audit_record::AuditRecord;
+use crate::pipeline::call_request::Request;
 use crate::pipeline::policy::{
     Action, Permit, PolicyEngine, PolicyRequest, PolicyRules, PolicySettings, authorize,
 };

@@ -6,7 +6,6 @@
 //! is aborted. A schema whose references could exhaust the stack is not compiled. Whatever is not enforced
 //! here is left to the server, which validates its own arguments.
 
-use crate::catalogue::item::Item;
 use jsonschema::{Keyword, PatternOptions, ValidationError, Validator};
 use serde_json::{Map, Value};
 use std::any::Any;
@@ -75,10 +74,10 @@ impl CompiledSchema {
     }
 
     /// Checks a value of the tool `of` on a blocking thread.
-    pub fn check(&self, value: &Value, of: &Item) -> Validity {
+    pub fn check(&self, value: &Value, of: impl FnOnce() -> String) -> Validity {
         let verdict = self.check_within(FULL_BUDGET, value);
         if verdict == Validity::Unchecked && !self.reported.swap(true, Ordering::Relaxed) {
-            let of = of.target();
+            let of = of();
             tracing::warn!(target: "upstream", of, "value not checked: validation budget exceeded");
         }
         verdict

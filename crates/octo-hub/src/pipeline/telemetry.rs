@@ -1,8 +1,8 @@
-//! Telemetry of calls: spans, metrics, log lines.
+//! Telemetry of calls: spans and log lines.
 
 use crate::catalogue::item::{Entry, Item};
-use crate::hub::call_pipeline::Request;
-use metrics::{Counter, Histogram};
+use crate::pipeline::call_metrics::count_refused;
+use crate::pipeline::call_request::Request;
 use octo_model::{CallId, Json, JsonObject, Kind, ToolError};
 use octo_ports::Outcome;
 use std::sync::Arc;
@@ -57,43 +57,6 @@ pub fn span(tracer: Option<&Arc<dyn Tracer>>, id: CallId, request: &Request) -> 
     span
 }
 
-/// Counters of an item, created once. Rare kinds of failures are created on first use.
-pub struct CallMetrics {
-    ok: Counter,
-    failed: Counter,
-    seconds: Histogram,
-}
-
-impl CallMetrics {
-    pub fn of(item: &Item) -> Self {
-        let labels = [("server", item.source.name().to_owned()), ("tool", item.key.clone())];
-        Self {
-            ok: counter(item, Outcome::Ok),
-            failed: counter(item, Outcome::Failed),
-            seconds: metrics::histogram!("octoprox_call_seconds", &labels),
-        }
-    }
-}
-
-fn counter(item: &Item, outcome: Outcome) -> Counter {
-    metrics::counter!("octoprox_calls_total",
-        "server" => item.source.name().to_owned(), "tool" => item.key.clone(), "outcome" => outcome.as_str())
-}
-
-fn record_metrics(item: Option<&Item>, outcome: Outcome, took: Duration) {
-    let Some(item) = item else {
-        metrics::counter!("octoprox_calls_refused_total", "kind" => outcome.as_str()).increment(1);
-        return;
-    };
-    let meters = item.metrics();
-    meters.seconds.record(took.as_secs_f64());
-    match outcome {
-        Outcome::Ok => meters.ok.increment(1),
-        Outcome::Failed => meters.failed.increment(1),
-        other => counter(item, other).increment(1),
-    }
-}
-
 /// Maximum bytes of a name in a log line.
 const MAX_NAME_BYTES: usize = 200;
 
@@ -141,7 +104,10 @@ impl<'a> CallLog<'a> {
 impl Drop for CallLog<'_> {
     fn drop(&mut self) {
         let took = self.begun.elapsed();
-        record_metrics(self.item(), self.outcome, took);
+        match self.item() {
+            Some(item) => item.metrics().record(self.outcome, took),
+            None => count_refused(self.outcome),
+        }
         if !tracing::enabled!(target: "calls", tracing::Level::INFO) {
             return;
         }

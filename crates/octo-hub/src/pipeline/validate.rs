@@ -1,7 +1,7 @@
 //! Validation of arguments against the tool's schema, with errors that tell how to fix them.
 
 use crate::catalogue::item::Entry;
-use crate::hub::call_pipeline::timeout_error;
+use crate::pipeline::call_request::timeout_error;
 use crate::pipeline::coerce::{Coercions, coerce};
 use crate::pipeline::compiled_schema::{CompiledSchema, Validity};
 use jsonschema::error::ValidationErrorKind;
@@ -147,7 +147,7 @@ fn validate_against(
     }
     let verdict = |arguments: &Value| match pace {
         CheckBudget::Inline => checker.check_inline(arguments),
-        CheckBudget::Full => checker.check(arguments, &entry.item),
+        CheckBudget::Full => checker.check(arguments, || entry.item.target()),
     };
     match (verdict(&arguments), pace) {
         (Validity::Valid, _) => return Ok(op),

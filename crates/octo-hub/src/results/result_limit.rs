@@ -1,14 +1,15 @@
 //! Result limit: every reply is truncated before it leaves the hub, and the whole is stored.
 
 use crate::catalogue::item::Item;
-use crate::hub::Hub;
-use crate::hub::call_pipeline::Request;
 use crate::pipeline::audit_record::AuditRecord;
+use crate::pipeline::call_request::Request;
 use crate::pipeline::compiled_schema::Validity;
 use crate::pipeline::policy::Permit;
+use crate::pipeline::validate::ArgumentValidator;
 use crate::results::image_size;
 use crate::results::truncate::truncate_value;
 use octo_model::{CallId, Json, JsonObject, Kind, Method, ToolError};
+use octo_ports::ResultStore;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,10 +45,17 @@ const MAX_KEPT_MEMBER_BYTES: usize = 256;
 /// Maximum bytes that the notice and the resource link add to the limit.
 const MAX_NOTICE_BYTES: usize = 1_000;
 
-impl Hub {
+/// Truncates replies and stores the whole.
+pub struct ResultLimiter {
+    pub limits: ResultLimits,
+    pub store: Arc<dyn ResultStore>,
+}
+
+impl ResultLimiter {
     /// Returns the reply within its limit. The whole is stored for the caller.
-    pub(crate) async fn limit_result(
+    pub async fn limit(
         &self,
+        validator: &ArgumentValidator,
         permit: &Permit<'_>,
         call: CallId,
         request: &Request,
@@ -56,7 +64,7 @@ impl Hub {
     ) -> Result<JsonObject, ToolError> {
         let size = reply_size(&result);
         let is_tool = request.op.method == Method::CallTool;
-        let cap = if is_tool { self.result_limits.max_bytes } else { self.result_limits.max_resource_bytes };
+        let cap = if is_tool { self.limits.max_bytes } else { self.limits.max_resource_bytes };
         let cap = permit.obligations.max_result_bytes.map_or(cap, |most| most.min(cap));
         if size <= cap
             || (is_tool
@@ -72,13 +80,13 @@ impl Hub {
             .hint(format!("The limit is {cap} bytes; raise `results.max_bytes`.")));
         }
         let (result, whole) = join_reply(result, size).await?;
-        let handle = self.spills.store(&request.caller, call, whole).await?;
+        let handle = self.store.store(&request.caller, call, whole).await?;
         record.set_result_handle(&handle);
         if !is_tool {
             return Err(stored_whole_error(size, cap, &handle));
         }
         let item = Arc::clone(&permit.entry().item);
-        self.validator.run_blocking(move || truncate_reply(&item, &result, cap, &handle, size)).await
+        validator.run_blocking(move || truncate_reply(&item, &result, cap, &handle, size)).await
     }
 }
 
@@ -229,8 +237,9 @@ fn truncate_structure(item: &Item, structure: &Json, budget: usize, handle: &str
     if item.source.is_native() {
         update_count(&mut value, &lengths);
     }
-    let fits =
-        |value: &Value| item.output().is_none_or(|checker| checker.check(value, item) != Validity::Invalid);
+    let fits = |value: &Value| {
+        item.output().is_none_or(|checker| checker.check(value, || item.target()) != Validity::Invalid)
+    };
     if let Value::Object(members) = &mut value {
         // Following it would skip what was truncated here.
         let next = members.remove("next");

@@ -38,14 +38,14 @@ const LINES_PER_DEADLINE_CHECK: u64 = 4_096;
 /// The stored results and their readers.
 #[derive(Clone)]
 pub struct ResultReader {
-    spills: Arc<dyn ResultStore>,
+    result_store: Arc<dyn ResultStore>,
     jq: JqRunner,
     reads: Arc<Semaphore>,
 }
 
 impl ResultReader {
-    pub fn new(spills: Arc<dyn ResultStore>, jq: JqRunner) -> Self {
-        Self { spills, jq, reads: Arc::new(Semaphore::new(MAX_CONCURRENT_READS)) }
+    pub fn new(result_store: Arc<dyn ResultStore>, jq: JqRunner) -> Self {
+        Self { result_store, jq, reads: Arc::new(Semaphore::new(MAX_CONCURRENT_READS)) }
     }
 
     /// Runs blocking work on the text of a stored reply, off the runtime's threads.
@@ -74,7 +74,7 @@ impl ResultReader {
                 .hint("Read it by lines, bytes or a pattern, or run the tool again and ask for less."));
         }
         let turn = self.jq.acquire(&cx.caller).await?;
-        let whole = self.spills.load(&cx.caller, handle).await?;
+        let whole = self.result_store.load(&cx.caller, handle).await?;
         let input = tokio::task::spawn_blocking(move || jq_input(&whole)).await;
         let input = input.unwrap_or_else(|error| Err(ToolError::internal(error)))?;
         turn.run(program, input).await
@@ -163,7 +163,7 @@ impl Tool for ResultRead {
     }
 
     async fn run(&self, input: Input, kept: ResultReader, cx: &CallContext) -> Result<Output, ToolError> {
-        let text = kept.spills.open_text(&cx.caller, &input.handle).await?;
+        let text = kept.result_store.open_text(&cx.caller, &input.handle).await?;
         let TextSize { lines: total_lines, bytes: total_bytes } = text.size;
         let room = cx.reply.remaining_after(ENVELOPE_BYTES).min(MAX_PAGE_BYTES);
         let (text, next) = if let Some(program) = &input.jq {

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 /// Results larger than `most` bytes are not returned as resources.
-pub fn source(spills: Arc<dyn ResultStore>, jq: JqRunner, most: usize) -> Arc<dyn Source> {
+pub fn source(result_store: Arc<dyn ResultStore>, jq: JqRunner, most: usize) -> Arc<dyn Source> {
     let toolbox = Toolbox::new("results", "Stored results that were truncated.").with(ResultRead);
-    let doors = Capabilities::default().with(ResultReader::new(Arc::clone(&spills), jq));
+    let doors = Capabilities::default().with(ResultReader::new(Arc::clone(&result_store), jq));
     let tools = toolbox.into_source(doors, SourceState::Ready);
     let template = JsonObject::new()
         .with("uriTemplate", format!("{HANDLE_SCHEME}{{handle}}").as_str())
@@ -32,12 +32,12 @@ pub fn source(spills: Arc<dyn ResultStore>, jq: JqRunner, most: usize) -> Arc<dy
     let lists = Listing { templates: vec![template], ..(*tools.listing().borrow().listing).clone() };
     let (listing, _) =
         watch::channel(ListingState { state: SourceState::Ready, listing: Arc::new(lists), version: 1 });
-    Arc::new(ResultsSource { tools, spills, listing, max_resource_bytes: most })
+    Arc::new(ResultsSource { tools, result_store, listing, max_resource_bytes: most })
 }
 
 struct ResultsSource {
     tools: Arc<dyn Source>,
-    spills: Arc<dyn ResultStore>,
+    result_store: Arc<dyn ResultStore>,
     listing: watch::Sender<ListingState>,
     max_resource_bytes: usize,
 }
@@ -67,13 +67,13 @@ impl Source for ResultsSource {
         Box::pin(async move {
             let uri = op.params.text("uri").unwrap_or_default();
             let handle = uri.strip_prefix(HANDLE_SCHEME).unwrap_or_default();
-            let size = self.spills.open_text(&cx.caller, handle).await?.size.bytes;
+            let size = self.result_store.open_text(&cx.caller, handle).await?.size.bytes;
             if size > self.max_resource_bytes as u64 {
                 // Storing it a second time would not help.
                 return Err(ToolError::new(Kind::TooLarge, format!("This result has {size} bytes."))
                     .hint(format!("Read it in parts with result_read and handle \"{handle}\".")));
             }
-            let whole = self.spills.load(&cx.caller, handle).await?;
+            let whole = self.result_store.load(&cx.caller, handle).await?;
             let content = JsonObject::new()
                 .with("uri", uri.as_str())
                 .with("mimeType", "application/json")

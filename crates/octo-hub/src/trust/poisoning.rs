@@ -1,7 +1,7 @@
 //! Findings in a definition itself: hidden text, another server's name, instructions to the model. Text
 //! matching is heuristic; the hub relies on pins, prefixes and policy.
 
-use super::drift::is_plain_word;
+use super::definition_diff::is_plain_word;
 use super::shadowing;
 use super::{Difference, Severity};
 use octo_ports::{ItemKind, ServerIdentity};

@@ -1,6 +1,6 @@
 //! Comparison of two schemas.
 
-use super::drift::{add_difference, all_keys, compare_text, is_equivalent, is_plain_word};
+use super::definition_diff::{add_difference, all_keys, compare_text, is_equivalent, is_plain_word};
 use super::{Difference, Severity, canonical};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;

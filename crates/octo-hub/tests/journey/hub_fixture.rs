@@ -192,10 +192,10 @@ pub fn hub_config(sources: Vec<Arc<dyn Source>>, memory: &Arc<RecordingStore>) -
         policy: PolicySettings::default(),
         limits: Vec::new(),
         cache: Vec::new(),
-        shape: ResultLimits { max_bytes: 4_000, max_resource_bytes: 6_000 },
+        result_limits: ResultLimits { max_bytes: 4_000, max_resource_bytes: 6_000 },
         timeout: Duration::from_secs(5),
-        ledger: Arc::clone(memory) as Arc<dyn AuditLog>,
-        spills: Arc::clone(memory) as Arc<dyn ResultStore>,
+        audit_log: Arc::clone(memory) as Arc<dyn AuditLog>,
+        result_store: Arc::clone(memory) as Arc<dyn ResultStore>,
         jq: JqRunner::new(Arc::new(InProcessJq)),
         tracer: None,
     }

@@ -262,7 +262,7 @@ async fn no_reply_is_larger_than_the_cap() {
     for (way, reply) in oversized() {
         let stranger =
             UntrustedSource::new(tools(vec![tool(json!({"type": "object"}))]), move |_| reply.clone());
-        let bench = HubFixture::new(vec![stranger], |parts| parts.shape.max_bytes = REPLY_LIMIT);
+        let bench = HubFixture::new(vec![stranger], |parts| parts.result_limits.max_bytes = REPLY_LIMIT);
         let outcome = bench.call("evil__do", json!({})).await;
         let size = size_of(&outcome);
         // As text and as structured content.
@@ -328,7 +328,7 @@ async fn no_reply_of_chance_is_larger_than_the_cap() {
         let random = dice.reply();
         reply(random)
     });
-    let bench = HubFixture::new(vec![stranger], |parts| parts.shape.max_bytes = REPLY_LIMIT);
+    let bench = HubFixture::new(vec![stranger], |parts| parts.result_limits.max_bytes = REPLY_LIMIT);
     for round in 0..100 {
         let outcome = bench.call("evil__do", json!({})).await;
         let size = size_of(&outcome);

@@ -287,7 +287,10 @@ async fn a_large_result_is_cut_within_its_schema_and_can_be_read_whole() {
     let blocks: Vec<Value> = result.get("content").unwrap().to().unwrap();
     assert!(blocks[1]["text"].as_str().unwrap().contains(&handle));
     assert_eq!(blocks[2]["type"], "resource_link");
-    assert_eq!(bench.store.closed.lock().unwrap().last().unwrap().spill.as_deref(), Some(handle.as_str()));
+    assert_eq!(
+        bench.store.closed.lock().unwrap().last().unwrap().result_handle.as_deref(),
+        Some(handle.as_str())
+    );
 
     let read = async |arguments: Value| -> Value {
         bench.call("result_read", arguments).await.unwrap().get("structuredContent").unwrap().to().unwrap()
@@ -319,7 +322,7 @@ async fn a_large_resource_is_refused_whole_and_kept() {
     };
     let error = bench.call_request(request).await.outcome.unwrap_err();
     assert_eq!(error.kind, Kind::TooLarge);
-    let handle = bench.store.closed.lock().unwrap().last().unwrap().spill.clone().unwrap();
+    let handle = bench.store.closed.lock().unwrap().last().unwrap().result_handle.clone().unwrap();
     assert!(error.hint.unwrap().contains(&handle));
     let read = bench.call("result_read", json!({"handle": handle, "jq": ".contents[0].text | length"})).await;
     let read: Value = read.unwrap().get("structuredContent").unwrap().to().unwrap();

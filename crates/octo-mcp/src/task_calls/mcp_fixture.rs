@@ -198,10 +198,10 @@ impl McpFixture {
             policy: PolicySettings::default(),
             limits: Vec::new(),
             cache: Vec::new(),
-            shape: ResultLimits::default(),
+            result_limits: ResultLimits::default(),
             timeout: Duration::from_secs(30),
-            ledger: Arc::clone(&stores) as Arc<dyn AuditLog>,
-            spills: Arc::clone(&stores) as Arc<dyn ResultStore>,
+            audit_log: Arc::clone(&stores) as Arc<dyn AuditLog>,
+            result_store: Arc::clone(&stores) as Arc<dyn ResultStore>,
             jq: JqRunner::new(Arc::clone(&stores) as _),
             tracer: None,
         });

@@ -29,7 +29,7 @@ async fn record(stores: &Stores, name: &str) -> StoreResult<()> {
         outcome: Outcome::Ok,
         micros: 1500,
         bytes: 42,
-        spill: None,
+        result_handle: None,
         arguments: None,
     });
     stores.audit.flush().await

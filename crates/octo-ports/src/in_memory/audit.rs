@@ -121,7 +121,7 @@ impl AuditLog for InMemoryAudit {
             outcome: Some(closing.outcome.as_str().to_owned()),
             millis: Some(closing.micros as f64 / 1000.0),
             bytes: Some(closing.bytes),
-            spill: closing.spill,
+            result_handle: closing.result_handle,
             arguments: closing.arguments,
             ..AuditRecord::default()
         });

@@ -58,7 +58,7 @@ pub(crate) fn encode_close(out: &mut Vec<u8>, at: i64, closing: &CallEnded) {
     encode_text(out, closing.outcome.as_str());
     encode_number(out, closing.micros);
     encode_number(out, closing.bytes);
-    encode_optional(out, closing.spill.as_deref());
+    encode_optional(out, closing.result_handle.as_deref());
     if let Some(arguments) = &closing.arguments {
         encode_text(out, arguments);
     }
@@ -152,7 +152,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<AuditRecord, &'static str> {
             outcome: rest.text()?,
             millis: Some(rest.number()? as f64 / 1000.0),
             bytes: Some(rest.number()?),
-            spill: rest.text()?,
+            result_handle: rest.text()?,
             arguments: rest.optional_last_text()?,
             ..AuditRecord::default()
         },

@@ -28,7 +28,7 @@ async fn keep(store: &Store, whole: Json) -> StoreResult<String> {
 }
 
 fn files(dir: &Path) -> Vec<String> {
-    let files = std::fs::read_dir(dir.join("spills")).unwrap();
+    let files = std::fs::read_dir(dir.join("results")).unwrap();
     let mut files: Vec<_> = files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
     files.sort();
     files
@@ -40,7 +40,7 @@ fn taken(size: u64) -> u64 {
 }
 
 #[tokio::test]
-async fn a_spill_comes_back_as_it_was() {
+async fn a_stored_result_is_read_back_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), |_| ());
     let text = Json::parse(r#"{"a": [1,  2.0, "ü"]}"#).unwrap();
@@ -50,7 +50,7 @@ async fn a_spill_comes_back_as_it_was() {
     assert_eq!(open(dir.path(), |_| ()).load(&ada(), &handle).await.unwrap(), text);
     assert_eq!(files(dir.path()), [handle.clone(), format!("{handle}.txt")]);
     let mode = |path: &str| std::fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode("spills"), mode(&format!("spills/{handle}"))), (0o700, 0o600));
+    assert_eq!((mode("results"), mode(&format!("results/{handle}"))), (0o700, 0o600));
 }
 
 const UNKNOWN: StoreError = StoreError::NotFound(Port::Results);
@@ -59,34 +59,34 @@ const UNKNOWN: StoreError = StoreError::NotFound(Port::Results);
 async fn an_expired_handle_is_like_one_that_never_was() {
     let dir = tempfile::tempdir().unwrap();
     let handle = keep(&open(dir.path(), |_| ()), whole(100)).await.unwrap();
-    let expired = open(dir.path(), |options| options.spill_ttl = Duration::ZERO).load(&ada(), &handle).await;
+    let expired = open(dir.path(), |options| options.result_ttl = Duration::ZERO).load(&ada(), &handle).await;
     assert_eq!(expired, Err(UNKNOWN));
 }
 
 #[tokio::test]
 async fn what_is_over_is_removed_at_the_start_and_with_the_next_spill() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), |options| options.spill_ttl = Duration::from_millis(50));
+    let store = open(dir.path(), |options| options.result_ttl = Duration::from_millis(50));
     let old = keep(&store, whole(100)).await.unwrap();
     tokio::time::sleep(Duration::from_millis(60)).await;
     assert_eq!(store.load(&ada(), &old).await, Err(UNKNOWN));
     let new = keep(&store, whole(100)).await.unwrap();
     assert_eq!(files(dir.path()), [new.clone(), format!("{new}.txt")]);
     drop(store);
-    drop(open(dir.path(), |options| options.spill_ttl = Duration::ZERO));
+    drop(open(dir.path(), |options| options.result_ttl = Duration::ZERO));
     assert!(files(dir.path()).is_empty());
 }
 
 #[tokio::test]
 async fn the_oldest_make_room() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), |options| options.spill_quota_bytes = taken(1000));
+    let store = open(dir.path(), |options| options.result_quota_bytes = taken(1000));
     let mut handles = Vec::new();
     for _ in 0..5 {
         handles.push(keep(&store, whole(400)).await.unwrap());
     }
     for (at, handle) in handles.iter().enumerate() {
-        assert_eq!(store.load(&ada(), handle).await.is_ok(), at >= 3, "spill {at}");
+        assert_eq!(store.load(&ada(), handle).await.is_ok(), at >= 3, "result_handle {at}");
     }
     assert_eq!(files(dir.path()).len(), 4);
     let filling = keep(&store, whole(1000)).await.unwrap();
@@ -98,7 +98,7 @@ async fn the_oldest_make_room() {
 #[tokio::test]
 async fn nobody_loses_results_to_somebody_who_has_more() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path(), |options| options.spill_quota_bytes = 10 * taken(400));
+    let store = open(dir.path(), |options| options.result_quota_bytes = 10 * taken(400));
     let bob = Caller::named("bob");
     let small = store.store(&bob, CallId::fresh(), whole(400)).await.unwrap();
     let mut last = None;
@@ -128,7 +128,7 @@ async fn the_text_is_read_where_it_lies() {
     let whole = Json::parse(r#"{"structuredContent":{"a":[1,2]}}"#).unwrap();
     let handle = keep(&store, whole).await.unwrap();
     let pretty = "{\n  \"a\": [\n    1,\n    2\n  ]\n}";
-    let text = dir.path().join(format!("spills/{handle}.txt"));
+    let text = dir.path().join(format!("results/{handle}.txt"));
     for round in 0..2 {
         let mut kept = store.open_text(&ada(), &handle).await.unwrap();
         assert_eq!((kept.size.lines, kept.size.bytes), (6, pretty.len() as u64), "{round}");
@@ -161,7 +161,7 @@ async fn a_lost_file_is_not_found_and_a_damaged_one_is_not_shown() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), |_| ());
     let handle = keep(&store, whole(100)).await.unwrap();
-    let file = dir.path().join("spills").join(&handle);
+    let file = dir.path().join("results").join(&handle);
     std::fs::write(&file, "\"half").unwrap();
     assert!(matches!(store.load(&ada(), &handle).await, Err(StoreError::Corrupt { .. })));
     std::fs::remove_file(&file).unwrap();
@@ -172,9 +172,9 @@ async fn a_lost_file_is_not_found_and_a_damaged_one_is_not_shown() {
 async fn a_spill_that_cannot_be_written_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = open(dir.path(), |_| ());
-    std::fs::remove_dir(dir.path().join("spills")).unwrap();
+    std::fs::remove_dir(dir.path().join("results")).unwrap();
     assert!(matches!(keep(&store, whole(100)).await, Err(StoreError::Unavailable { .. })));
     let index = rusqlite::Connection::open(dir.path().join("octoprox.db")).unwrap();
-    let rows: i64 = index.query_row("SELECT count(*) FROM spills", (), |row| row.get(0)).unwrap();
+    let rows: i64 = index.query_row("SELECT count(*) FROM results", (), |row| row.get(0)).unwrap();
     assert_eq!(rows, 0);
 }

@@ -34,17 +34,11 @@ pub async fn tool(
     let Path(name) = path.map_err(|_| bad_name())?;
     let (all, view) = list_all_pages(&rest.hub, &look, ListKind::Tools).await?;
     let op = Operation { method: Method::CallTool, name, params: JsonObject::new() };
-    let entry =
-        view.find(&op).ok_or_else(|| rest.hub.not_found_error(&look.profile, &view, &look.caller, &op))?;
-    let found = all.into_iter().find(|json| is_named(json, &entry.listed_name));
-    let found = found.ok_or_else(|| tool_not_found(&op.name))?;
+    // A tool that the caller may not call looks like one that does not exist.
+    let not_found = || rest.hub.not_found_error(&look.profile, &view, &look.caller, &op);
+    let entry = view.find(&op).ok_or_else(not_found)?;
+    let found = all.into_iter().find(|json| is_named(json, &entry.listed_name)).ok_or_else(not_found)?;
     Ok(json_response(with_tags(&view, ListKind::Tools, found)))
-}
-
-/// A tool that the caller may not call looks like one that does not exist.
-fn tool_not_found(name: &str) -> ToolError {
-    ToolError::not_found(format!("There is no tool `{name}`."))
-        .hint("List what there is and use a name from there.")
 }
 
 pub async fn openapi(

@@ -73,7 +73,7 @@ impl WebFixture {
         Self::with(PolicySettings::default(), None)
     }
 
-    pub fn with(policy: PolicySettings, ledger: Option<Arc<dyn AuditLog>>) -> Self {
+    pub fn with(policy: PolicySettings, other_log: Option<Arc<dyn AuditLog>>) -> Self {
         let (audit_log, upstream) = (Arc::new(RecordingAuditLog::default()), FakeUpstream::new());
         let toolbox = Toolbox::new("demo", "For tests.")
             .with(Echo)
@@ -90,10 +90,10 @@ impl WebFixture {
             policy,
             limits: Vec::new(),
             cache: Vec::new(),
-            shape: ResultLimits { max_bytes: 2_000, ..ResultLimits::default() },
+            result_limits: ResultLimits { max_bytes: 2_000, ..ResultLimits::default() },
             timeout: Duration::from_secs(20),
-            ledger: ledger.unwrap_or_else(|| Arc::clone(&audit_log) as Arc<dyn AuditLog>),
-            spills: Arc::new(NullResultStore),
+            audit_log: other_log.unwrap_or_else(|| Arc::clone(&audit_log) as Arc<dyn AuditLog>),
+            result_store: Arc::new(NullResultStore),
             jq: JqRunner::new(Arc::new(NoJq)),
             tracer: None,
         };

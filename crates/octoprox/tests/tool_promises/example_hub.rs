@@ -64,10 +64,10 @@ pub fn hub(ground: &ExampleWorkspace, max_bytes: usize) -> Arc<Hub> {
         policy: PolicySettings::default(),
         limits: Vec::new(),
         cache: Vec::new(),
-        shape: ResultLimits { max_bytes, ..ResultLimits::default() },
+        result_limits: ResultLimits { max_bytes, ..ResultLimits::default() },
         timeout: Duration::from_secs(30),
-        ledger: Arc::clone(&memory) as _,
-        spills: Arc::clone(&memory) as _,
+        audit_log: Arc::clone(&memory) as _,
+        result_store: Arc::clone(&memory) as _,
         jq: doors.open().unwrap(),
         tracer: None,
     })

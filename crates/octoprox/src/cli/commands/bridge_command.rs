@@ -149,10 +149,10 @@ async fn serve(remote: &Arc<RemoteSource>) -> Result<(), AppError> {
         limits: Vec::new(),
         cache: Vec::new(),
         // The remote has cut what it wanted to cut; what it sends is bounded by the longest message.
-        shape: ResultLimits { max_bytes: usize::MAX, max_resource_bytes: usize::MAX },
+        result_limits: ResultLimits { max_bytes: usize::MAX, max_resource_bytes: usize::MAX },
         timeout: CALL_TIMEOUT,
-        ledger: Arc::new(NullStores),
-        spills: Arc::new(NullStores),
+        audit_log: Arc::new(NullStores),
+        result_store: Arc::new(NullStores),
         jq: JqRunner::new(Arc::new(jq_workers::JqWorkers::new()?)),
         tracer: None,
     });

@@ -88,8 +88,8 @@ impl Call {
             (Some(entry), _) => entry.item.members.clone(),
             (None, Some(native)) => native.definition.clone(),
             (None, None) => {
-                let error = ToolError::not_found(format!("There is no tool `{name}`."));
-                return Err(error.hint("`octoprox tools --all` lists what there is.").into());
+                let error = ToolError::not_found(format!("Tool not found: `{name}`."));
+                return Err(error.hint("List all tools with `octoprox tools --all`.").into());
             }
         };
         let examples = native.map(|native| native.examples).unwrap_or_default();

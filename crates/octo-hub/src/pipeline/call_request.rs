@@ -1,0 +1,27 @@
+//! A request for one call.
+
+use octo_model::{Caller, Frontend, Kind, Operation, ToolError};
+use octo_toolkit::Peer;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// A call with its context.
+pub struct Request {
+    pub op: Operation,
+    pub caller: Arc<Caller>,
+    pub frontend: Frontend,
+    /// Name of the profile; empty for everything.
+    pub profile: String,
+    pub peer: Arc<dyn Peer>,
+    pub cancel: CancellationToken,
+    /// Timeout requested by the caller, if less than the settings allow.
+    pub timeout: Option<Duration>,
+    /// The `traceparent` of the request.
+    pub trace: Option<String>,
+}
+
+pub(crate) fn timeout_error(allowed: Duration) -> ToolError {
+    ToolError::new(Kind::Timeout, format!("The call timed out after {} s.", allowed.as_secs_f64()))
+        .hint("Ask for less at once, or raise `calls.timeout_seconds` in the settings.")
+}
