@@ -1,9 +1,9 @@
-//! Which engines there are.
+//! Search engine settings.
 
 use http::HeaderValue;
 use url::Url;
 
-/// A key that can be sent and nothing else: it has no `Debug`, no `Display` and no way to serialize.
+/// API key that can only be sent: it has no `Debug`, no `Display` and no serialization.
 #[derive(Clone)]
 pub struct ApiKey(String);
 
@@ -14,7 +14,7 @@ impl From<String> for ApiKey {
 }
 
 impl ApiKey {
-    /// The key as a header that does not show itself in logs either; nothing when it cannot be one.
+    /// The key as a header value marked sensitive, so that logs omit it; None if it is not a valid header value.
     pub(super) fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(&self.0).ok()?;
         value.set_sensitive(true);
@@ -22,13 +22,13 @@ impl ApiKey {
     }
 }
 
-/// SearXNG and Brave are asked when they are configured; DuckDuckGo always, last.
+/// SearXNG and Brave are queried if they are configured, DuckDuckGo always and last.
 #[derive(Clone, Default)]
 pub struct SearchSettings {
     pub searxng_url: Option<Url>,
     pub brave_api_key: Option<ApiKey>,
-    /// Instead of Brave's own origin; the key is sent there.
+    /// Replaces Brave's origin; the key is sent there.
     pub brave_url: Option<Url>,
-    /// Instead of DuckDuckGo's HTML page.
+    /// Replaces DuckDuckGo's HTML page.
     pub duckduckgo_url: Option<Url>,
 }
