@@ -1,5 +1,5 @@
-//! From a wall clock's reading to an instant. Where a zone changes its clocks, a reading can happen twice or
-//! never; then nothing is guessed, and the refusal lists the instants that may have been meant.
+//! Converts local time to an instant. Where a zone changes its clocks, a local time can be ambiguous or nonexistent; it
+//! is refused then, and the error lists the possible instants.
 
 use crate::input_error::InputError;
 use crate::time_format;
@@ -7,7 +7,7 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{SignedDuration, Zoned};
 
-/// The one instant at which clocks in the zone show this.
+/// The instant of a local time in a zone.
 pub fn resolve(reading: DateTime, tz: &TimeZone) -> Result<Zoned, InputError> {
     let found = tz.to_ambiguous_zoned(reading);
     match found.offset() {
@@ -17,7 +17,7 @@ pub fn resolve(reading: DateTime, tz: &TimeZone) -> Result<Zoned, InputError> {
     }
 }
 
-/// The first instant of a day, which is not 00:00 where clocks jump over midnight.
+/// The first instant of a day, which is not 00:00 if clocks skip midnight.
 pub fn start_of_day(date: Date, tz: &TimeZone, notes: &mut Vec<String>) -> Result<Zoned, InputError> {
     let midnight = DateTime::from(date);
     let start = tz.to_ambiguous_zoned(midnight).compatible().map_err(|_| InputError::out_of_range())?;
@@ -73,7 +73,7 @@ fn skipped_time_error(reading: DateTime, tz: &TimeZone, before: Offset, after: O
     )
 }
 
-/// ` from 2026-03-29 02:00 to 2026-03-29 03:00`, when the zone's data tell.
+/// ` from 2026-03-29 02:00 to 2026-03-29 03:00`, if the zone data contains the transition.
 fn describe_gap(reading: DateTime, tz: &TimeZone, after: Offset) -> String {
     let Ok(early) = after.to_timestamp(reading) else {
         return String::new();
@@ -172,7 +172,7 @@ mod tests {
             notes,
             ["Clocks in America/Sao_Paulo skip midnight on 2018-11-04: the day begins at 01:00:00."]
         );
-        // Midnight came twice: the day before ended with the second 23:59:59.
+        // Midnight occurred twice: the day before ended with the second 23:59:59.
         let end = end_of_day(date(2018, 2, 17), &zone("America/Sao_Paulo")).unwrap();
         assert_eq!(time_format::iso(&end), "2018-02-17T23:59:59-03:00");
     }
