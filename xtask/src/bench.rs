@@ -122,8 +122,9 @@ impl Bench {
         Ok(serde_json::from_str(&std::fs::read_to_string(out)?)?)
     }
 
-    /// The same upstream directly, behind a plain proxy, and behind the hub. The revision is the same on every edge: with
-    /// the older one the upstream does less work per call, and a hub that bridges would be charged for the difference.
+    /// The same upstream directly, behind a plain proxy, and behind the hub. The revision is the same on every edge:
+    /// with the older one the upstream does less work per call, and a hub that bridges would be charged for the
+    /// difference.
     fn measure_proxied(&self, revision: &str, era: &str) -> Result<serde_json::Value> {
         let echo = self.start_echo()?;
         let settings =

@@ -3,8 +3,8 @@
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 
-/// The nearest parent directory whose Cargo.toml is a workspace. Determined at run time and not at compile time, because
-/// builds may be shared by several clones.
+/// The nearest parent directory whose Cargo.toml is a workspace. Determined at run time and not at compile time,
+/// because builds may be shared by several clones.
 pub fn find_workspace() -> Result<PathBuf> {
     let here = std::env::current_dir()?;
     let top = here.ancestors().find(|dir| is_workspace(&dir.join("Cargo.toml")));

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Lists IANA time zones with their current offset, all or of one region. For an unknown region the error lists the known
-/// ones. Prefer time_now when the name is known.
+/// Lists IANA time zones with their current offset, all or of one region. For an unknown region the error lists the
+/// known ones. Prefer time_now when the name is known.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

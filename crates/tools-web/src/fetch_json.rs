@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 /// Maximum size of the JSON.
 const MAX_JSON_BYTES: usize = 5 << 20;
 
-/// Fetches JSON and returns it unchanged, numbers exact; a body that is not JSON is an error that shows where parsing fails
-/// and how it begins. Give jq to select from large data. Prefer fetch_url for pages, http_request for other methods or headers.
+/// Fetches JSON and returns it unchanged, numbers exact; a body that is not JSON is an error that shows where parsing
+/// fails and how it begins. Give jq to select from large data. Prefer fetch_url for pages, http_request for other
+/// methods or headers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

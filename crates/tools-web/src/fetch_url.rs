@@ -15,7 +15,8 @@ use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Fetches a URL and returns its main content as Markdown, text or HTML, with title and links; JSON formatted, PDF as
-/// text by page, other files described. Error responses keep their body. Prefer read_page for long articles, http_request to change something.
+/// text by page, other files described. Error responses keep their body. Prefer read_page for long articles,
+/// http_request to change something.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

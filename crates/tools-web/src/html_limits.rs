@@ -1,6 +1,6 @@
 //! Limits the size and nesting of HTML before it is parsed. For deeply nested tags parsers need quadratic time and tree
-//! walks need stack; an unclosed formatting element (`<b>`) is reopened in every following block; a tag's attributes are
-//! compared with each other.
+//! walks need stack; an unclosed formatting element (`<b>`) is reopened in every following block; a tag's attributes
+//! are compared with each other.
 //!
 //! The scan reads tags as the HTML tokenizer does. Where it cannot know whether a tokenizer would see text or tags, it
 //! counts tags: that may cost a tag on an unusual page but never lets a deep one through.

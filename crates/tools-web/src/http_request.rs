@@ -64,7 +64,8 @@ fn default_timeout_s() -> u64 {
 pub struct Output {
     /// Status of the response.
     status_code: u16,
-    /// Headers of the response, names in lower case; repeated headers are joined with a comma, cookies with a line break.
+    /// Headers of the response, names in lower case; repeated headers are joined with a comma, cookies with a line
+    /// break.
     headers: BTreeMap<String, String>,
     /// Body as text; empty for binary content and where jq selected from it.
     body: String,

@@ -13,9 +13,9 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Reads a web page or PDF as Markdown without menus, banners and advertisements, or reports why it cannot. Returns a handle for
-/// an outline, one section, a search in the page, or its next part without fetching again. Prefer fetch_url for other
-/// files, APIs and raw HTML.
+/// Reads a web page or PDF as Markdown without menus, banners and advertisements, or reports why it cannot. Returns a
+/// handle for an outline, one section, a search in the page, or its next part without fetching again. Prefer fetch_url
+/// for other files, APIs and raw HTML.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -21,7 +21,8 @@ pub fn run(root: &Path, seconds: &str, rounds: &str) -> Result<()> {
     measure(&bench)
 }
 
-/// The same with existing binaries. Results of an unoptimized build mean nothing, but it shows that the benchmark works.
+/// The same with existing binaries. Results of an unoptimized build mean nothing, but it shows that the benchmark
+/// works.
 pub fn run_built(root: &Path, folder: &Path, seconds: &str, rounds: &str) -> Result<()> {
     let work = target_dir(root).join("bench");
     std::fs::create_dir_all(&work)?;
@@ -111,8 +112,8 @@ fn load_figure(measured: &Value, target: &str, sessions: u64, name: &str) -> Res
     row.get(name).and_then(Value::as_f64).with_context(|| format!("no {name}: {row}"))
 }
 
-/// Rates are relative to the direct one in the same round; the overhead is the time beyond a direct call. CPU time is the
-/// most stable figure on a busy machine.
+/// Rates are relative to the direct one in the same round; the overhead is the time beyond a direct call. CPU time is
+/// the most stable figure on a busy machine.
 fn print_calls(measured: &Value, sessions: u64) -> Result<()> {
     let both = |name: &str| -> Result<[f64; 2]> {
         Ok([load_figure(measured, "one", sessions, name)?, load_figure(measured, "sixty", sessions, name)?])

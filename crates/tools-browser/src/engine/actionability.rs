@@ -50,8 +50,8 @@ const SHARED_JS: &str = r"
 
 // A function may run in the world of an outer frame, so window properties are read from the element's own window.
 
-/// Scrolls an element into view, waits until it stops moving, and returns the point where the mouse hits it. Runs in the
-/// isolated world, so that pages cannot forge the result.
+/// Scrolls an element into view, waits until it stops moving, and returns the point where the mouse hits it. Runs in
+/// the isolated world, so that pages cannot forge the result.
 const REACH_JS: &str = r"async function(rest) {
     SHARED
     if (!this.isConnected) return {state: 'gone'};

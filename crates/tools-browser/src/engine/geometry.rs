@@ -127,7 +127,8 @@ impl Page {
         Ok(Some(Node { session: Arc::clone(around), id: owner.backend_node_id }))
     }
 
-    /// Elements, attributes, texts and boxes of all documents in the main process, as JSON; identical until something changes.
+    /// Elements, attributes, texts and boxes of all documents in the main process, as JSON; identical until something
+    /// changes.
     pub async fn layout_snapshot(&self) -> Result<String, ToolError> {
         let params = json!({"computedStyles": ["visibility"]});
         let layout: Box<RawValue> = self.call("DOMSnapshot.captureSnapshot", params).await?;

@@ -77,8 +77,8 @@ struct SelectResult {
 }
 
 impl Page {
-    /// Clicks an element and nothing else: a press that would hit another one is stopped and retried at the element's new
-    /// position.
+    /// Clicks an element and nothing else: a press that would hit another one is stopped and retried at the element's
+    /// new position.
     pub async fn click(
         &self,
         node: &Node,

@@ -59,8 +59,8 @@ impl Page {
         Ok(reply.get_with_timeout::<IsolatedWorldResult>(timeout).await?.execution_context_id)
     }
 
-    /// Evaluates an expression in the main frame (or the body of an async function: `(async () => {…})()`), awaits it and
-    /// returns its value as JSON. An exception is an `invalid` error with its text.
+    /// Evaluates an expression in the main frame (or the body of an async function: `(async () => {…})()`), awaits it
+    /// and returns its value as JSON. An exception is an `invalid` error with its text.
     pub async fn evaluate(&self, script: &str, world: World, timeout: Duration) -> Result<Value, ToolError> {
         let deadline = Instant::now() + timeout;
         let mut params = json!({

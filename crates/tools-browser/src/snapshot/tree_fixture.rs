@@ -11,7 +11,8 @@ pub fn node(id: i64) -> Node {
     Node { session: SESSION.into(), id }
 }
 
-/// Parses lines such as `link "Home" url=/ shown`, indented by two spaces. The id of a node is `#7`, otherwise its line.
+/// Parses lines such as `link "Home" url=/ shown`, indented by two spaces. The id of a node is `#7`, otherwise its
+/// line.
 pub fn tree(outline: &str) -> PageTree {
     let mut view = LayoutView::default();
     let mut nodes = vec![AxNode { id: "0".to_owned(), role: "RootWebArea".to_owned(), ..AxNode::default() }];

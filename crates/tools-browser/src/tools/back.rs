@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Goes one step back in the tab's history and returns a short snapshot of that page, with refs; fails if there is nothing
-/// to go back to. Prefer browser_navigate when you know the URL.
+/// Goes one step back in the tab's history and returns a short snapshot of that page, with refs; fails if there is
+/// nothing to go back to. Prefer browser_navigate when you know the URL.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -10,8 +10,8 @@ use serde_json::json;
 /// Maximum lines of a reply.
 const MAX_LINES: usize = 50;
 
-/// Returns the newest lines of the page's console, including exceptions; optionally only errors, and only lines after an
-/// earlier reply. Prefer browser_network for requests.
+/// Returns the newest lines of the page's console, including exceptions; optionally only errors, and only lines after
+/// an earlier reply. Prefer browser_network for requests.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -10,8 +10,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Drags an element, given by ref, selector or text, onto another one or by an offset in pixels, and returns what changed; works
-/// for pages with drag events and for those that follow the mouse. Prefer browser_click for anything that takes a click.
+/// Drags an element, given by ref, selector or text, onto another one or by an offset in pixels, and returns what
+/// changed; works for pages with drag events and for those that follow the mouse. Prefer browser_click for anything
+/// that takes a click.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 /// Maximum fields of one call.
 const MAX_FIELDS: usize = 100;
 
-/// Fills several fields of a form at once: text, checkboxes, choices; checks all before filling the first, and returns what
-/// changed. Prefer browser_type for a single field.
+/// Fills several fields of a form at once: text, checkboxes, choices; checks all before filling the first, and returns
+/// what changed. Prefer browser_type for a single field.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -8,8 +8,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Finds elements of the page by text, role or both, in view or not, and returns their refs, best first, or none. Prefer
-/// browser_snapshot to see the page.
+/// Finds elements of the page by text, role or both, in view or not, and returns their refs, best first, or none.
+/// Prefer browser_snapshot to see the page.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Moves the mouse over an element, given by ref or selector, and returns what changed, such as a menu that opened; fails
-/// if the element is not found.
+/// Moves the mouse over an element, given by ref or selector, and returns what changed, such as a menu that opened;
+/// fails if the element is not found.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -19,8 +19,8 @@ const EMPTY_PAGE_NOTE: &str = "The page shows no readable content. It may still 
 /// Token budget for the elements in view.
 const SNAPSHOT_TOKEN_BUDGET: usize = 500;
 
-/// Opens a URL in the active tab and returns the page's main text, its links and the elements in view with refs; fails if
-/// it cannot be reached or is not allowed. Prefer read_page for reading only.
+/// Opens a URL in the active tab and returns the page's main text, its links and the elements in view with refs; fails
+/// if it cannot be reached or is not allowed. Prefer read_page for reading only.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

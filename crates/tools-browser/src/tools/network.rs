@@ -13,8 +13,8 @@ const MAX_REQUESTS: usize = 50;
 /// Maximum characters of a body.
 const MAX_BODY_CHARS: usize = 20_000;
 
-/// Lists the newest requests of the page, each with a number, status, size and error, or shows one of them with its request
-/// and response body. Credentials are masked. Prefer browser_console for script errors.
+/// Lists the newest requests of the page, each with a number, status, size and error, or shows one of them with its
+/// request and response body. Credentials are masked. Prefer browser_console for script errors.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

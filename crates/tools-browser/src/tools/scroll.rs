@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Scrolls the page, or the area under an element, once or until a text is visible, and returns what is in view, with refs,
-/// and the scroll position. Prefer browser_find for what the page already contains.
+/// Scrolls the page, or the area under an element, once or until a text is visible, and returns what is in view, with
+/// refs, and the scroll position. Prefer browser_find for what the page already contains.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Selects options of a drop-down or list by value or label, replacing the selection, and returns what changed; if an option
-/// does not exist, lists the options. Prefer browser_click for menus that are not a select element.
+/// Selects options of a drop-down or list by value or label, replacing the selection, and returns what changed; if an
+/// option does not exist, lists the options. Prefer browser_click for menus that are not a select element.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

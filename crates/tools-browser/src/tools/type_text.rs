@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Types text into a field, given by ref or selector, or else into the focused element, and returns what changed; fails if
-/// the field is not found. Prefer browser_fill_form for several fields.
+/// Types text into a field, given by ref or selector, or else into the focused element, and returns what changed; fails
+/// if the field is not found. Prefer browser_fill_form for several fields.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -15,8 +15,8 @@ const MAX_UPLOAD_BYTES: u64 = 20 << 20;
 /// Maximum files listed by name.
 const MAX_NAMED_FILES: usize = 20;
 
-/// Uploads workspace files into a file field, given by ref or selector, and returns the files it has then and what changed;
-/// fails if it is not a file field or a file is not found. Prefer browser_fill_form for other fields.
+/// Uploads workspace files into a file field, given by ref or selector, and returns the files it has then and what
+/// changed; fails if it is not a file field or a file is not found. Prefer browser_fill_form for other fields.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

@@ -10,8 +10,8 @@ use serde::Deserialize;
 use serde_json::json;
 use std::time::Instant;
 
-/// Waits until the page shows a text, has an element for a selector or reaches a URL, else until it is idle, and returns what
-/// changed; a timeout is an error with the current page.
+/// Waits until the page shows a text, has an element for a selector or reaches a URL, else until it is idle, and
+/// returns what changed; a timeout is an error with the current page.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {

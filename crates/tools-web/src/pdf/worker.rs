@@ -1,5 +1,5 @@
-//! Worker process that parses a PDF. Files from the web may attack parsers, so the process is limited and sandboxed, and
-//! can be killed at any time; it writes each page as soon as it is parsed.
+//! Worker process that parses a PDF. Files from the web may attack parsers, so the process is limited and sandboxed,
+//! and can be killed at any time; it writes each page as soon as it is parsed.
 
 use super::layout::PageText;
 use super::text_device::TextDevice;

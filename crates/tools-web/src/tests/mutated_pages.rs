@@ -1,4 +1,5 @@
-//! Thousands of mutated pages, read in a process with little memory: none may crash it, keep it busy, or return too much.
+//! Thousands of mutated pages, read in a process with little memory: none may crash it, keep it busy, or return too
+//! much.
 #![expect(
     clippy::disallowed_methods,
     reason = "starts itself with less memory, and reads pages beside the clone"

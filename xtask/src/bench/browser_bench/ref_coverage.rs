@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 /// Stores the usable elements in view in document order and returns their names.
 ///
-/// In view means a box of at least one pixel within the window, neither hidden nor inert. The name is the accessible one:
-/// label, text, image, title; empty for an icon that is only drawn by styles.
+/// In view means a box of at least one pixel within the window, neither hidden nor inert. The name is the accessible
+/// one: label, text, image, title; empty for an icon that is only drawn by styles.
 const IN_VIEW_SCRIPT: &str = r#"
 window.inView = [...document.querySelectorAll('a[href],button,input:not([type=hidden]),select,textarea,summary,[role=button],[role=tab],[contenteditable]')]
   .filter(e => e.checkVisibility({visibilityProperty: true, opacityProperty: true}) && !e.closest('[inert],[aria-hidden=true]'))

@@ -1,7 +1,7 @@
 //! The same task with both products: find the cheapest teapot in stock, read its material, order two, read the number.
 //!
-//! The strategy is the same, too: act with refs from the last reply, and take a snapshot only if the last reply does not
-//! show what the next step needs.
+//! The strategy is the same, too: act with refs from the last reply, and take a snapshot only if the last reply does
+//! not show what the next step needs.
 
 use super::browser_products::BrowserProduct;
 use super::shop_pages::{MATERIAL, ORDER_NUMBER, WANTED_ITEM};

@@ -4,8 +4,8 @@
 const LETTERS_PER_TOKEN: usize = 7;
 const DIGITS_PER_TOKEN: usize = 3;
 
-/// Splits a text as such vocabularies do: a word includes the space before it, digits by threes, punctuation by twos with
-/// the line break after it, an indent is one; a long word is several, and so is each non-ASCII letter.
+/// Splits a text as such vocabularies do: a word includes the space before it, digits by threes, punctuation by twos
+/// with the line break after it, an indent is one; a long word is several, and so is each non-ASCII letter.
 pub fn estimate_tokens(text: &str) -> usize {
     let mut count = 0;
     let (mut before, mut kind, mut run) = (CharClass::Space, CharClass::Space, 0_usize);
