@@ -42,7 +42,7 @@ pub struct Input {
     /// Kinds of results: general, news, it, science, images, videos, files, local (shops and places).
     #[serde(default = "default_categories")]
     categories: Vec<String>,
-    /// Only these engines: any that the SearXNG instance knows, brave, duckduckgo. All when left out.
+    /// Only these engines: any that the SearXNG instance knows, brave, duckduckgo. All if omitted.
     #[serde(default)]
     engines: Option<Vec<String>>,
     /// Page of results, from 1; each has num_results.

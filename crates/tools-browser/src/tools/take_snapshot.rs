@@ -57,7 +57,7 @@ impl Tool for TakeSnapshot {
 
     fn examples() -> Vec<Example> {
         vec![
-            Example::new("The page in short", json!({})),
+            Example::new("Short snapshot of the page", json!({})),
             Example::new("More of a list", json!({"part": "e40", "from": 12})),
         ]
     }
