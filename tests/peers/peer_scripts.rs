@@ -1,4 +1,4 @@
-//! Programs written with the official SDKs: each is given one JSON argument and answers with one JSON line.
+//! Scripts written with the official SDKs: each receives one JSON argument and prints one line of JSON.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use tokio::process::Command;
 
-/// A command as a peer's SDK must start it.
+/// A command in the form that a peer's SDK needs to start it.
 pub fn stdio_target(command: &Command) -> Value {
     let command = command.as_std();
     let text = |text: &std::ffi::OsStr| text.to_string_lossy().into_owned();
@@ -21,7 +21,7 @@ pub fn stdio_target(command: &Command) -> Value {
     })
 }
 
-/// Runs `interpreter tests/peers/SCRIPT ARGUMENT` to its end and reads what it says.
+/// Runs `interpreter tests/peers/SCRIPT ARGUMENT` and parses its output.
 pub async fn run_script(interpreter: &str, script: &str, argument: &Value) -> Result<Value> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(script);
     let child = Command::new(interpreter)

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// A running fixture over HTTP. It ends with this value.
+/// A running fixture over HTTP. Killed on drop.
 pub struct FixtureServer {
     pub url: String,
     pub process: Child,

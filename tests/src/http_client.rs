@@ -1,4 +1,4 @@
-//! A small HTTP client for tests.
+//! Minimal HTTP client for tests.
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
@@ -51,7 +51,7 @@ impl HttpClient {
     }
 }
 
-/// An answer whose messages are read one by one, whether it is JSON or a stream.
+/// A response whose messages are read one by one, from JSON or a stream.
 pub struct HttpReply {
     pub status: u16,
     pub headers: ::http::HeaderMap,
@@ -102,7 +102,7 @@ impl HttpReply {
         }
     }
 
-    /// The next message; nothing at the end.
+    /// The next message; None at the end.
     pub async fn next_message(&mut self) -> Result<Option<Value>> {
         if self.decoder.is_none() {
             let mut text = Vec::new();

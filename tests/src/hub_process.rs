@@ -1,4 +1,4 @@
-//! The binary under test, with settings and a state folder of its own.
+//! The binary under test, with its own settings and state directory.
 
 use crate::mcp_clients::{ModernClient, answer_nothing};
 use crate::test_binaries::binary_path;
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// A folder with settings and a workspace beside them; commands run in it see nothing of this machine's own.
+/// A directory with settings and a workspace; commands that run in it are isolated from the user's own settings.
 pub struct HubHome {
     pub dir: TempDir,
-    /// Whom its commands run as; otherwise whoever runs the test.
+    /// User that its commands run as; by default the user of the test.
     user: Option<u32>,
 }
 
@@ -32,7 +32,7 @@ impl HubHome {
         Ok(Self { dir, user: None })
     }
 
-    /// The same for another user of the machine, whom root can become. The program is copied to where that user can run it.
+    /// The same for another user of the machine, which requires root. Copies the program to where that user can run it.
     pub fn for_user(settings: &Value, user: u32) -> Result<Self> {
         let home = Self { user: Some(user), ..Self::new(settings)? };
         let folder = home.dir.path();
@@ -43,7 +43,7 @@ impl HubHome {
         Ok(home)
     }
 
-    /// The folder that tools work in, unless the settings name another.
+    /// The default workspace.
     pub fn workspace(&self) -> PathBuf {
         self.dir.path().join("workspace")
     }
@@ -73,7 +73,7 @@ impl HubHome {
         Ok(command)
     }
 
-    /// Runs a command to its end: exit code, stdout, stderr.
+    /// Runs a command: exit code, stdout, stderr.
     pub async fn run(&self, args: &[&str]) -> Result<(i32, String, String)> {
         let output = self.command(args)?.stdin(Stdio::null()).output().await?;
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
@@ -103,7 +103,7 @@ impl HubHome {
 }
 
 impl RunningHub {
-    /// Starts a hub with a command for `serve` and waits until it listens. What it logs goes where the command says.
+    /// Starts a hub with a `serve` command and waits until it listens. The command determines where its log goes.
     pub async fn start(mut command: Command) -> Result<Self> {
         let mut process = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
         let stderr = process.stderr.take().context("the hub has no stderr")?;
@@ -124,7 +124,7 @@ impl RunningHub {
     }
 }
 
-/// The address in the line that `serve` begins with.
+/// URL in the first line that `serve` prints.
 fn listen_url(line: &str) -> Option<String> {
     let from = line.find("http://")?;
     let rest = line.get(from..)?;
@@ -132,10 +132,10 @@ fn listen_url(line: &str) -> Option<String> {
     rest.get(..end).map(str::to_owned)
 }
 
-/// A running hub. It ends with this value.
+/// A running hub. Killed on drop.
 pub struct RunningHub {
     pub base_url: String,
-    /// The admin API; empty where there is none.
+    /// URL of the admin API; empty if there is none.
     pub admin_url: String,
     pub process: Child,
 }
@@ -149,7 +149,7 @@ impl RunningHub {
         format!("{}/mcp/{name}", self.base_url)
     }
 
-    /// Waits until a tool of a server is listed. How long a child takes to start depends on the machine.
+    /// Waits until a tool of a server is listed. The start time of a child depends on the machine.
     pub async fn until_listed(&self, tool: &str) -> Result<()> {
         let client = ModernClient::new(&self.mcp_url(), json!({}), answer_nothing);
         crate::eventually(&format!("{tool} is listed"), async || {

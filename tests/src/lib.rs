@@ -1,4 +1,4 @@
-//! Black-box tests: the real binary, real servers behind it, clients that know only the protocol.
+//! Black-box tests: the real binary, real upstream servers, clients that know only the protocol.
 
 #![expect(
     clippy::disallowed_methods,
@@ -14,7 +14,7 @@ pub mod processes;
 pub mod stdio_client;
 pub mod test_binaries;
 
-/// Waits until something is so, with a deadline instead of luck.
+/// Polls until the check succeeds or a deadline passes.
 pub async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(60);
     loop {

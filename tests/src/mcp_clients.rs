@@ -1,4 +1,4 @@
-//! MCP clients of both eras over HTTP, as thin as the protocol allows.
+//! Minimal MCP clients of both eras over HTTP.
 
 use crate::http_client::{HttpClient, HttpReply};
 use anyhow::{Context, Result, bail};
@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const LEGACY: &str = "2025-11-25";
 pub const MODERN: &str = "2026-07-28";
 
-/// Answers what a server asks.
+/// Answers requests of a server.
 pub type RequestHandler = fn(method: &str, params: &Value) -> Value;
 
-/// What a call gave, and everything that was said before it.
+/// Result of a call, and all messages before it.
 #[derive(Debug)]
 pub struct Exchange {
     pub messages_before: Vec<Value>,
@@ -111,7 +111,7 @@ impl LegacyClient {
     }
 }
 
-/// A modern client; every request stands alone.
+/// A modern client; every request is independent.
 #[derive(Clone)]
 pub struct ModernClient {
     pub http: HttpClient,
@@ -152,7 +152,7 @@ impl ModernClient {
         self.http.post(&self.url, &headers, &body).await
     }
 
-    /// One request and its answer, without rounds.
+    /// Sends one request and returns its reply, without further rounds.
     pub async fn request(&self, method: &str, params: Value) -> Result<Exchange> {
         let mut answer = self.post(method, params).await?;
         let mut messages_before = Vec::new();
@@ -194,12 +194,12 @@ impl ModernClient {
     }
 }
 
-/// Answers nothing in particular.
+/// Answers every request with an empty result.
 pub fn answer_nothing(_method: &str, _params: &Value) -> Value {
     json!({})
 }
 
-/// Says yes to every question of `fix_ask` and `fix_sample`.
+/// Accepts every question of `fix_ask` and `fix_sample`.
 pub fn accept_all(method: &str, _params: &Value) -> Value {
     match method {
         "elicitation/create" => json!({"action": "accept", "content": {"answer": "forty-two"}}),

@@ -1,9 +1,9 @@
-//! What runs below a process, and what it takes, as the kernel tells it.
+//! Descendants of a process and their memory, from `/proc`.
 
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 
-/// A process that cannot be mistaken for a later one with the same number.
+/// A process, distinguishable from a later one with the same pid.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process {
     pub pid: u32,
@@ -13,7 +13,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// What the kernel knows of it; nothing when it is gone, or only waits to be forgotten.
+    /// Reads `/proc`; None if the process is gone or a zombie.
     fn read(pid: u32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (head, tail) = stat.rsplit_once(") ")?;
@@ -29,24 +29,24 @@ impl Process {
         Self::read(self.pid).is_some_and(|now| now.started == self.started)
     }
 
-    /// The words that it was started with.
+    /// Command line of the process.
     pub fn command_line(&self) -> Vec<u8> {
         std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default()
     }
 
-    /// The variables that it was started with; none where it may not be looked into.
+    /// Environment of the process; empty if it may not be read.
     pub fn environment(&self) -> Vec<u8> {
         std::fs::read(format!("/proc/{}/environ", self.pid)).unwrap_or_default()
     }
 }
 
-/// Every process of this machine.
+/// All processes of this machine.
 pub fn all_processes() -> Vec<Process> {
     let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     numbers.filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
-/// Every process that descends from this one.
+/// All descendants of a process.
 pub fn descendants(pid: u32) -> Vec<Process> {
     let mut children: BTreeMap<u32, Vec<Process>> = BTreeMap::new();
     for process in all_processes() {
@@ -61,7 +61,7 @@ pub fn descendants(pid: u32) -> Vec<Process> {
     found
 }
 
-/// Zombies among the children of a process: what has ended and was not asked how.
+/// Number of zombies among the children of a process.
 pub fn zombies(pid: u32) -> usize {
     let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let stats = numbers.filter_map(|entry| std::fs::read_to_string(entry.path().join("stat")).ok());
@@ -70,19 +70,19 @@ pub fn zombies(pid: u32) -> usize {
         .count()
 }
 
-/// A line of a file below `/proc/PID`, in megabytes.
+/// A line of a file in `/proc/PID`, in megabytes.
 fn megabytes(pid: u32, file: &str, line: &str) -> Result<f64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/{file}"))?;
     let value = text.lines().find_map(|found| found.strip_prefix(line)?.split_whitespace().next());
     Ok(value.with_context(|| format!("no {line} in {text}"))?.parse::<f64>()? / 1024.0)
 }
 
-/// Memory that is there for a process, shared pages included.
+/// Resident memory of a process, including shared pages.
 pub fn resident_mb(pid: u32) -> Result<f64> {
     megabytes(pid, "status", "VmRSS:")
 }
 
-/// The same, with shared pages divided among those that share them.
+/// Proportional memory of a process: shared pages are divided among their users.
 pub fn proportional_mb(pid: u32) -> Result<f64> {
     megabytes(pid, "smaps_rollup", "Pss:")
 }

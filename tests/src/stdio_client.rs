@@ -1,4 +1,4 @@
-//! A client over the pipes of a child process.
+//! Client over the pipes of a child process.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ impl StdioClient {
         Ok(Self { process, input, output, next: 1 })
     }
 
-    /// Ends the input and waits for the process, as a client that is done does.
+    /// Closes the input and waits for the process to exit.
     pub async fn close(self) -> Result<()> {
         let Self { mut process, input, .. } = self;
         drop(input);
@@ -30,7 +30,7 @@ impl StdioClient {
         Ok(())
     }
 
-    /// The legacy handshake.
+    /// Performs the legacy handshake.
     pub async fn initialize(&mut self, capabilities: Value) -> Result<Value> {
         let params = json!({"protocolVersion": crate::mcp_clients::LEGACY, "capabilities": capabilities, "clientInfo": {"name": "t", "version": "1"}});
         let answer = self.call("initialize", params, crate::mcp_clients::answer_nothing).await?;
@@ -50,7 +50,7 @@ impl StdioClient {
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// Sends a request and reads until its answer, answering what is asked in between.
+    /// Sends a request and reads until its reply, answering requests in between.
     pub async fn call(
         &mut self,
         method: &str,

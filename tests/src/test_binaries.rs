@@ -1,9 +1,9 @@
-//! Where the programs under test are: beside the tests, built by `cargo build --workspace`.
+//! Paths of the programs under test: beside the tests, built by `cargo build --workspace`.
 
 use anyhow::{Context, Result, ensure};
 use std::path::PathBuf;
 
-/// The path of a program of this workspace.
+/// Path of a workspace binary.
 pub fn binary_path(name: &str) -> Result<PathBuf> {
     let test = std::env::current_exe()?;
     let folder =
@@ -13,7 +13,7 @@ pub fn binary_path(name: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The path of a program that only examples have.
+/// Path of an example binary.
 pub fn example_path(name: &str) -> Result<PathBuf> {
     binary_path(&format!("examples/{name}"))
 }

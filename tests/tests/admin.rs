@@ -1,4 +1,4 @@
-//! The admin API, the tools about servers, and settings that change while the hub runs.
+//! Admin API, server tools, and settings that change while the hub runs.
 
 #![allow(
     clippy::disallowed_methods,
@@ -24,11 +24,11 @@ use tokio::process::{Child, Command};
 
 const ANN_TOKEN: &str = "anns-token-for-tests";
 const BOSS_TOKEN: &str = "boss-token-for-tests";
-/// What the settings know of them.
+/// The token's hash in the settings.
 const ANN_SHA256: &str = "87c272b4612ce783026bcb53d51116a9bf8b8b1e5415e8fac68a73dab887473f";
 const BOSS_SHA256: &str = "6af592c3a55c8c04e20580a19cf8d500bd80394312f8332c9cad79d745e4e10d";
 
-/// One request to the admin API: status and body.
+/// Sends a request to the admin API: status and body.
 async fn admin_request(
     hub: &RunningHub,
     method: &str,
@@ -159,7 +159,7 @@ struct ProtectedServer {
     mcp: String,
 }
 
-/// A real authorization server and a server that it protects.
+/// An authorization server and a server that it protects.
 async fn start_protected_server() -> Result<ProtectedServer> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/oidc/serve.mjs");
     let mut process = Command::new(service_variable("NODE24")?)
@@ -183,7 +183,8 @@ async fn call_ok(client: &ModernClient, tool: &str, arguments: Value) -> Result<
     Ok(result["structuredContent"].clone())
 }
 
-/// From chat: the agent begins, a person uses a browser, the browser comes back to the hub, the agent goes on.
+/// Login from a conversation: the agent starts it, a person uses a browser, the browser returns to the hub, the agent
+/// continues.
 #[tokio::test]
 async fn a_login_from_a_conversation() -> Result<()> {
     let protected = start_protected_server().await?;
@@ -223,7 +224,7 @@ async fn a_login_from_a_conversation() -> Result<()> {
     Ok(())
 }
 
-/// The same where tokens are required: the browser proves by a cookie that it began the login.
+/// The same where tokens are required: the browser proves with a cookie that it started the login.
 #[tokio::test]
 async fn a_browser_finishes_a_login_that_it_began_where_tokens_are_required() -> Result<()> {
     let protected = start_protected_server().await?;

@@ -1,5 +1,6 @@
-//! Tasks of an agent, solved with nothing but the replies of the tools: a real hub over stdio, deterministic fixtures. Each test
-//! checks the outcome and prints what it cost. Tokens are the bytes of arguments and of the replies' text blocks, divided by four.
+//! Agent tasks, solved with only the replies of the tools: a real hub over stdio, deterministic fixtures. Each test
+//! checks the outcome and prints its cost. Tokens are the bytes of arguments and of the replies' text blocks, divided
+//! by four.
 
 #![allow(
     clippy::disallowed_methods,

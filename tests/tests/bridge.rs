@@ -1,4 +1,5 @@
-//! `octoprox bridge`: a client on pipes, the real binary, and a remote that is a hub or a server on the official SDK.
+//! `octoprox bridge`: a stdio client, the real binary, and a remote that is a hub or a server built on the official
+//! SDK.
 
 #![allow(
     clippy::disallowed_methods,
@@ -34,7 +35,7 @@ const LIST_METHODS: [(&str, &str, &str); 4] = [
     ("resources/templates/list", "resourceTemplates", "uriTemplate"),
 ];
 
-/// A bridge with a home of its own, whose talk goes to a file.
+/// A bridge with its own home, whose stderr goes to a file.
 struct RunningBridge {
     home: HubHome,
     pipes: StdioClient,
@@ -64,7 +65,7 @@ impl RunningBridge {
         std::fs::read_to_string(stderr_file(&self.home)).unwrap_or_default()
     }
 
-    /// One request in the words of an era, with questions answered.
+    /// Sends a request in an era and answers questions.
     async fn request(&mut self, era: &str, method: &str, params: Value) -> Result<Value> {
         if era == LEGACY {
             return self.pipes.call(method, params, accept_all).await;
@@ -97,7 +98,7 @@ impl RunningBridge {
         self.request(era, "tools/call", json!({"name": name, "arguments": arguments})).await
     }
 
-    /// The names of all four lists.
+    /// Names of all four lists.
     async fn lists(&mut self, era: &str) -> Result<Vec<Vec<String>>> {
         let mut all = Vec::new();
         for (method, member, key) in LIST_METHODS {
@@ -121,7 +122,7 @@ fn item_names(list: &Value, key: &str) -> Vec<String> {
     items.filter_map(|item| item[key].as_str().map(str::to_owned)).collect()
 }
 
-/// A request without a bridge.
+/// Sends a request without a bridge.
 async fn request_directly(url: &str, era: &str, method: &str, params: Value) -> Result<Exchange> {
     if era == "legacy" {
         LegacyClient::connect(url, all_capabilities(), accept_all).await?.call(method, params).await
@@ -138,7 +139,7 @@ async fn list_directly(url: &str, era: &str) -> Result<Vec<Vec<String>>> {
     Ok(all)
 }
 
-/// A hub that asks for a token, at a port that stays the same.
+/// A hub that requires a token, at a fixed port.
 async fn start_hub(home: &HubHome, port: u16) -> Result<tokio::process::Child> {
     let port = port.to_string();
     let process = home.command(&["serve", "--port", &port])?.env("GATEWAY_TOKEN", TOKEN).spawn()?;
@@ -309,7 +310,7 @@ async fn a_hub_that_was_gone_is_found_again() -> Result<()> {
     Ok(())
 }
 
-/// Many clients ask for lists only once, so a hub that comes later announces itself.
+/// Many clients request lists only once, so a hub that starts later announces itself.
 #[tokio::test]
 async fn a_hub_that_comes_later_is_served_then() -> Result<()> {
     let (home, port) = (HubHome::new(&json!({"admin": {"enabled": false}}))?, free_port()?);
@@ -386,7 +387,7 @@ async fn what_cannot_be_bridged_is_refused_with_a_reason() -> Result<()> {
     Ok(())
 }
 
-/// Results of any size pass whole: the remote has cut what it wanted to cut.
+/// Results of any size pass unchanged: truncation is up to the remote.
 #[tokio::test]
 async fn large_results_pass_whole() -> Result<()> {
     let fixture = FixtureServer::http("modern", &[]).await?;
@@ -434,7 +435,7 @@ async fn the_official_clients_use_a_bridge() -> Result<()> {
     Ok(())
 }
 
-/// Prints what a bridge takes and what it adds to a call.
+/// Prints the memory of a bridge and its overhead per call.
 #[tokio::test]
 #[ignore = "measures; see docs/measurements.md"]
 async fn measured() -> Result<()> {

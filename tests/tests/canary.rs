@@ -1,5 +1,5 @@
-//! Secrets wherever one can be put, calls that work and calls that fail, renewals, a crash; then everything that the hub wrote is
-//! searched for them.
+//! Leak test: secrets in every possible place, calls that succeed and fail, refreshes, a crash; then everything that
+//! the hub wrote is searched for them.
 
 #![expect(
     clippy::disallowed_methods,
@@ -29,7 +29,7 @@ fn lock_services(world: &Arc<Mutex<LeakyServices>>) -> MutexGuard<'_, LeakyServi
     world.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a person's browser would bring back.
+/// The callback URL that a browser would open.
 fn callback_url(open: &Value, code: &str) -> Result<String> {
     let url = open["result"]["auth_url"].as_str().with_context(|| format!("no address to open: {open}"))?;
     let part = |name: &str| {
@@ -40,7 +40,7 @@ fn callback_url(open: &Value, code: &str) -> Result<String> {
     Ok(format!("{to}?code={code}&state={}", part("state")?))
 }
 
-/// Logs in, and uses the login until it was renewed and at last lost.
+/// Logs in, and uses the login until it was refreshed and finally lost.
 async fn use_login(hub: &mut CanaryHub, world: &Arc<Mutex<LeakyServices>>, code: &str) -> Result<()> {
     let open = hub.call("server_login", json!({"server": "login"})).await?;
     let answer = callback_url(&open, code)?;
@@ -90,7 +90,7 @@ async fn use_everything(hub: &mut CanaryHub) -> Result<()> {
     Ok(())
 }
 
-/// A program may hold the variable that its entry names; nothing else may hold anything.
+/// A program may have the variable that its entry names; no other process may have a secret.
 fn check_processes(pid: u32, secrets: &Secrets, written: &mut CollectedOutput) -> Result<()> {
     let own = secrets["variable"].as_bytes();
     let mut holders = 0;
@@ -146,7 +146,7 @@ async fn no_secret_is_found_in_anything_that_is_written() -> Result<()> {
     check_coverage(&written, &world, &secrets)
 }
 
-/// The search means something only if the secrets were used and the places are where things are written.
+/// Checks that the secrets were used and that output was collected; otherwise the search would prove nothing.
 fn check_coverage(
     written: &CollectedOutput,
     world: &Arc<Mutex<LeakyServices>>,
@@ -176,7 +176,7 @@ fn check_coverage(
     Ok(())
 }
 
-/// What a crash has left.
+/// Core dump left by a crash.
 #[derive(Debug, PartialEq, Eq)]
 enum CoreDump {
     Written,
@@ -191,7 +191,7 @@ async fn crash(process: &mut Child) -> Result<CoreDump> {
     Ok(if status.core_dumped() { CoreDump::Written } else { CoreDump::None })
 }
 
-/// A system that writes no cores at all would make the other test say too much.
+/// Verifies that this system writes core dumps at all; otherwise the other test would prove nothing.
 #[tokio::test]
 async fn this_system_writes_a_core_of_a_program_that_does_not_mind() -> Result<()> {
     let folder = tempfile::tempdir()?;

@@ -20,10 +20,10 @@ use std::path::Path;
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// What the suite scores for a server of each revision.
+/// Number of scored server scenarios of each revision.
 const SCORED_SCENARIOS: [(&str, usize); 2] = [(LEGACY, 30), (MODERN, 37)];
 
-/// Scenarios of extensions that the hub's client can show, too; the suite runs them only when forced.
+/// Scenarios of extensions that the hub's client supports; the suite runs them only when forced.
 const EXTENSION_SCENARIOS: [&str; 4] = [
     "sep-2640-client-no-prefetch",
     "sep-2640-client-verify-digest",
@@ -31,7 +31,8 @@ const EXTENSION_SCENARIOS: [&str; 4] = [
     "sep-2640-client-verify-frontmatter",
 ];
 
-/// The scenarios of the tasks extension, and how many checks each has. The suite skips one of them: it cannot watch for notices of tasks yet.
+/// Scenarios of the tasks extension, and the number of checks of each. The suite skips one: it cannot watch for task
+/// notifications yet.
 const TASK_SCENARIOS: [(&str, usize); 10] = [
     ("tasks-lifecycle", 9),
     ("tasks-capability-negotiation", 5),
@@ -58,7 +59,7 @@ async fn run_suite(arguments: &[&str]) -> Result<(bool, String)> {
     Ok((output.status.success(), text))
 }
 
-/// What the suite says of one scenario: whether it passed, and every check that was not simply right.
+/// Result of one scenario: whether it passed, and every check that was not a success.
 #[derive(Debug, Clone, PartialEq)]
 struct ScenarioResult {
     passed: bool,
@@ -68,8 +69,8 @@ struct ScenarioResult {
 
 type ScenarioResults = BTreeMap<String, ScenarioResult>;
 
-/// Repeats the suite when a scored scenario has only warnings: one of them is about a notification that did not arrive within
-/// the suite's own timeout, and on a busy machine it may arrive later.
+/// Repeats the suite if a scored scenario has only warnings: one of them is about a notification that did not arrive
+/// within the suite's own timeout, and on a busy machine it may arrive later.
 async fn run_server_scenarios(url: &str, revision: &str) -> Result<ScenarioResults> {
     let results = run_server_scenarios_once(url, revision).await?;
     let is_warned = |result: &ScenarioResult| {
@@ -96,7 +97,7 @@ async fn run_server_scenarios_once(url: &str, revision: &str) -> Result<Scenario
     Ok(verdicts)
 }
 
-/// `✓ name: …` or `✗ name (…)`.
+/// Parses `✓ name: …` or `✗ name (…)`.
 fn parse_summary_line(line: &str) -> Option<(bool, &str)> {
     let line = line.trim();
     let (passed, rest) = match line.strip_prefix('✓') {
@@ -128,7 +129,7 @@ fn failed_checks(folder: &Path, scenario: &str) -> Result<BTreeSet<String>> {
     Ok(found)
 }
 
-/// How many checks of the one scenario in a folder were simply right.
+/// Number of successful checks of the scenario in a directory.
 fn count_successes(folder: &Path) -> Result<usize> {
     let mut right = 0;
     for entry in std::fs::read_dir(folder)? {
@@ -178,7 +179,7 @@ impl Exceptions {
     }
 }
 
-/// Checks that report the same thing in other words are the same.
+/// Checks that report the same in different words count as the same.
 fn same_result(direct: &ScenarioResult, through: &ScenarioResult) -> bool {
     let ids = |verdict: &ScenarioResult| -> BTreeSet<String> {
         verdict.remarks.iter().filter_map(|remark| remark.split(':').next()).map(str::to_owned).collect()
@@ -259,7 +260,7 @@ async fn the_hub_makes_tasks_as_the_extension_says() -> Result<()> {
     Ok(())
 }
 
-/// The client scenarios of a revision that are not about logins.
+/// Client scenarios of a revision that are not about logins.
 async fn client_scenarios(revision: &str) -> Result<Vec<String>> {
     let (_, text) = run_suite(&["list", "--client", "--spec-version", revision]).await?;
     let names = text.lines().filter_map(|line| line.trim().strip_prefix("- ")?.split(' ').next());

@@ -1,4 +1,4 @@
-//! A server that says something else after it was trusted.
+//! A server whose definitions change after it was trusted.
 
 #![allow(
     clippy::disallowed_methods,
@@ -15,7 +15,7 @@ use octo_tests::mcp_clients::{LegacyClient, ModernClient, answer_nothing};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// A server in a shell: each call of `turn` makes it describe itself otherwise, and back again.
+/// A server in a shell: each call of `turn` toggles its definitions.
 const TURNING_SERVER: &str = r#"
 said='Finds notes.'
 answer() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
@@ -44,7 +44,7 @@ async fn tool_description(server: &RunningHub) -> Result<String> {
     Ok(tool["description"].as_str().unwrap_or_default().to_owned())
 }
 
-/// The exit code and what is held, once it is as wanted.
+/// Waits until this many definitions are held; returns them.
 async fn wait_for_held(home: &HubHome, count: usize) -> Result<Vec<Value>> {
     let begun = Instant::now();
     loop {

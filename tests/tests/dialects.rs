@@ -1,4 +1,4 @@
-//! Every name of every dialect is listed with its own parameters, and answers.
+//! Every name of every dialect is listed with its parameters, and can be called.
 
 #![allow(
     clippy::disallowed_methods,
@@ -19,10 +19,10 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// What is promised; it stands beside the repository.
+/// The contract of the dialects.
 const CONTRACT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../contract/dialects.json");
 
-/// Pages, a search engine, a language model and a forge, all in one.
+/// Pages, a search engine, a language model and a forge in one server.
 async fn fake_services(request: Request) -> Response {
     if let Some(of_forge) = request.uri().path().strip_prefix("/api/v3/repos/octo/hub/") {
         return fake_forge(of_forge).into_response();
@@ -68,7 +68,7 @@ fn git(folder: &Path, args: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// A repository with a change that is not committed, a remote beside it, and files to play with.
+/// A repository with an uncommitted change, a remote beside it, and files to modify.
 fn write_workspace(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder.join("repo/src"))?;
     std::fs::write(folder.join("repo/a.txt"), "one\ntwo\n")?;
@@ -91,7 +91,7 @@ fn write_workspace(folder: &Path) -> Result<()> {
 
 const PATCH: &str = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n";
 
-/// Arguments in the tool's own words; only those that a name shows are given.
+/// Arguments with the tool's own parameter names; only those that the dialect's name shows are passed.
 fn arguments(name: &str, tool: &str, base: &str) -> Value {
     let page = format!("{base}/page");
     match tool {
@@ -145,7 +145,7 @@ struct DialectCounts {
     answered: usize,
 }
 
-/// One dialect: every promised name with its parameters, each called once.
+/// Checks one dialect: every name with its parameters, each called once.
 async fn check_dialect(url: &str, names: &[Value], base: &str) -> Result<DialectCounts> {
     let client = ModernClient::new(url, json!({}), answer_nothing);
     let turn = client.request("tools/list", json!({})).await?;
@@ -211,7 +211,7 @@ async fn every_promised_name_is_listed_with_its_own_parameters_and_answers() -> 
     Ok(())
 }
 
-/// What a dialect answers.
+/// Calls a tool of a dialect.
 async fn call_tool(url: &str, tool: &str, arguments: Value) -> Result<Value> {
     let turn = ModernClient::new(url, json!({}), answer_nothing).call_tool(tool, arguments).await?;
     let result = turn.result()?;

@@ -1,4 +1,4 @@
-//! One table: every face over every kind of target gives the same reply, the same refusal, the same audit line.
+//! Every frontend returns the same reply, the same refusal and the same audit record for every kind of target.
 
 #![allow(
     clippy::disallowed_methods,
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 const FRONTENDS: [&str; 5] = ["cli", "stdio", "http 2025", "http 2026", "rest"];
 
-/// What a face said, without how it said it.
+/// Outcome of a call, independent of the frontend.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Success(Value),
@@ -169,7 +169,7 @@ fn ensure_same(expected: &Outcome, said: &Outcome) -> Result<()> {
     if expected == said { Ok(()) } else { bail!("expected {expected:?}, it said {said:?}") }
 }
 
-/// Arguments that have one reading are used, and whoever sent them learns how.
+/// Arguments with one reading are coerced, and the caller is notified.
 #[tokio::test]
 async fn every_face_says_how_arguments_were_read() -> Result<()> {
     let home = HubHome::new(&json!({}))?;
@@ -201,7 +201,7 @@ async fn every_face_says_how_arguments_were_read() -> Result<()> {
     Ok(())
 }
 
-/// The newest opened and closed records of this face, without what differs by nature: face, time, ids.
+/// The newest opened and closed records of this frontend, without what differs by nature: frontend, time, ids.
 async fn audit_line(home: &HubHome, face: &str, outcome: &str) -> Result<Value> {
     let face = face.split(' ').next().unwrap_or_default();
     octo_tests::eventually("the call is closed in the audit", async || {
@@ -221,7 +221,7 @@ async fn audit_line(home: &HubHome, face: &str, outcome: &str) -> Result<Value> 
     .await
 }
 
-/// A message is refused by what it is, not by what it begins like, and never takes more than its bound.
+/// A message is refused for what it is, not for how it begins, and never uses more memory than its limit.
 #[tokio::test]
 async fn what_is_no_message_is_refused_over_http_and_stdio() -> Result<()> {
     let home = HubHome::new(&json!({}))?;
@@ -251,7 +251,7 @@ async fn what_is_no_message_is_refused_over_http_and_stdio() -> Result<()> {
     pipes.close().await
 }
 
-/// A page whose picture is larger than the text of a reply may be.
+/// A page whose screenshot is larger than the text limit of a reply.
 const NOISE_PAGE: &str = "<!doctype html><title>Noise</title><body style='margin:0'><canvas id=c width=1280 height=720></canvas>\
 <script>const x = c.getContext('2d'), d = x.createImageData(1280, 720); let s = 7; for (let i = 0; i < d.data.length; i++) \
 { s = (Math.imul(s, 1103515245) + 12345) & 0x7fffffff; d.data[i] = i % 4 === 3 ? 255 : (s >> 16) & 255 } x.putImageData(d, 0, 0)</script>";

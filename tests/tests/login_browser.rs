@@ -1,4 +1,4 @@
-//! Logins against real authorization servers: through a real browser, and under the official conformance suite.
+//! Logins at real authorization servers: through a real browser, and with the official conformance suite.
 
 #![expect(clippy::disallowed_methods, reason = "tests start the programs they test")]
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// A program that says what it does in lines of JSON.
+/// A program that reports in lines of JSON.
 struct JsonLinesProcess {
     _process: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -83,7 +83,7 @@ async fn run_suite(arguments: &[&str]) -> Result<(bool, String)> {
     Ok((output.status.success(), text))
 }
 
-/// The scenarios about logins that a revision requires.
+/// Login scenarios that a revision requires.
 async fn login_scenarios(revision: &str) -> Result<Vec<String>> {
     let (_, text) = run_suite(&["list", "--client", "--spec-version", revision]).await?;
     let names = text.lines().filter_map(|line| line.trim().strip_prefix("- ")?.split(' ').next());

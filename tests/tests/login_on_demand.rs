@@ -1,4 +1,4 @@
-//! A call that meets a server which needs a login, through the real hub, with clients of both eras.
+//! A call to a server that requires a login, through the real hub, with clients of both eras.
 
 #![allow(
     clippy::disallowed_methods,
@@ -23,13 +23,13 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// An authorization server that agrees to everything, and a server that it protects.
+/// An authorization server that accepts everything, and a server that it protects.
 #[derive(Clone)]
 struct AuthServer {
     base: String,
-    /// Access tokens that are good.
+    /// Valid access tokens.
     tokens: Arc<Mutex<HashSet<String>>>,
-    /// Seconds that an access token lives for. Short ones come with a refresh token, which nobody takes.
+    /// Lifetime of an access token in seconds. Short-lived ones come with a refresh token, which is always refused.
     token_ttl: u32,
 }
 
@@ -122,13 +122,13 @@ fn json_response(body: Value) -> Response {
     ([("content-type", "application/json")], body.to_string()).into_response()
 }
 
-/// The parameters of an address, plain enough for this one.
+/// Query parameters of a URL, decoding only `:` and `/`.
 fn query_pairs(query: &str) -> BTreeMap<String, String> {
     let plain = |text: &str| text.replace("%3A", ":").replace("%2F", "/");
     query.split('&').filter_map(|pair| pair.split_once('=')).map(|(k, v)| (plain(k), plain(v))).collect()
 }
 
-/// What a browser does: it goes where it is sent, and from there back to the hub.
+/// Acts as a browser: follows the redirects and returns to the hub.
 async fn complete_in_browser(url: String) -> Result<()> {
     let away = HttpClient::default().get(&url, &[]).await?;
     let back = away.header("location").context("not sent back")?.replace("localhost", "127.0.0.1");
@@ -137,7 +137,7 @@ async fn complete_in_browser(url: String) -> Result<()> {
     Ok(())
 }
 
-/// A person who agrees to open the address, and does.
+/// A person who agrees to open the URL, and does.
 fn accept_and_browse(_method: &str, params: &Value) -> Value {
     if params["mode"] != "url" {
         return json!({"action": "cancel"});
@@ -153,11 +153,11 @@ fn decline(_method: &str, _params: &Value) -> Value {
 
 const ANN_TOKEN: &str = "anns-token-for-tests";
 const BOSS_TOKEN: &str = "boss-token-for-tests";
-/// What the settings know of them.
+/// The token's hash in the settings.
 const ANN_SHA256: &str = "87c272b4612ce783026bcb53d51116a9bf8b8b1e5415e8fac68a73dab887473f";
 const BOSS_SHA256: &str = "6af592c3a55c8c04e20580a19cf8d500bd80394312f8332c9cad79d745e4e10d";
 
-/// A request of the admin API: what it answers under `result`.
+/// Sends a request to the admin API; returns `result`.
 async fn admin_result(hub: &RunningHub, method: &str, path: &str, token: &str) -> Result<Value> {
     let bearer = format!("Bearer {token}");
     let url = format!("{}{path}", hub.admin_url);
@@ -166,7 +166,7 @@ async fn admin_result(hub: &RunningHub, method: &str, path: &str, token: &str) -
     Ok(answer.json().await?["result"].clone())
 }
 
-/// What a browser was shown, and the cookie that it was given.
+/// A page that a browser was shown, and its cookie.
 struct BrowserPage {
     status: u16,
     text: String,
@@ -174,7 +174,7 @@ struct BrowserPage {
     cookie: Option<String>,
 }
 
-/// One request of a browser that came from these headers' page.
+/// Sends one request of a browser with these headers.
 async fn browser_request(method: &str, url: &str, headers: &[(&str, &str)]) -> Result<BrowserPage> {
     let url = url.replace("localhost", "127.0.0.1");
     let answer = HttpClient::default().send(method, &url, headers, Bytes::new()).await?;
@@ -188,7 +188,7 @@ fn cookie_pair(cookie: &str) -> &str {
     cookie.split(';').next().unwrap_or_default()
 }
 
-/// Begins a login as this caller, in a browser of their own: where the authorization server sends it back to, and its cookie.
+/// Starts a login as this caller in a separate browser; returns the callback URL and the cookie.
 async fn begin_in_browser(hub: &RunningHub, token: &str) -> Result<(String, String)> {
     let begun = admin_result(hub, "POST", "/servers/w/auth/start", token).await?;
     let start = begun["url"].as_str().context("no address")?;
@@ -312,7 +312,7 @@ async fn a_login_of_somebody_else_is_not_finished_in_my_browser() -> Result<()> 
     Ok(())
 }
 
-/// A client of the legacy era with its stream for notices, which wants warnings.
+/// A legacy client with its notification stream, which subscribes to warnings.
 async fn notification_stream(hub: &RunningHub, token: &str) -> Result<(LegacyClient, HttpReply)> {
     let bearer = format!("Bearer {token}");
     let headers = [("authorization", bearer.as_str())];
@@ -340,7 +340,7 @@ async fn next_log_message(stream: &mut HttpReply) -> Result<Value> {
     }
 }
 
-/// The checks of `/ready` about logins, as a caller sees them.
+/// Login checks of `/ready`, as a caller sees them.
 async fn login_checks(hub: &RunningHub, token: &str) -> Result<Vec<Value>> {
     let bearer = format!("Bearer {token}");
     let ready =
@@ -422,7 +422,7 @@ async fn the_command_line_names_a_lost_login_and_what_to_run() -> Result<()> {
     Ok(())
 }
 
-/// A hub whose only server was logged in at once, so that its tools are known, and has forgotten its tokens since.
+/// A hub whose only server was logged in, so that its tools are known, and whose tokens have been revoked since.
 async fn hub_with_revoked_tokens() -> Result<(AuthServer, HubHome, RunningHub)> {
     let world = AuthServer::start().await?;
     let home = HubHome::new(

@@ -1,4 +1,4 @@
-//! APIs with an OpenAPI document behind the real hub: listed, called through every face, followed.
+//! OpenAPI upstreams behind the real hub: listed, called through every frontend, updated.
 
 #![allow(
     clippy::disallowed_methods,
@@ -20,7 +20,7 @@ use std::net::TcpListener;
 use std::process::Stdio;
 use tokio::process::{Child, Command};
 
-/// Prism answers as an API would, and only what its document allows.
+/// Prism responds as an API would, and only as its document allows.
 async fn start_prism(document: &str) -> Result<(Child, String)> {
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string();
     let child = Command::new(service_variable("NODE24")?)

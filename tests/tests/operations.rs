@@ -1,4 +1,4 @@
-//! Running a hub: changed settings, signals, tokens, probes, logs, numbers, traces and the audit.
+//! Operating a hub: reload, signals, tokens, probes, logs, metrics, traces and the audit log.
 
 #![allow(
     clippy::disallowed_methods,
@@ -42,7 +42,7 @@ fn boss_token() -> Value {
     json!({"name": "boss", "sha256": BOSS_SHA256, "scopes": ["admin"]})
 }
 
-/// Writes settings over those of a home, as `HubHome::new` writes them.
+/// Overwrites the settings of a home, as `HubHome::new` writes them.
 fn rewrite_settings(home: &HubHome, settings: &Value) -> Result<()> {
     let mut settings = settings.clone();
     settings["admin"] = json!({"port": 0});
@@ -50,7 +50,7 @@ fn rewrite_settings(home: &HubHome, settings: &Value) -> Result<()> {
     Ok(std::fs::write(home.dir.path().join("octoprox.yaml"), settings.to_string())?)
 }
 
-/// A request with a token, or without.
+/// Sends a request, with a token unless it is empty.
 async fn get_with_token(url: &str, token: &str) -> Result<HttpReply> {
     let bearer = format!("Bearer {token}");
     let headers = [("authorization", bearer.as_str())];
@@ -67,7 +67,7 @@ async fn call_tool(hub: &RunningHub, token: &str, tool: &str, arguments: Value) 
     Ok((answer.status, answer.json().await?))
 }
 
-/// What `octoprox doctor` finds.
+/// Output of `octoprox doctor`.
 async fn doctor(home: &HubHome) -> Result<(i32, Value)> {
     let (code, out, err) = home.run(&["doctor", "--json"]).await?;
     Ok((code, serde_json::from_str(&out).with_context(|| format!("{out} {err}"))?))

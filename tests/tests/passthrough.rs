@@ -1,4 +1,4 @@
-//! What is relayed is relayed whole: definitions and results with members that nobody knows.
+//! Definitions and results are relayed unchanged, including unknown members.
 
 #![allow(
     clippy::disallowed_methods,
@@ -23,8 +23,8 @@ use std::sync::Arc;
 
 const CASES: usize = 300;
 
-/// Everything that can be seen. Hidden characters are taken out on the way (`octo-toolkit/src/hidden.rs`), which tests of
-/// their own show, so none is here: no controls but tab and line ends, nothing of no width, no private use, no
+/// All visible characters. Hidden characters are removed on the way (`octo-toolkit/src/hidden.rs`), which has its own
+/// tests, so none is here: no controls but tab and line breaks, nothing of zero width, no private use, no
 /// non-characters, no selectors and no tags.
 const VISIBLE_TEXT: &str = "[\\t\\n\\r -~\u{a0}-\u{ac}\u{ae}-\u{34e}\u{350}-\u{61b}\u{61d}-\u{115e}\u{1161}-\u{17b3}\u{17b6}-\u{180a}\
     \u{1810}-\u{200a}\u{2010}-\u{2029}\u{202f}-\u{205f}\u{2070}-\u{3163}\u{3165}-\u{d7ff}\u{f900}-\u{fdcf}\u{fdf0}-\u{fdff}\
@@ -49,7 +49,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Members that no revision knows.
+/// Members that no revision defines.
 fn unknown_members() -> impl Strategy<Value = Map<String, Value>> {
     prop::collection::hash_map("x-[a-z]{1,8}", any_json(), 0..4)
         .prop_map(|members| members.into_iter().collect())
@@ -113,7 +113,7 @@ fn cases() -> Cases {
     Cases { tools, results }
 }
 
-/// A server written by hand, so that nothing between the cases and the hub has types.
+/// A handwritten server, so that no types are between the cases and the hub.
 async fn start_server(cases: Arc<Cases>, modern: bool) -> Result<String> {
     let app = Router::new().route(
         "/mcp",
@@ -154,7 +154,7 @@ fn answer(cases: &Cases, modern: bool, body: &[u8]) -> Response {
     Json(json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response()
 }
 
-/// What the hub must add on a modern edge, taken away again.
+/// Removes what the hub must add on a modern edge.
 fn without_additions(mut result: Value) -> Value {
     if let Some(members) = result.as_object_mut() {
         members.remove("resultType");

@@ -1,4 +1,4 @@
-//! Playbooks while the hub runs: what is changed is seen, what is broken is told, and the rest is served.
+//! Playbooks while the hub runs: changes are picked up, errors are reported, and the rest is served.
 
 #![allow(
     clippy::disallowed_methods,

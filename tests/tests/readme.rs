@@ -1,5 +1,5 @@
-//! Someone who has only the README or a page of the guide gets to a call: the commands run as they stand, in an empty
-//! folder, and the pictures are what they make.
+//! The README and the guide lead to a call: their commands run as written, in an empty directory, and produce the
+//! pictures.
 
 #![allow(
     clippy::disallowed_methods,
@@ -25,9 +25,9 @@ const PICTURE_LINK: &str = "](../pictures/";
 
 /// A page whose commands have been run.
 struct PageRun {
-    /// Keeps the folder until the pictures have been looked at.
+    /// Keeps the directory until the pictures have been checked.
     home: tempfile::TempDir,
-    /// What each block printed.
+    /// Output of each block.
     outputs: Vec<String>,
     stderr: String,
 }
@@ -37,7 +37,7 @@ fn blocks(page: &str) -> Vec<&str> {
     page.split("```sh run\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
 }
 
-/// What each block must show: the lines of the text that follows it, before the next one.
+/// Expected output of each block: the lines of the text that follows it, before the next one.
 fn expected_output(page: &str) -> Vec<Vec<&str>> {
     let parts = page.split("```sh run\n").skip(1);
     parts
@@ -64,7 +64,7 @@ fn copy_shop(to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs all blocks of a page as one script, in a folder that has only what the page says to copy.
+/// Runs all blocks of a page as one script, in a directory that has only what the page says to copy.
 fn run_page(page: &str) -> Result<PageRun> {
     let home = tempfile::tempdir()?;
     let folder = binary_path("octoprox")?.parent().context("no folder")?.display().to_string();
@@ -147,14 +147,14 @@ fn the_commands_of_the_readme_work() -> Result<()> {
     Ok(())
 }
 
-/// Width and height of a PNG; nothing else is one.
+/// Width and height of a PNG; None for anything else.
 fn png_size(picture: &[u8]) -> Option<(u32, u32)> {
     let number = |at: usize| Some(u32::from_be_bytes(picture.get(at..at + 4)?.try_into().ok()?));
     let png = picture.starts_with(b"\x89PNG\r\n\x1a\n") && picture.get(12..16) == Some(b"IHDR");
     Some((number(16)?, number(20)?)).filter(|_| png)
 }
 
-/// Where the pictures of the documentation are.
+/// Directory of the pictures in the documentation.
 fn pictures_dir() -> PathBuf {
     Path::new(DOCS).join("pictures")
 }

@@ -50,13 +50,13 @@ async fn wait_for_status(client: &ModernClient, id: &str, status: &str) -> Resul
     eventually(&format!("the task is {status}"), reached).await
 }
 
-/// The task as soon as it tells of this.
+/// The task as soon as its status message contains these words.
 async fn wait_for_message(client: &ModernClient, id: &str, words: &str) -> Result<Value> {
     let tells = |task: &Value| task["statusMessage"].as_str().is_some_and(|said| said.contains(words));
     eventually(&format!("it tells of {words}"), async || get_task(client, id).await.ok().filter(tells)).await
 }
 
-/// How the calls of the slow tool ended, according to the audit.
+/// Outcomes of the slow tool's calls, according to the audit log.
 async fn outcomes(home: &HubHome) -> Result<Vec<String>> {
     let records = home.audit_tail(100).await?;
     let of_tool = records.iter().filter(|record| record["target"] == "long/slow_compute");
@@ -193,7 +193,7 @@ async fn a_workflow_is_a_task_that_tells_of_its_steps() -> Result<()> {
     Ok(())
 }
 
-/// Begins a task over pipes and waits until it tells of its work.
+/// Starts a task over stdio and waits until it reports progress.
 async fn start_task_over_stdio(pipes: &mut StdioClient, params: Value) -> Result<String> {
     let client = task_client("");
     let made = pipes.call("tools/call", client.params(params), answer_nothing).await?;

@@ -1,5 +1,5 @@
-//! Programs that others wrote use the hub as it is: a linter and two generators of clients its OpenAPI documents, Prometheus
-//! its metrics, reverse proxies its port.
+//! Third-party programs use the hub: a linter and two client generators its OpenAPI documents, Prometheus its metrics,
+//! reverse proxies its port.
 
 #![allow(
     clippy::disallowed_methods,
@@ -32,7 +32,7 @@ const TOKEN_SHA256: &str = "6af592c3a55c8c04e20580a19cf8d500bd80394312f8332c9cad
 const PUBLIC_HOST: &str = "hub.example.com";
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A hub with every toolbox, a server behind it, an administrator and a public name.
+/// A hub with every toolbox, an upstream, an administrator and a public name.
 async fn start_hub() -> Result<(HubHome, RunningHub)> {
     let home = HubHome::new(&json!({
         "auth": {"tokens": [{"name": "boss", "sha256": TOKEN_SHA256, "scopes": ["admin"]}]},
@@ -46,7 +46,7 @@ async fn start_hub() -> Result<(HubHome, RunningHub)> {
     Ok((home, hub))
 }
 
-/// Runs a program in a folder to its end: what it printed, when it succeeds.
+/// Runs a program in a directory; returns its output if it succeeds.
 async fn run_program(program: &str, args: &[&str], folder: &Path) -> Result<String> {
     let child = Command::new(program)
         .args(args)

@@ -1,5 +1,5 @@
-//! Truncated replies: whoever follows `next` gets all of it, byte for byte, whatever the cap; every handle leads to the whole; the
-//! last line of a command is always there. Files and outputs have random shapes, the same in every run.
+//! Truncated replies: following `next` yields everything, byte for byte, whatever the limit; every handle leads to the
+//! whole; the last line of a command is always included. Files and outputs have random shapes, the same in every run.
 
 #![allow(
     clippy::disallowed_methods,
@@ -23,9 +23,9 @@ use std::path::Path;
 use std::process::Command;
 
 const CAPS: [usize; 3] = [1_000, 10_000, 100_000];
-/// What a notice may add.
+/// Bytes that a notice may add.
 const NOTICE_BYTES: usize = 1_000;
-/// More replies than this for one content are a loop.
+/// Maximum replies for one content; more are a loop.
 const MAX_REPLIES: usize = 3_000;
 
 /// Tools with `next` that tests here follow to the end.
@@ -42,9 +42,9 @@ const FOLLOWED_TOOLS: [&str; 11] = [
     "shell_stop",
     "shell_write",
 ];
-/// Tools whose `next` is a sentence, not a place.
+/// Tools whose `next` is a sentence, not a position.
 const NEXT_IS_TEXT_TOOLS: [&str; 3] = ["git_changes", "git_diff_structured", "server_login"];
-/// Tools whose `next` is a page of another server. The hub leaves it out of a reply that it truncates itself.
+/// Tools whose `next` is a page of another server. The hub omits it from a reply that it truncates itself.
 const REMOTE_PAGE_TOOLS: [&str; 3] = ["github_pull_request", "gitlab_request", "web_search"];
 
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ impl CappedHub {
         Ok(Self { home, server, http: HttpClient::default(), cap, frontend })
     }
 
-    /// The structure of a reply, which keeps to the cap.
+    /// The structured content of a reply, which respects the limit.
     async fn call(&self, tool: &str, arguments: Value) -> Result<Value> {
         let structure = match self.frontend {
             Frontend::Rest => {
@@ -99,7 +99,7 @@ impl CappedHub {
         Ok(std::fs::write(self.home.workspace().join(name), content)?)
     }
 
-    /// The rest of a file from where a reply ended.
+    /// Reads the rest of a file from where a reply ended.
     async fn read_rest(&self, path: &str, mut reply: Value) -> Result<String> {
         let mut content = String::new();
         for _ in 0..MAX_REPLIES {
@@ -123,7 +123,7 @@ impl CappedHub {
         Ok(content + &self.read_rest(path, first).await?)
     }
 
-    /// All of a kept result, by bytes.
+    /// Reads a stored result by bytes.
     async fn read_result_bytes(&self, handle: &str) -> Result<String> {
         let (mut content, mut from) = (String::new(), 0);
         for _ in 0..MAX_REPLIES {
@@ -137,7 +137,7 @@ impl CappedHub {
         anyhow::bail!("{handle} has no end")
     }
 
-    /// All of a kept result, by lines.
+    /// Reads a stored result by lines.
     async fn read_result_lines(&self, handle: &str) -> Result<String> {
         let (mut content, mut from) = (String::new(), 1);
         for _ in 0..MAX_REPLIES {
@@ -154,7 +154,7 @@ impl CappedHub {
     }
 }
 
-/// A generator of shapes that is the same in every run.
+/// Deterministic generator of shapes.
 struct TextGenerator(u64);
 
 impl TextGenerator {
@@ -202,7 +202,7 @@ fn ensure_same(left: &str, right: &str, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// Every cap with one of the faces each, so that both faces see every cap over two rounds of files.
+/// Every limit with one of the frontends each, so that both frontends see every limit over two rounds of files.
 async fn all_capped_hubs() -> Result<Vec<CappedHub>> {
     let mut all = Vec::new();
     for cap in CAPS {

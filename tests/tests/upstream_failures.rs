@@ -1,4 +1,4 @@
-//! What stands behind the hub: pages, hangs, deaths, questions, cancellation.
+//! Upstream servers: pages, hangs, crashes, questions, cancellation.
 
 #![allow(
     clippy::disallowed_methods,
@@ -103,7 +103,7 @@ async fn one_that_restarts_or_forgets_its_sessions_is_not_noticed() -> Result<()
     Ok(())
 }
 
-/// Four eras at the two edges, and pipes: a question reaches the person, and the answer the server.
+/// Both eras on both sides, and stdio: a question reaches the person, and the answer the server.
 #[tokio::test]
 async fn questions_cross_every_pair_of_eras() -> Result<()> {
     let (legacy, modern) =
@@ -187,7 +187,7 @@ async fn cancelled_count(client: &ModernClient, target: &str) -> Result<u64> {
     turn.result()?["structuredContent"]["cancelled"].as_u64().context("no count")
 }
 
-/// Of three servers only the one that was called hears of the cancellation.
+/// Of three servers only the called one is notified of the cancellation.
 #[tokio::test]
 async fn cancellation_is_exact() -> Result<()> {
     let (legacy, modern) =
@@ -256,7 +256,7 @@ async fn list_changes_reach_clients_of_both_eras() -> Result<()> {
     Ok(())
 }
 
-/// A client whose connection broke comes back at once; a second stream beside an open one is refused.
+/// A client whose connection broke can reconnect immediately; a second stream beside an open one is refused.
 #[tokio::test]
 async fn a_session_has_one_stream_and_may_open_it_again() -> Result<()> {
     let home = HubHome::new(&json!({}))?;
@@ -306,7 +306,7 @@ async fn a_very_large_result_is_kept_whole_and_read_in_parts() -> Result<()> {
     Ok(())
 }
 
-/// What a call of a tool that is not there is told, over REST and in both eras of MCP.
+/// Hints for a call of a missing tool, over REST and in both eras of MCP.
 async fn missing_tool_hints(server: &RunningHub, tool: &str) -> Result<Vec<String>> {
     let rest = async {
         let url = format!("{}/tools/{tool}", server.base_url);

@@ -133,7 +133,7 @@ async fn a_failed_run_is_listed_shown_and_gone_on_with() -> Result<()> {
     Ok(())
 }
 
-/// A server that answers a page slowly enough to be killed in the middle.
+/// A server that responds slowly enough to be killed in between.
 async fn start_slow_site(answer: fn(Request) -> Response) -> Result<String> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);

@@ -1,4 +1,4 @@
-//! The hub measured beside what it is made of, interleaved in one run, as ratios.
+//! Benchmarks of the hub against baselines, interleaved in one run, as ratios.
 
 mod bench_report;
 pub mod browser_bench;
@@ -14,7 +14,7 @@ use server_processes::{ServerProcess, free_port, post_modern};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What one run needs.
+/// Programs and parameters of a run.
 struct Bench {
     work_dir: PathBuf,
     octoprox_bin: PathBuf,
@@ -56,20 +56,20 @@ fn prepare(root: &Path, seconds: &str, rounds: &str) -> Result<Bench> {
     Ok(Bench::with_binaries(work, &target_dir(root).join("measured"), seconds, rounds))
 }
 
-/// A program of `bench/`, which is not part of the workspace.
+/// Builds a program of `bench/`, which is not part of the workspace.
 fn tool(root: &Path, work: &Path, name: &str) -> Result<()> {
     let target = work.join("tools");
     let target = target.to_str().context("the path is not UTF-8")?;
     cargo(&root.join("bench").join(name), &["build", "--release", "--locked", "--target-dir", target])
 }
 
-/// The load generator and the server that is put behind the hub.
+/// Builds the load generator and the upstream server.
 fn build_tools(root: &Path, work: &Path) -> Result<()> {
     ["echo-upstream", "mcp-load"].into_iter().try_for_each(|name| tool(root, work, name))
 }
 
 impl Bench {
-    /// With the programs of this folder.
+    /// With the programs in this directory.
     fn with_binaries(work_dir: PathBuf, folder: &Path, seconds: &str, rounds: &str) -> Self {
         Self {
             octoprox_bin: folder.join("octoprox"),
@@ -122,8 +122,9 @@ impl Bench {
         Ok(serde_json::from_str(&std::fs::read_to_string(out)?)?)
     }
 
-    /// The same upstream directly, behind a plain hop, and behind the hub. The revision is the same on every edge: with
-    /// the older one the upstream has less to do for each call, so a hub that bridges would be blamed for the difference.
+    /// The same upstream directly, behind a plain proxy, and behind the hub. The revision is the same on every edge:
+    /// with the older one the upstream does less work per call, and a hub that bridges would be charged for the
+    /// difference.
     fn measure_proxied(&self, revision: &str, era: &str) -> Result<serde_json::Value> {
         let echo = self.start_echo()?;
         let settings =
@@ -136,7 +137,7 @@ impl Bench {
         )
     }
 
-    /// A native tool, and a handler that returns the same bytes without doing anything.
+    /// A native tool, and a handler that returns the same bytes without any work.
     fn measure_native(&self) -> Result<serde_json::Value> {
         let hub = self.start_hub("native", "{}\n")?;
         let (list, call) = (self.work_dir.join("list.json"), self.work_dir.join("call.json"));
@@ -174,10 +175,10 @@ impl Bench {
         load.env("OCTOPROX_STATE_DIR", self.work_dir.join("cold-state")).current_dir(&self.work_dir);
         let output = load.output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        bench_report::cold_ms(&text).with_context(|| format!("mcp-load cold said: {text}"))
+        bench_report::cold_ms(&text).with_context(|| format!("unexpected output of mcp-load cold: {text}"))
     }
 
-    /// Start to the first list, in turn, against a server that is nothing but rmcp.
+    /// Time from start to the first list, in turn with a plain rmcp server.
     fn cold_ratio(&self) -> Result<f64> {
         let (mut bare, mut hub) = (Vec::new(), Vec::new());
         for _ in 0..9 {
@@ -188,7 +189,7 @@ impl Bench {
         Ok(bench_report::median(hub) / bench_report::median(bare))
     }
 
-    /// Resident memory of a hub that nobody has called yet, in MB.
+    /// Resident memory of a hub before any call, in MB.
     fn idle_memory(&self) -> Result<f64> {
         server_processes::resident_mb(self.start_hub("idle", "{}\n")?.process.id())
     }

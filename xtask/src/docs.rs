@@ -1,4 +1,4 @@
-//! Writes docs/reference from what the binary says of itself, or checks that it still says so.
+//! Generates docs/reference from the binary, or checks that it is up to date.
 
 mod cli_reference;
 mod line_diff;
@@ -17,7 +17,7 @@ pub enum Mode {
     Check,
 }
 
-/// One file of docs/reference.
+/// A file of docs/reference.
 struct ReferencePage {
     name: &'static str,
     text: String,
@@ -68,7 +68,7 @@ fn check(folder: &Path, pages: &[ReferencePage]) -> Result<()> {
     if drifted.is_empty() {
         return Ok(());
     }
-    bail!("the reference is not what the binary says; run `cargo xtask docs`\n\n{}", drifted.join("\n"))
+    bail!("docs/reference is out of date; run `cargo xtask docs`\n\n{}", drifted.join("\n"))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the house does to itself: `cargo xtask COMMAND`.
+//! Development tasks: `cargo xtask COMMAND`.
 
 #![allow(
     clippy::disallowed_methods,
@@ -17,18 +17,18 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask COMMAND
 
-  tidy                      check the order of crates, sizes and lint allowances; print the doors
-  docs [--check]            write docs/reference from the binary, or fail where it differs
-  new-tool TOOLBOX NAME     start a tool in crates/tools-TOOLBOX
-  bench [SECONDS ROUNDS]    measure the hub beside what it is made of; needs nginx
-  bench files               measure the file tools beside ripgrep; needs rg
+  tidy                      check dependencies between crates, code sizes and lint allowances
+  docs [--check]            generate docs/reference from the binary, or fail if it differs
+  new-tool TOOLBOX NAME     create a tool in crates/tools-TOOLBOX
+  bench [SECONDS ROUNDS]    benchmark the hub against baselines; needs nginx
+  bench files               benchmark the file tools against ripgrep; needs rg
   bench gateway [SECONDS ROUNDS]
-                            measure calls and lists with 60 servers beside one
-  bench gateway built FOLDER SECONDS ROUNDS
-                            the same with programs that were built already
-  bench sql                 measure db_query beside the bare driver; needs scripts/services start
-  bench web                 measure fetch_url beside a bare GET
-  bench browser             measure the browser beside Playwright MCP; needs scripts/services";
+                            benchmark calls and lists with 60 servers against one
+  bench gateway built DIRECTORY SECONDS ROUNDS
+                            the same with existing binaries
+  bench sql                 benchmark db_query against the bare driver; needs scripts/services start
+  bench web                 benchmark fetch_url against a bare GET
+  bench browser             benchmark the browser against Playwright MCP; needs scripts/services";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

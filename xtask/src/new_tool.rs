@@ -1,4 +1,4 @@
-//! Starts a tool: its file from a template, and its two lines in the toolbox.
+//! Creates a tool: its file from a template, and its two lines in the toolbox.
 
 use crate::rust_scan;
 use anyhow::{Context, Result, bail, ensure};
@@ -8,21 +8,21 @@ use std::process::Command;
 const TEMPLATE: &str = include_str!("new_tool/template.txt");
 
 pub fn run(root: &Path, toolbox: &str, name: &str) -> Result<()> {
-    ensure!(is_name(name), "'{name}' is no name for a tool: small letters, digits and _");
+    ensure!(is_name(name), "invalid tool name '{name}': use lower-case letters, digits and _");
     let package = format!("tools-{toolbox}");
     let folder = root.join("crates").join(&package).join("src");
     let registry = folder.join("lib.rs");
     let file = folder.join(format!("{name}.rs"));
-    let lib = std::fs::read_to_string(&registry).with_context(|| format!("there is no crate {package}"))?;
+    let lib = std::fs::read_to_string(&registry).with_context(|| format!("crate {package} not found"))?;
     if file.exists() {
-        bail!("{} is there already", file.display());
+        bail!("{} already exists", file.display());
     }
     let prefix = tool_name_prefix(&folder)?.unwrap_or_else(|| toolbox.to_owned());
     let registered = register(&lib, name)?;
     std::fs::write(&file, fill_template(&prefix, name))?;
     std::fs::write(&registry, registered)?;
     format(&[&file, &registry])?;
-    println!("wrote {}; clippy refuses it until its todo!s are filled in", file.display());
+    println!("wrote {}; clippy fails until its todo!s are filled in", file.display());
     Ok(())
 }
 
@@ -31,7 +31,7 @@ fn is_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_lowercase()) && name.chars().all(letters)
 }
 
-/// What the names of this toolbox begin with: that of the first tool found.
+/// Name prefix of this toolbox: that of the first tool found.
 fn tool_name_prefix(folder: &Path) -> Result<Option<String>> {
     let mut files: Vec<_> = std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
     files.sort();
@@ -72,7 +72,7 @@ fn register(lib: &str, name: &str) -> Result<String> {
     Ok(insert_mod_line(&format!("{head}{with}{tail}"), name))
 }
 
-/// The byte after the last `.with(…)`, or after `Toolbox::new(…)` where there is none yet.
+/// Position after the last `.with(…)`, or after `Toolbox::new(…)` if there is none yet.
 fn last_registration(lib: &str) -> Option<usize> {
     let code = rust_scan::blank_non_code(lib);
     let new = code.find("Toolbox::new(")?;
@@ -80,7 +80,7 @@ fn last_registration(lib: &str) -> Option<usize> {
     rust_scan::closing_bracket(&code, last + code.get(last..)?.find('(')?)
 }
 
-/// Puts `mod name;` before the first module that sorts after it, or behind the last one, or where the code begins.
+/// Inserts `mod name;` before the first module that sorts after it, or after the last one, or where the code begins.
 fn insert_mod_line(lib: &str, name: &str) -> String {
     let line = format!("mod {name};");
     let mut lines: Vec<&str> = lib.lines().collect();
@@ -99,7 +99,7 @@ fn insert_mod_line(lib: &str, name: &str) -> String {
 
 fn format(files: &[&Path]) -> Result<()> {
     let status = Command::new("rustfmt").args(["--edition", "2024"]).args(files).status()?;
-    ensure!(status.success(), "rustfmt did not like what was written");
+    ensure!(status.success(), "rustfmt failed on the generated files");
     Ok(())
 }
 

@@ -1,6 +1,6 @@
-//! Just enough of Rust's lexer to look at code without being fooled by comments and literals.
+//! Minimal Rust lexer for finding code outside of comments and literals.
 
-/// Gives text of the same length in which comments and the insides of literals are spaces. Lines stay where they are.
+/// Returns text of the same length in which comments and the contents of literals are spaces. Line breaks are kept.
 pub fn blank_non_code(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut code = String::with_capacity(text.len());
@@ -18,7 +18,7 @@ pub fn blank_non_code(text: &str) -> String {
     code
 }
 
-/// The length of the comment or literal that begins here, or 0. `fresh`: no word runs up to here.
+/// Length of the comment or literal that starts here, or 0. `fresh`: no identifier ends here.
 fn skipped_len(rest: &[u8], fresh: bool) -> usize {
     match rest {
         [b'/', b'/', ..] => rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len()),
@@ -50,7 +50,7 @@ fn block_comment(rest: &[u8]) -> usize {
     at
 }
 
-/// Up to and with the closing quote, which a backslash does not hide.
+/// Up to and including the closing quote; skips escaped quotes.
 fn quoted(rest: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while let Some(byte) = rest.get(at) {
@@ -100,7 +100,7 @@ fn utf8_len(first: u8) -> usize {
     }
 }
 
-/// The byte after the bracket that closes the one at `open`.
+/// Position after the bracket that closes the one at `open`.
 pub fn closing_bracket(code: &str, open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in code.bytes().enumerate().skip(open) {
@@ -116,7 +116,7 @@ pub fn closing_bracket(code: &str, open: usize) -> Option<usize> {
     None
 }
 
-/// Every place where `needle` stands as a word of its own.
+/// All positions where `needle` is a whole word.
 pub fn find_words(code: &str, needle: &str) -> Vec<usize> {
     let bytes = code.as_bytes();
     let apart = |at: &usize| {

@@ -1,4 +1,4 @@
-//! Checks what the compiler does not: the order of crates, sizes, lint allowances, and the files of a deployment.
+//! Checks that the compiler does not make: dependencies between crates, code sizes, lint allowances, deployment files.
 
 mod attributes;
 mod banned_clients;
@@ -18,7 +18,7 @@ mod socket_use;
 use anyhow::{Result, bail};
 use std::path::Path;
 
-/// What a rule has to say: lines to read, and lines that fail the run.
+/// Report of a rule: notes, and problems that fail the run.
 #[derive(Debug, Default)]
 pub struct Report {
     pub notes: Vec<String>,
@@ -70,7 +70,7 @@ fn check_all(root: &Path) -> Result<Report> {
 
 #[cfg(test)]
 mod tests {
-    /// The real tree is tidy.
+    /// The repository itself passes.
     #[test]
     fn this_tree() {
         let root = crate::workspace_root::find_workspace().unwrap();

@@ -1,14 +1,14 @@
-//! Finds the workspace, whatever directory the command was started in.
+//! Finds the workspace from the current directory.
 
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 
-/// The nearest directory upwards whose Cargo.toml is a workspace. Asked at run time and not at compile time,
-/// because builds may be kept for several clones.
+/// The nearest parent directory whose Cargo.toml is a workspace. Determined at run time and not at compile time,
+/// because builds may be shared by several clones.
 pub fn find_workspace() -> Result<PathBuf> {
     let here = std::env::current_dir()?;
     let top = here.ancestors().find(|dir| is_workspace(&dir.join("Cargo.toml")));
-    top.map(Into::into).context("no workspace here: run this inside the clone")
+    top.map(Into::into).context("no workspace found: run this inside the repository")
 }
 
 fn is_workspace(manifest: &std::path::Path) -> bool {

@@ -1,4 +1,4 @@
-//! Defaults of parameters, where the contract names them, and their limits.
+//! Parameter defaults, as far as the contract names them, and limits.
 
 use octo_toolkit::CallContext;
 use std::time::Duration;
@@ -29,17 +29,17 @@ pub fn default_content_tokens() -> u64 {
     1_000
 }
 
-/// The longest that a tool waits for a page, whatever it is told.
+/// Maximum time that a tool waits for a page.
 const MAX_WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A time limit that leaves the call room to say what happened.
+/// Timeout that leaves the call time to report what happened.
 pub fn clamp_timeout(ms: u64, cx: &CallContext) -> Duration {
     Duration::from_millis(ms)
         .min(MAX_WAIT_TIMEOUT)
         .min(cx.time_left().saturating_sub(Duration::from_millis(500)))
 }
 
-/// A budget that no caller can raise past what one answer may cost.
+/// Token budget, limited to what one reply may cost.
 pub fn clamp_tokens(tokens: u64) -> usize {
     usize::try_from(tokens).unwrap_or(usize::MAX).clamp(100, 20_000)
 }

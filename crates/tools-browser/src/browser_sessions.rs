@@ -1,4 +1,4 @@
-//! What the tools share: the engine, and per session the refs and what the caller has seen.
+//! State shared by the tools: the engine, and per session the refs and what the caller has seen.
 
 pub(crate) mod action_outcome;
 pub(crate) mod element_target;
@@ -17,18 +17,18 @@ use tokio::sync::OwnedMutexGuard;
 
 /// Session of callers that name none.
 const DEFAULT_SESSION: &str = "default";
-/// Letters of a session's name.
+/// Maximum length of a session name.
 const MAX_SESSION_NAME_LEN: usize = 64;
 
 type SessionKey = (Principal, String);
 
-/// A session's memory ends with it.
+/// State of a session; dropped with it.
 struct SessionEntry {
     session: WeakSession,
     state: Arc<tokio::sync::Mutex<SessionState>>,
 }
 
-/// Every tool of the toolbox has one.
+/// All sessions of the toolbox; each tool has a clone.
 #[derive(Clone)]
 pub struct BrowserSessions(Arc<Inner>);
 
@@ -43,12 +43,12 @@ struct Inner {
 pub struct SessionState {
     pub refs: Refs,
     shown_pages: HashMap<String, ShownPage>,
-    /// The page that was read last, and what it looked like then.
+    /// The page that was read last, with its fingerprint.
     last_read: Mutex<Option<(PageFingerprint, Arc<PageTree>)>>,
 }
 
-/// All that the tree of a page depends on and that is quick to ask for: elements, attributes, texts, boxes, values, focus. Most of
-/// the time of a look goes into the tree itself.
+/// Inputs of the page tree that are cheap to read: elements, attributes, texts, boxes, values, focus. Reading the tree
+/// itself takes most of the time.
 #[derive(PartialEq)]
 struct PageFingerprint {
     document: Arc<str>,
@@ -56,10 +56,10 @@ struct PageFingerprint {
     states: Value,
 }
 
-/// A longer layout is not kept.
+/// Maximum size of a stored layout.
 const MAX_LAYOUT_BYTES: usize = 8 << 20;
 
-/// What elements are in that neither attributes nor layout tell.
+/// Element states that neither attributes nor layout contain.
 const ELEMENT_STATES_JS: &str = r"(() => {
     const states = [], roots = [document];
     for (let at = 0; at < roots.length; at++) {
@@ -71,7 +71,7 @@ const ELEMENT_STATES_JS: &str = r"(() => {
     return states.join();
 })()";
 
-/// What the caller knows of a tab.
+/// What the caller has seen of a tab.
 #[derive(Default, Clone)]
 pub struct ShownPage {
     pub document: Arc<str>,
@@ -79,21 +79,21 @@ pub struct ShownPage {
     pub flat: FlatSnapshot,
 }
 
-/// A session that is at work for one call; others of the same session wait.
+/// A session locked for one call; other calls of the session wait.
 pub struct ActiveSession {
     pub session: Session,
     pub page: Page,
     pub state: OwnedMutexGuard<SessionState>,
 }
 
-/// A page as it is now.
+/// Current state of a page.
 pub struct PageState {
     pub tree: Arc<PageTree>,
     /// Tab and document, for refs.
     pub document: Arc<str>,
     pub url: String,
     pub title: String,
-    /// What the caller must know of it.
+    /// Note for the caller.
     pub note: Option<String>,
 }
 
@@ -102,7 +102,7 @@ impl BrowserSessions {
         Self(Arc::new(Inner { engine, settings, states: Mutex::default() }))
     }
 
-    /// How many sessions are remembered.
+    /// Number of sessions with state.
     #[cfg(test)]
     pub fn session_count(&self) -> usize {
         self.states().len()
@@ -112,7 +112,7 @@ impl BrowserSessions {
         &self.0.settings
     }
 
-    /// The caller's session, which is made if there is none.
+    /// Opens the caller's session, creating it if needed.
     pub async fn open(
         &self,
         chromium: &Chromium,
@@ -124,7 +124,7 @@ impl BrowserSessions {
         Ok(ActiveSession { session, page, state: memory })
     }
 
-    /// The same for who leaves the page anyway, and need not be told that it has crashed.
+    /// Opens the session for a call that leaves the page anyway and need not know that it has crashed.
     pub async fn open_ignoring_crash(
         &self,
         chromium: &Chromium,
@@ -136,7 +136,7 @@ impl BrowserSessions {
         Ok(ActiveSession { session, page, state: memory })
     }
 
-    /// Waits until no other call uses the session; one that was closed meanwhile is made again.
+    /// Waits until no other call uses the session; recreates it if it was closed meanwhile.
     async fn acquire(
         &self,
         chromium: &Chromium,
@@ -153,7 +153,7 @@ impl BrowserSessions {
         }
     }
 
-    /// Closes a session and forgets all of it; false when there was none.
+    /// Closes a session and drops its state; false if there was none.
     pub async fn close(&self, name: Option<&str>, cx: &CallContext) -> Result<bool, ToolError> {
         let name = session_name(name)?;
         let closed = self.0.engine.close(&cx.caller, name).await;
@@ -191,19 +191,19 @@ fn session_name(name: Option<&str>) -> Result<&str, ToolError> {
     let name = name.unwrap_or(DEFAULT_SESSION);
     let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     if name.is_empty() || name.len() > MAX_SESSION_NAME_LEN || !name.chars().all(plain) {
-        return Err(ToolError::invalid("The session's name is not one.")
-            .hint("Use up to 64 letters, digits, `-` and `_`, or leave it out."));
+        return Err(ToolError::invalid("Invalid session name.")
+            .hint("Use up to 64 letters, digits, `-` and `_`, or omit it."));
     }
     Ok(name)
 }
 
 impl ActiveSession {
-    /// Looks at the active tab. A page that looks as it did the last time is not read again.
+    /// Reads the active tab. A page with an unchanged fingerprint is not read again.
     pub async fn page_state(&self) -> Result<PageState, ToolError> {
         self.page_state_with(true).await
     }
 
-    /// Reads the active tab, whether it looks different or not.
+    /// Reads the active tab even if it is unchanged.
     pub async fn fresh_page_state(&self) -> Result<PageState, ToolError> {
         self.page_state_with(false).await
     }
@@ -232,7 +232,7 @@ impl ActiveSession {
         self.state.last_read.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How the page looks now; none when that does not tell all.
+    /// Fingerprint of the page; None if it would be incomplete.
     async fn fingerprint(&self) -> Option<PageFingerprint> {
         let page = &self.page;
         let document = self.document_key();
@@ -244,14 +244,14 @@ impl ActiveSession {
     /// Reads the page.
     async fn read_page_state(&self) -> Result<PageState, ToolError> {
         let page = &self.page;
-        // How it looks is asked first: a change between the two makes the next look read again.
+        // The fingerprint is taken first: a change in between makes the next call read the page again.
         let (now, frames, size, place) =
             tokio::join!(self.fingerprint(), page.ax_trees(), page.viewport(), page.location());
         let frames = match frames {
             Err(error) if error.kind == Kind::TooLarge => return self.viewport_state(0).await,
             frames => frames?,
         };
-        // Without a layout all is taken as not shown: the order of the page counts then.
+        // Without a layout nothing counts as visible, and document order is used.
         let layout = now.as_ref().and_then(|now| serde_json::from_str::<Value>(&now.layout).ok());
         let view = match (layout, size, frames.first()) {
             (Some(layout), Ok(size), Some(main)) => {
@@ -272,7 +272,7 @@ impl ActiveSession {
         format!("{}/{}", self.page.id(), self.page.document()).into()
     }
 
-    /// A page that is too large to be read whole, as far as the viewport shows it.
+    /// State of a page that is too large to read: only what the viewport shows.
     async fn viewport_state(&self, nodes: u64) -> Result<PageState, ToolError> {
         let (glance, place) = tokio::join!(self.page.viewport_snapshot(), self.page.location());
         let ViewportSnapshot { tree, visible: shown, clickable } = glance?;
@@ -280,8 +280,8 @@ impl ActiveSession {
         let view = LayoutView { visible: shown, clickable, ..LayoutView::default() };
         let size = if nodes > 0 { format!(" ({nodes} nodes)") } else { String::new() };
         let note = format!(
-            "The page is too large to be read whole{size}: only what the viewport shows is listed, with names that are \
-             guessed. browser_scroll goes further; a selector or browser_execute_js finds the rest."
+            "The page is too large to read completely{size}: only elements in the viewport are listed, with inferred \
+             names. Use browser_scroll to see more; a selector or browser_execute_js finds the rest."
         );
         Ok(self.build_page_state(Arc::new(PageTree::from_frames(&[tree], &view)), place?, Some(note)))
     }
@@ -305,7 +305,7 @@ impl ActiveSession {
         self.state.shown_pages.get(self.page.id())
     }
 
-    /// Remembers what the caller was shown, to say later what has changed.
+    /// Records what the caller was shown, to report changes later.
     pub fn record_shown(&mut self, page_state: &PageState) {
         let flat = crate::snapshot::flatten(&page_state.tree, &page_state.document);
         let (document, title) = (Arc::clone(&page_state.document), page_state.title.clone());
@@ -314,7 +314,7 @@ impl ActiveSession {
         self.state.refs.evict_oldest();
     }
 
-    /// Lets go of tabs that are closed.
+    /// Drops the state of closed tabs.
     pub fn retain_tabs(&mut self, open: &[String]) {
         self.state.shown_pages.retain(|id, _| open.contains(id));
     }

@@ -1,7 +1,7 @@
-//! The engine under the tools: Chromium over its DevTools protocol, sessions, tabs and what can be done to a page.
+//! Browser engine: Chromium over the DevTools protocol, sessions, tabs and page actions.
 //!
-//! An [`Engine`] holds at most one browser process, which is started by the first call and again after a crash. A
-//! [`Session`] is a browser context of its own (cookies, storage), named by its caller; a [`Page`] is one of its tabs.
+//! An [`Engine`] has at most one browser process, started by the first call and restarted after a crash. A [`Session`]
+//! is a separate browser context (cookies, storage), named by its caller; a [`Page`] is one of its tabs.
 
 mod accessibility;
 mod actionability;
@@ -34,14 +34,14 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// Sessions of one caller, and of all.
+/// Maximum sessions per caller, and in total.
 const MAX_SESSIONS_PER_CALLER: usize = 8;
 const MAX_SESSIONS: usize = 32;
 
-/// Sessions that nobody uses are closed after this long.
+/// Idle sessions are closed after this time.
 const SESSION_IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// All sessions of a hub. Cheap to clone; every tool of the toolbox has one.
+/// All browser sessions of a hub. Cheap to clone; every tool of the toolbox has one.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
@@ -56,14 +56,14 @@ struct EngineState {
     sessions: HashMap<SessionKey, Session>,
 }
 
-/// Whose it is, and its name.
+/// Owner and name.
 type SessionKey = (Principal, String);
 
 /// A named browser context of one caller.
 #[derive(Clone)]
 pub struct Session(Arc<browser_context::SessionInner>);
 
-/// Tells whether a session still lives, without keeping it, and one from another of the same name.
+/// Weak handle that tells whether a session is alive and distinguishes sessions of the same name.
 #[derive(Clone)]
 pub struct WeakSession(Weak<browser_context::SessionInner>);
 
@@ -79,7 +79,7 @@ impl WeakSession {
     }
 }
 
-/// One tab. Cheap to clone.
+/// A tab. Cheap to clone.
 #[derive(Clone)]
 pub struct Page {
     /// None for a page that belongs to the engine itself.
@@ -88,17 +88,17 @@ pub struct Page {
     browser: Arc<browser_process::BrowserProcess>,
 }
 
-/// A tab as it is listed; its index is its place in the list.
+/// Entry of the tab list; its index is its position in the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TabInfo {
-    /// Stays the same while the tab lives.
+    /// Stable for the lifetime of the tab.
     pub id: String,
     pub url: String,
     pub title: String,
     pub active: bool,
 }
 
-/// Until when a navigation waits.
+/// Condition that ends a navigation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WaitUntil {
     Load,
@@ -108,48 +108,48 @@ pub enum WaitUntil {
     NetworkIdle,
 }
 
-/// What became of a navigation.
+/// Result of a navigation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NavigationResult {
     pub url: String,
     pub title: String,
-    /// Of the main document, when it came over HTTP.
+    /// Status of the main document, if loaded over HTTP.
     pub status: Option<u16>,
-    /// False when the time was over before the page came to rest; it can be used all the same.
+    /// False if the page had not settled at the timeout; it can be used anyway.
     pub complete: bool,
 }
 
-/// An element (or text) of a page, in whichever renderer it lives. Stays the same while the node lives.
+/// An element or text node of a page, in any renderer. Stable for the lifetime of the node.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Node {
-    /// The DevTools session of its frame's process.
+    /// DevTools session of its frame's process.
     pub session: Arc<str>,
     /// Chromium's `backendNodeId`, unique within the session's process.
     pub id: i64,
 }
 
-/// Where JavaScript runs.
+/// JavaScript world.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum World {
-    /// Sees the page's DOM but none of its variables, and the page sees none of ours.
+    /// Shares the DOM with the page, but no variables in either direction.
     #[default]
     Isolated,
-    /// The page's own.
+    /// The page's own world.
     Main,
 }
 
-/// The accessibility tree of one frame.
+/// Accessibility tree of one frame.
 #[derive(Debug, Clone)]
 pub struct FrameTree {
     pub session: Arc<str>,
     pub frame: String,
     pub url: String,
-    /// The element that holds the frame in its parent; none for the main frame, which comes first.
+    /// The element that contains the frame in its parent; None for the main frame, which comes first.
     pub owner: Option<Node>,
     pub nodes: Vec<AxNode>,
 }
 
-/// What the viewport shows of a page that is too large to be read whole: roles and names are guessed from the elements.
+/// Viewport of a page that is too large to read completely; roles and names are inferred from the elements.
 #[derive(Debug, Clone)]
 pub struct ViewportSnapshot {
     pub tree: FrameTree,
@@ -157,13 +157,13 @@ pub struct ViewportSnapshot {
     pub clickable: Vec<Node>,
 }
 
-/// A node of an accessibility tree, as Chromium tells it.
+/// Node of an accessibility tree, as reported by Chromium.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AxNode {
     pub id: String,
     pub parent: Option<String>,
     pub children: Vec<String>,
-    /// Not of interest to assistive technology; its children may be.
+    /// Not relevant to assistive technology; its children may be.
     pub ignored: bool,
     pub role: String,
     pub name: String,
@@ -171,11 +171,11 @@ pub struct AxNode {
     pub description: Option<String>,
     /// Such as `focusable`, `checked`, `expanded`, `level`, `url`, `disabled`.
     pub properties: Vec<(String, Value)>,
-    /// The element, when there is one: `Node { session, id }` with the tree's session.
+    /// The element, if there is one: `Node { session, id }` with the tree's session.
     pub backend: Option<i64>,
 }
 
-/// In CSS pixels, relative to the top left corner of the viewport of the main frame.
+/// Rectangle in CSS pixels, relative to the top left corner of the main frame's viewport.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Rect {
     pub x: f64,
@@ -184,7 +184,7 @@ pub struct Rect {
     pub height: f64,
 }
 
-/// What a picture shows.
+/// Area of a screenshot.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CaptureArea {
     Viewport,
@@ -192,18 +192,18 @@ pub enum CaptureArea {
     Element(Node),
 }
 
-/// How a picture is kept.
+/// Format of a screenshot.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ImageFormat {
     Png,
-    /// With some loss, and smaller.
+    /// Lossy and smaller.
     Jpeg {
         quality: u32,
         scale: f64,
     },
 }
 
-/// In base64, as clients want it.
+/// Base64-encoded, as clients expect it.
 #[derive(Debug, Clone)]
 pub struct CapturedImage {
     pub base64: String,
@@ -218,13 +218,13 @@ pub enum Button {
     Right,
 }
 
-/// What is done with dialogs (`alert`, `confirm`, `prompt`, `beforeunload`), which stop the page until they are answered.
+/// Handling of dialogs (`alert`, `confirm`, `prompt`, `beforeunload`), which block the page until they are answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum DialogPolicy {
-    /// `alert` and `beforeunload` are accepted, `confirm` and `prompt` dismissed.
+    /// Accepts `alert` and `beforeunload`, dismisses `confirm` and `prompt`.
     #[default]
     AcceptAlerts,
-    /// All are accepted, `prompt` with this text.
+    /// Accepts all, `prompt` with this text.
     Accept(Option<String>),
     Dismiss,
 }
@@ -232,7 +232,7 @@ pub enum DialogPolicy {
 /// A dialog that was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dialog {
-    /// Counts up within a page.
+    /// Increases within a page.
     pub serial: u64,
     pub kind: String,
     pub message: String,
@@ -246,33 +246,33 @@ pub enum DownloadState {
     Cancelled,
 }
 
-/// A file that a page has sent. It lies in quarantine until [`Session::take_download`].
+/// A downloaded file. It stays in quarantine until [`Session::take_download`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Download {
     pub id: String,
     pub url: String,
-    /// As the server names it: for people, never a path.
+    /// File name suggested by the server: for display, never a path.
     pub name: String,
     pub bytes: u64,
     pub state: DownloadState,
 }
 
-/// A line of the console or an exception.
+/// A console line or an exception.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConsoleLine {
     pub serial: u64,
     /// `log`, `info`, `warning`, `error`, `debug`, `exception`.
     pub level: String,
     pub text: String,
-    /// `url:line`, where known.
+    /// `url:line`, if known.
     pub location: Option<String>,
 }
 
-/// A request that a page has made.
+/// A request made by a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub serial: u64,
-    /// Chromium's names for where it was made and for itself.
+    /// Chromium's ids of the session and of the request.
     session: Arc<str>,
     id: String,
     pub method: String,
@@ -280,21 +280,21 @@ pub struct Request {
     /// `Document`, `Script`, `XHR`, `Fetch`, `WebSocket` and so on.
     pub kind: String,
     pub status: Option<u16>,
-    /// Why it failed, such as `net::ERR_ABORTED` or the refusal of the proxy.
+    /// Failure, such as `net::ERR_ABORTED` or the refusal of the proxy.
     pub error: Option<String>,
-    /// Bytes that came over the wire.
+    /// Bytes received over the network.
     pub bytes: u64,
     pub done: bool,
 }
 
-/// How a page came to rest after an action.
+/// Result of waiting for a page to settle after an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SettleResult {
-    /// False when the time was over first.
+    /// False if the timeout came first.
     pub quiet: bool,
-    /// Whether the main frame went to another document meanwhile.
+    /// Whether the main frame navigated to another document meanwhile.
     pub navigated: bool,
-    /// Whether a dialog came up (and was answered).
+    /// Whether a dialog was opened (and answered).
     pub dialog: bool,
 }
 
@@ -313,12 +313,12 @@ impl Engine {
         Self::with_idle_timeout(SESSION_IDLE_TIMEOUT)
     }
 
-    /// One whose sessions are closed after this long without use.
+    /// Creates an engine that closes sessions after this idle time.
     pub fn with_idle_timeout(idle: Duration) -> Self {
         Self(Arc::new(Inner { idle_timeout: idle, state: Mutex::default() }))
     }
 
-    /// The caller's session of this name, which is made if there is none; the browser is started if none runs.
+    /// The caller's session of this name, created if needed; starts the browser if none is running.
     pub async fn session(
         &self,
         chromium: &Chromium,
@@ -328,13 +328,13 @@ impl Engine {
         let fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
         if name.is_empty() || name.len() > 64 || !name.chars().all(fine) {
             return Err(ToolError::invalid(
-                "A session's name has 1 to 64 letters, digits, `-`, `_` and `.`.",
+                "A session name must be 1 to 64 letters, digits, `-`, `_` or `.`.",
             )
-            .hint("Leave it out for the session `default`."));
+            .hint("Omit it for the session `default`."));
         }
         let mut running = self.0.state.lock().await;
         if running.browser.as_ref().is_some_and(|browser| !browser.is_alive()) {
-            tracing::warn!("the browser has ended; a new one is started");
+            tracing::warn!("the browser has exited; starting a new one");
             *running = EngineState::default();
         }
         let key = session_key(caller, name);
@@ -345,9 +345,8 @@ impl Engine {
         let own = running.sessions.keys().filter(|other| (&other.0, &other.1) == (&key.0, &key.1));
         let own: Vec<&str> = own.map(|(.., name)| name.as_str()).collect();
         if own.len() >= MAX_SESSIONS_PER_CALLER || running.sessions.len() >= MAX_SESSIONS {
-            return Err(ToolError::new(Kind::Conflict, "There are too many browser sessions.").hint(
-                format!("Close one with browser_close, or use one that is there: {}.", own.join(", ")),
-            ));
+            return Err(ToolError::new(Kind::Conflict, "Too many browser sessions.")
+                .hint(format!("Close one with browser_close, or use an existing one: {}.", own.join(", "))));
         }
         let browser = match &running.browser {
             Some(browser) => Arc::clone(browser),
@@ -363,7 +362,7 @@ impl Engine {
         Ok(session)
     }
 
-    /// The caller's session of this name, if there is one.
+    /// The caller's session of this name, if it exists.
     #[cfg(test)]
     pub async fn existing(&self, caller: &Caller, name: &str) -> Option<Session> {
         let running = self.0.state.lock().await;
@@ -371,10 +370,10 @@ impl Engine {
         running.sessions.get(&session_key(caller, name)).filter(|_| alive).cloned()
     }
 
-    /// Closes a session with its tabs and forgets its cookies; false when there was none.
+    /// Closes a session with its tabs and drops its cookies; false if there was none.
     pub async fn close(&self, caller: &Caller, name: &str) -> bool {
         let removed = self.0.state.lock().await.sessions.remove(&session_key(caller, name));
-        // Without the lock: a browser that hangs must not keep others waiting.
+        // Without the lock: a browser that hangs must not block other callers.
         match removed {
             Some(session) => {
                 session.0.close().await;
@@ -385,7 +384,7 @@ impl Engine {
     }
 }
 
-/// Closes sessions that nobody uses, and the browser when none has been left for as long.
+/// Closes idle sessions, and the browser if there has been no session for the idle time.
 async fn close_idle_sessions(engine: Weak<Inner>, browser: Weak<browser_process::BrowserProcess>) {
     let mut empty_since: Option<Instant> = None;
     loop {
@@ -415,7 +414,7 @@ async fn close_idle_sessions(engine: Weak<Inner>, browser: Weak<browser_process:
     }
 }
 
-/// What happened on it; rings that keep the newest 200.
+/// Recorded events; ring buffers of the newest 200.
 impl Page {
     /// Dialogs with a serial above `after`.
     pub fn dialogs(&self, after: u64) -> Vec<Dialog> {
@@ -427,7 +426,7 @@ impl Page {
         self.tab.state().console.after(after)
     }
 
-    /// How often the page has asked for files, and the field that it wants them for.
+    /// How often the page has requested files, and the field of the last request.
     pub fn file_chooser(&self) -> Option<(u64, Node)> {
         self.tab.state().file_chooser.clone()
     }

@@ -1,4 +1,4 @@
-//! The browser toolbox: a real Chromium over its DevTools protocol, whose every request obeys the `Net` grant.
+//! Browser toolbox: Chromium over the DevTools protocol. All its requests are checked by the `Net` grant.
 
 mod browser_defaults;
 mod browser_sessions;
@@ -14,7 +14,7 @@ mod tests;
 use octo_toolkit::Toolbox;
 pub use page_renderer::SharedBrowser;
 
-/// What the operator allows.
+/// Settings of the toolbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Whether `browser_execute_js` runs scripts.
@@ -27,13 +27,13 @@ impl Default for Settings {
     }
 }
 
-/// The tools of the domain `browser`.
+/// Toolbox `browser`.
 pub fn toolbox(settings: Settings) -> Toolbox {
     tools(browser_sessions::BrowserSessions::new(engine::Engine::new(), settings))
 }
 
 fn tools(browser: browser_sessions::BrowserSessions) -> Toolbox {
-    Toolbox::new("browser", "Drives a real browser: pages, forms, tabs, pictures, downloads.")
+    Toolbox::new("browser", "Drives a real browser: pages, forms, tabs, screenshots, downloads.")
         .with(tools::navigate::Navigate(browser.clone()))
         .with(tools::take_snapshot::TakeSnapshot(browser.clone()))
         .with(tools::find::Find(browser.clone()))

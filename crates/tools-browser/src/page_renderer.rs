@@ -1,4 +1,4 @@
-//! Pages as the browser shows them, for tools that are no browser: each in a context of its own, gone afterwards.
+//! Page renderer for other toolboxes: renders each page in a browser context of its own, which is closed afterwards.
 
 use crate::engine::{Engine, WaitUntil};
 use crate::{Settings, browser_sessions};
@@ -7,17 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// Letters of a page that are taken.
+/// Maximum characters of a page.
 const MAX_HTML_CHARS: usize = 8 << 20;
-/// Left of the time for taking the page out.
+/// Time reserved for reading the page.
 const HTML_READ_RESERVE: Duration = Duration::from_millis(700);
 
-/// The one browser that the toolbox and the renderer share.
+/// The browser that the toolbox and the renderer share.
 #[derive(Clone, Default)]
 pub struct SharedBrowser(Engine);
 
 impl SharedBrowser {
-    /// The tools of the domain `browser`, with this browser.
+    /// Toolbox `browser` with this browser.
     pub fn toolbox(&self, settings: Settings) -> Toolbox {
         crate::tools(browser_sessions::BrowserSessions::new(self.0.clone(), settings))
     }
@@ -30,7 +30,7 @@ impl SharedBrowser {
 struct BrowserPageRenderer {
     engine: Engine,
     chromium: Chromium,
-    /// Renderings of one caller do not meet.
+    /// Distinguishes renderings of one caller.
     serial: AtomicU64,
 }
 
@@ -43,13 +43,13 @@ impl PageRenderer for BrowserPageRenderer {
     ) -> BoxFuture<'a, Result<RenderedPage, ToolError>> {
         Box::pin(async move {
             let until = Instant::now() + within;
-            // No cookies of the caller's own sessions go along, and none stay. Tools cannot name it: it has a dot.
+            // Separate from the cookies of the caller's own sessions. Tools cannot name this session: it has a dot.
             let name = format!("read.{}", self.serial.fetch_add(1, Ordering::Relaxed));
             let _close_on_drop = CloseOnDrop { engine: &self.engine, caller, name: &name };
             let shown = self.render_html(caller, &name, url, until);
             match tokio::time::timeout_at(until.into(), shown).await {
                 Ok(shown) => shown,
-                Err(_) => Err(ToolError::new(octo_toolkit::Kind::Timeout, "The browser took too long.")
+                Err(_) => Err(ToolError::new(octo_toolkit::Kind::Timeout, "The browser timed out.")
                     .hint("Try again with more time.")),
             }
         })
@@ -74,7 +74,7 @@ impl BrowserPageRenderer {
     }
 }
 
-/// Closes the context at the end, also when nobody waits for the page any more.
+/// Closes the context at the end, even if the call was cancelled.
 struct CloseOnDrop<'a> {
     engine: &'a Engine,
     caller: &'a Caller,

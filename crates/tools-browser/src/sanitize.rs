@@ -1,20 +1,20 @@
-//! What a page writes and a person cannot see does not reach the model either.
+//! Removes text that is invisible to people from what reaches the model.
 
 use octo_toolkit::hidden_text::strip_hidden;
 
-/// One line of visible text: hidden characters are dropped, white space is one space.
+/// One line of visible text: drops hidden characters and collapses white space.
 pub fn single_line(text: &str) -> String {
     let spaced: String =
         text.chars().map(|letter| if letter.is_whitespace() { ' ' } else { letter }).collect();
     multi_line(&spaced).split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Several lines of visible text. A page is no terminal: what follows an escape character is text.
+/// Several lines of visible text. A page is not a terminal: what follows an escape character is text.
 pub fn multi_line(text: &str) -> String {
     strip_hidden(&text.replace('\u{1b}', "")).text.into_owned()
 }
 
-/// At most so many characters, with a mark where something is missing.
+/// Truncates to `max_chars` characters, with an ellipsis.
 pub fn truncate(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         None => text.to_owned(),

@@ -1,4 +1,4 @@
-//! A page as a model reads it: the accessibility tree, trimmed, with refs that stay while the element lives.
+//! Page snapshot for models: the trimmed accessibility tree, with refs that are stable for the lifetime of an element.
 
 mod element_refs;
 mod item_line;
@@ -23,10 +23,10 @@ pub use snapshot_diff::{FlatSnapshot, changes, flatten};
 pub use snapshot_render::{RenderOptions, render};
 pub use tree_markdown::{links, markdown, plain_text};
 
-/// Letters of a token, about: refs and marks are short ones.
+/// Approximate characters per token: refs and punctuation are short tokens.
 pub const CHARS_PER_TOKEN: usize = 3;
 
-/// Tokens of a text, about; a letter that is not plain English counts as one.
+/// Approximate tokens of a text; a non-ASCII character counts as one.
 #[cfg(test)]
 pub fn tokens(text: &str) -> usize {
     let plain = text.bytes().filter(u8::is_ascii).count();

@@ -1,5 +1,5 @@
-//! The tools in a real Chromium, against pages on loopback.
-#![expect(clippy::disallowed_methods, reason = "tests serve pages and look at files behind the grants' back")]
+//! The tools in a real Chromium, with pages on loopback.
+#![expect(clippy::disallowed_methods, reason = "tests serve pages and inspect files without grants")]
 
 mod browser_fixture;
 mod contract;
@@ -12,9 +12,9 @@ mod test_pages;
 mod token_costs;
 mod tool_actions;
 
-/// The launcher that the others start: this very binary.
+/// The launcher process that the other tests start: this binary.
 #[test]
-#[ignore = "a process that other tests start"]
+#[ignore = "worker process, started by other tests"]
 fn launcher() {
     octo_grants::exec::launcher::main(std::env::args_os());
 }

@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Converts a date and time between time zones by that date's rules. Local times that happen twice or never are
-/// refused with the choices. Prefer time_now for now.
+/// Converts a date and time between time zones by that date's rules. Ambiguous and nonexistent local times are
+/// refused with the choices. Prefer time_now for the current time.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// The moment: 2027-03-05T14:30, Unix seconds, or words such as tomorrow at 3pm.
     datetime: String,
-    /// Zone of the moment; not used when the text names its own zone or offset.
+    /// Zone of the moment; ignored if the text names its own zone or offset.
     #[serde(default = "time_input::default_timezone")]
     from_timezone: String,
     /// Zone to convert to: an IANA name, an offset such as +02:00, or UTC.
@@ -23,21 +23,21 @@ pub struct Input {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The moment in the zone it came from, RFC 3339.
+    /// The moment in its original zone, RFC 3339.
     original: String,
     /// The same moment in the other zone, RFC 3339.
     converted: String,
-    /// The zone it came from.
+    /// The original zone.
     from_timezone: String,
-    /// The zone it was converted to.
+    /// The target zone.
     to_timezone: String,
-    /// Offset of the first zone at that moment.
+    /// Offset of the original zone at that moment.
     from_utc_offset: String,
-    /// Offset of the second zone at that moment.
+    /// Offset of the target zone at that moment.
     to_utc_offset: String,
-    /// How far the second zone's clocks are ahead of the first's, such as +06:00.
+    /// How far the target zone is ahead of the original zone, such as +06:00.
     difference: String,
-    /// How the texts were read.
+    /// How the texts were interpreted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -55,7 +55,7 @@ impl Tool for Convert {
     fn examples() -> Vec<Example> {
         vec![
             Example::new(
-                "A meeting in Berlin, seen from New York",
+                "A meeting in Berlin, in New York time",
                 json!({"datetime": "2027-03-20T14:00", "from_timezone": "Europe/Berlin", "to_timezone": "America/New_York"}),
             )
             .with_output(json!({
@@ -92,7 +92,7 @@ impl Tool for Convert {
     }
 }
 
-/// Two places can be up to 26 hours apart, which is more than an offset may be.
+/// Difference of two offsets. It can be up to 26 hours, more than the range of an offset.
 fn difference(from: &Zoned, to: &Zoned) -> String {
     time_format::seconds_as_offset(to.offset().seconds() - from.offset().seconds())
 }

@@ -1,5 +1,5 @@
-//! From a text to a moment: machine formats, then words. What can be read in two ways is refused with both
-//! readings; what was assumed is said in the notes.
+//! Parses a text to a moment: machine formats, then words. Ambiguous texts are refused with both readings; assumptions
+//! are reported in the notes.
 
 mod calendar_date;
 mod date_grammar;
@@ -27,18 +27,18 @@ const MAX_TEXT_CHARS: usize = 200;
 const FORMAT_HINT: &str = "Write 2027-03-05T14:30, Unix seconds, or words such as: tomorrow at 3pm, in 3 days, 2 weeks ago, \
                       next friday 17:00, 5 March 2027 14:30 Europe/Berlin, first monday of next month.";
 
-const START_OF_DAY_NOTE: &str = "No time of day is given, so the start of the day is taken.";
+const START_OF_DAY_NOTE: &str = "No time of day is given, so the start of the day is used.";
 
-/// A moment, and how the text was read.
+/// A moment, and how the text was interpreted.
 #[derive(Debug, Clone)]
 pub struct Moment {
     pub at: Zoned,
     pub notes: Vec<String>,
-    /// True when the text names its own zone or offset.
+    /// True if the text names its own zone or offset.
     pub has_own_zone: bool,
 }
 
-/// Reads a moment; what the text leaves open, zone included, follows from now.
+/// Parses a moment; missing parts, including the zone, are taken from `now`.
 pub fn parse(text: &str, now: &Zoned) -> Result<Moment, InputError> {
     let text = text.trim();
     if text.is_empty() {
@@ -47,7 +47,7 @@ pub fn parse(text: &str, now: &Zoned) -> Result<Moment, InputError> {
     if text.chars().count() > MAX_TEXT_CHARS {
         return Err(InputError::new(
             format!("The text is longer than {MAX_TEXT_CHARS} characters."),
-            "Give only the date and time.",
+            "Use only the date and time.",
         ));
     }
     match machine_formats::parse(text, now) {
@@ -73,7 +73,7 @@ fn parse_words(text: &str, now: &Zoned) -> Result<Moment, InputError> {
     Ok(Moment { at, notes, has_own_zone: own_zone })
 }
 
-/// A date and perhaps a time in the zone of now.
+/// A date and an optional time in the zone of `now`.
 fn local_moment(date: Date, time: Option<Time>, now: &Zoned, note: String) -> Result<Moment, InputError> {
     let mut notes = if note.is_empty() { Vec::new() } else { vec![note] };
     let at = match time {

@@ -1,8 +1,8 @@
-//! The time between two moments.
+//! Time between two moments.
 
 use jiff::Zoned;
 
-/// Elapsed time, in days of 24 hours. Every part has the sign of the whole, so the parts always add up.
+/// Elapsed time, in days of 24 hours. Every part has the sign of the total, so the parts always add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Elapsed {
     pub days: i64,
@@ -13,7 +13,7 @@ pub struct Elapsed {
     pub total_seconds: i64,
 }
 
-/// From start to end; negative when the end comes first.
+/// From start to end; negative if the end is earlier.
 pub fn between(start: &Zoned, end: &Zoned) -> Elapsed {
     let elapsed = end.timestamp().duration_since(start.timestamp());
     let total = elapsed.as_secs();
@@ -32,7 +32,7 @@ impl Elapsed {
         self.total_seconds < 0 || self.nanoseconds < 0
     }
 
-    /// `2 days, 3 hours and 5 minutes`; with ` before` when the end comes first.
+    /// `2 days, 3 hours and 5 minutes`; with ` before` if the end is earlier.
     pub fn human(&self) -> String {
         let mut parts: Vec<String> = [(self.days, "day"), (self.hours, "hour"), (self.minutes, "minute")]
             .into_iter()
@@ -86,7 +86,7 @@ mod tests {
             ("2026-01-01T00:00Z[UTC]", "2027-01-01T00:00Z[UTC]", [365, 0, 0, 0], 31_536_000, "365 days"),
             ("2026-11-14T22:00Z[UTC]", "2026-11-14T22:00:05.25Z[UTC]", [0, 0, 0, 5], 5, "5.25 seconds"),
             ("2026-11-14T22:00:00.5Z[UTC]", "2026-11-14T22:00Z[UTC]", [0, 0, 0, 0], 0, "0.5 seconds before"),
-            // Elapsed, not read off the wall: the night when clocks change is 23 or 25 hours long.
+            // Elapsed time, not wall clock time: the night when clocks change is 23 or 25 hours long.
             (
                 "2026-03-28T12:00[Europe/Berlin]",
                 "2026-03-29T12:00[Europe/Berlin]",

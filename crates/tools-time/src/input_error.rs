@@ -1,6 +1,6 @@
-//! Why a text could not be read, and what to write instead.
+//! Errors for texts that cannot be parsed, with a hint.
 
-/// A refusal: always the caller's input, never our trouble.
+/// Invalid input of the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputError {
     pub message: String,
@@ -13,6 +13,6 @@ impl InputError {
     }
 
     pub fn out_of_range() -> Self {
-        Self::new("That moment is outside the calendar.", "Stay between the years -9999 and 9999.")
+        Self::new("The moment is outside the calendar.", "Use years between -9999 and 9999.")
     }
 }

@@ -1,4 +1,4 @@
-//! The time toolbox: what time it is, what a text means, and how far apart two moments are.
+//! Time toolbox: current time, date parsing, time zone conversion and differences.
 
 mod convert;
 mod datetime_parser;
@@ -15,7 +15,7 @@ mod zone;
 
 use octo_toolkit::Toolbox;
 
-/// The tools of the domain `time`.
+/// Toolbox `time`.
 pub fn toolbox() -> Toolbox {
     Toolbox::new("time", "Current time, dates in words, time zones and differences.")
         .with(now::Now)

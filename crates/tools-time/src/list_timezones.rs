@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeSet;
 
-/// Lists IANA time zones with their offset now, all or of one region. Unknown regions are answered with the known
-/// ones. Prefer time_now when the name is known.
+/// Lists IANA time zones with their current offset, all or of one region. For an unknown region the error lists the
+/// known ones. Prefer time_now when the name is known.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// First part of the names, such as Europe or America/Argentina; without it all zones, about 500.
+    /// First part of the names, such as Europe or America/Argentina; omit for all zones, about 500.
     #[serde(default)]
     region: Option<String>,
 }
@@ -28,7 +28,7 @@ pub struct Output {
 pub struct TimezoneEntry {
     /// IANA name.
     name: String,
-    /// Offset now, such as +01:00; it changes where clocks do.
+    /// Current offset, such as +01:00; daylight saving changes it.
     utc_offset: String,
 }
 
@@ -58,13 +58,13 @@ impl Tool for ListTimezones {
             .filter_map(|name| timezone_entry(name, now))
             .collect();
         if timezones.is_empty() {
-            return Err(ToolError::not_found(format!("There is no region {region}.")).hint(regions_hint()));
+            return Err(ToolError::not_found(format!("Unknown region: {region}.")).hint(regions_hint()));
         }
         Ok(Output { timezones })
     }
 }
 
-/// Names without a region are old spellings, except UTC.
+/// Names without a region are obsolete, except UTC.
 fn canonical_names() -> impl Iterator<Item = &'static str> {
     zone::names().iter().map(String::as_str).filter(|name| name.contains('/') || *name == "UTC")
 }

@@ -1,5 +1,5 @@
-//! From a wall clock's reading to an instant. Where a zone changes its clocks, a reading can happen twice or
-//! never; then nothing is guessed, and the refusal lists the instants that may have been meant.
+//! Converts local time to an instant. Where a zone changes its clocks, a local time can be ambiguous or nonexistent; it
+//! is refused then, and the error lists the possible instants.
 
 use crate::input_error::InputError;
 use crate::time_format;
@@ -7,7 +7,7 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 use jiff::{SignedDuration, Zoned};
 
-/// The one instant at which clocks in the zone show this.
+/// The instant of a local time in a zone.
 pub fn resolve(reading: DateTime, tz: &TimeZone) -> Result<Zoned, InputError> {
     let found = tz.to_ambiguous_zoned(reading);
     match found.offset() {
@@ -17,7 +17,7 @@ pub fn resolve(reading: DateTime, tz: &TimeZone) -> Result<Zoned, InputError> {
     }
 }
 
-/// The first instant of a day, which is not 00:00 where clocks jump over midnight.
+/// The first instant of a day, which is not 00:00 if clocks skip midnight.
 pub fn start_of_day(date: Date, tz: &TimeZone, notes: &mut Vec<String>) -> Result<Zoned, InputError> {
     let midnight = DateTime::from(date);
     let start = tz.to_ambiguous_zoned(midnight).compatible().map_err(|_| InputError::out_of_range())?;
@@ -46,7 +46,7 @@ fn ambiguous_time_error(reading: DateTime, tz: &TimeZone, before: Offset, after:
             time_format::zone_name(tz)
         ),
         format!(
-            "Say which one is meant: {} (the first) or {} (the second).",
+            "Write {} (the first) or {} (the second).",
             with_offset(reading, before),
             with_offset(reading, after)
         ),
@@ -65,15 +65,11 @@ fn skipped_time_error(reading: DateTime, tz: &TimeZone, before: Offset, after: O
             time_format::zone_name(tz),
             describe_gap(reading, tz, after)
         ),
-        format!(
-            "Say what is meant: {} (before the jump) or {} (after it).",
-            format_choice(after),
-            format_choice(before)
-        ),
+        format!("Write {} (before the jump) or {} (after it).", format_choice(after), format_choice(before)),
     )
 }
 
-/// ` from 2026-03-29 02:00 to 2026-03-29 03:00`, when the zone's data tell.
+/// ` from 2026-03-29 02:00 to 2026-03-29 03:00`, if the zone data contains the transition.
 fn describe_gap(reading: DateTime, tz: &TimeZone, after: Offset) -> String {
     let Ok(early) = after.to_timestamp(reading) else {
         return String::new();
@@ -118,31 +114,31 @@ mod tests {
                 "Europe/Berlin",
                 "2026-10-25T02:30",
                 "2026-10-25 02:30 happens twice in Europe/Berlin: the clocks go back then.",
-                "Say which one is meant: 2026-10-25T02:30:00+02:00 (the first) or 2026-10-25T02:30:00+01:00 (the second).",
+                "Write 2026-10-25T02:30:00+02:00 (the first) or 2026-10-25T02:30:00+01:00 (the second).",
             ),
             (
                 "Europe/Berlin",
                 "2026-03-29T02:30",
                 "2026-03-29 02:30 does not exist in Europe/Berlin: the clocks jump from 2026-03-29 02:00 to 2026-03-29 03:00.",
-                "Say what is meant: 2026-03-29T01:30:00+01:00 (before the jump) or 2026-03-29T03:30:00+02:00 (after it).",
+                "Write 2026-03-29T01:30:00+01:00 (before the jump) or 2026-03-29T03:30:00+02:00 (after it).",
             ),
             (
                 "America/New_York",
                 "2026-03-08T02:00:01",
                 "2026-03-08 02:00:01 does not exist in America/New_York: the clocks jump from 2026-03-08 02:00 to 2026-03-08 03:00.",
-                "Say what is meant: 2026-03-08T01:00:01-05:00 (before the jump) or 2026-03-08T03:00:01-04:00 (after it).",
+                "Write 2026-03-08T01:00:01-05:00 (before the jump) or 2026-03-08T03:00:01-04:00 (after it).",
             ),
             (
                 "Australia/Lord_Howe",
                 "2026-10-04T02:15",
                 "2026-10-04 02:15 does not exist in Australia/Lord_Howe: the clocks jump from 2026-10-04 02:00 to 2026-10-04 02:30.",
-                "Say what is meant: 2026-10-04T01:45:00+10:30 (before the jump) or 2026-10-04T02:45:00+11:00 (after it).",
+                "Write 2026-10-04T01:45:00+10:30 (before the jump) or 2026-10-04T02:45:00+11:00 (after it).",
             ),
             (
                 "Pacific/Apia",
                 "2011-12-30T12:00",
                 "2011-12-30 12:00 does not exist in Pacific/Apia: the clocks jump from 2011-12-30 00:00 to 2011-12-31 00:00.",
-                "Say what is meant: 2011-12-29T12:00:00-10:00 (before the jump) or 2011-12-31T12:00:00+14:00 (after it).",
+                "Write 2011-12-29T12:00:00-10:00 (before the jump) or 2011-12-31T12:00:00+14:00 (after it).",
             ),
         ];
         for (name, reading, message, hint) in rows {
@@ -172,7 +168,7 @@ mod tests {
             notes,
             ["Clocks in America/Sao_Paulo skip midnight on 2018-11-04: the day begins at 01:00:00."]
         );
-        // Midnight came twice: the day before ended with the second 23:59:59.
+        // Midnight occurred twice: the day before ended with the second 23:59:59.
         let end = end_of_day(date(2018, 2, 17), &zone("America/Sao_Paulo")).unwrap();
         assert_eq!(time_format::iso(&end), "2018-02-17T23:59:59-03:00");
     }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Tells the current time in a time zone, with its UTC offset. Unknown zones are refused with the nearest names.
+/// Returns the current time in a time zone, with its UTC offset. For an unknown zone the error lists similar names.
 /// Prefer time_parse for "tomorrow" or "in 3 hours".
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -24,11 +24,11 @@ pub struct Output {
     unix: i64,
     /// The zone that was used.
     timezone: String,
-    /// The zone's offset now, such as +01:00.
+    /// The zone's current offset, such as +01:00.
     utc_offset: String,
-    /// The same for people.
+    /// The same, human-readable.
     human: String,
-    /// What was assumed about the zone's name.
+    /// Assumptions about the zone name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }

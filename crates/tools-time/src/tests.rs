@@ -1,4 +1,4 @@
-//! The five tools through the bench, with the clock standing still.
+//! The five tools through the test fixture, with a fixed clock.
 
 use crate::toolbox;
 use octo_toolkit::{Kind, ToolFixture};
@@ -130,7 +130,7 @@ async fn refusals() {
             "2026-10-25T02:30:00+02:00 (the first)",
         ),
         ("time_parse", json!({"text": ""}), Kind::Invalid, "The text is empty."),
-        ("time_diff", json!({"start": "now", "end": "3 days"}), Kind::Invalid, "length of time"),
+        ("time_diff", json!({"start": "now", "end": "3 days"}), Kind::Invalid, "duration"),
         (
             "time_list_timezones",
             json!({"region": "Atlantis"}),

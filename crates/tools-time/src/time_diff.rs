@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Measures the time from start to end, negative when reversed; without a zone in UTC. Texts with two readings are
-/// refused with both. Prefer time_parse for "3 days after".
+/// Measures the time from start to end, negative if reversed; without a zone in UTC. Ambiguous texts are refused with
+/// both readings. Prefer time_parse for "3 days after".
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Where the measure begins: 2027-03-05T14:30+01:00, Unix seconds, now, or words.
+    /// Start: 2027-03-05T14:30+01:00, Unix seconds, now, or words.
     start: String,
-    /// Where it ends, in the same ways.
+    /// End, in the same formats.
     end: String,
 }
 
@@ -28,18 +28,18 @@ pub struct Output {
     minutes: i64,
     /// Seconds beyond the minutes.
     seconds: i64,
-    /// Nanoseconds beyond the seconds, when there are any.
+    /// Nanoseconds beyond the seconds, if any.
     #[serde(default, skip_serializing_if = "is_zero")]
     nanoseconds: i64,
-    /// All of it in seconds, fractions cut off.
+    /// Total seconds, fractions truncated.
     total_seconds: i64,
-    /// The same for people, such as 2 days, 3 hours and 5 minutes.
+    /// The same, human-readable, such as 2 days, 3 hours and 5 minutes.
     human: String,
-    /// The start as it was read, RFC 3339.
+    /// The start as interpreted, RFC 3339.
     start: String,
-    /// The end as it was read, RFC 3339.
+    /// The end as interpreted, RFC 3339.
     end: String,
-    /// How the texts were read, where they left something open.
+    /// How ambiguous parts of the texts were interpreted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }

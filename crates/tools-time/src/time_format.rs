@@ -1,21 +1,21 @@
-//! How moments, offsets and zones are written in answers.
+//! Formatting of moments, offsets and zones in replies.
 
 use jiff::Zoned;
 use jiff::civil::{Date, Weekday};
 use jiff::tz::{Offset, TimeZone};
 
-/// RFC 3339 with a numeric offset: `2026-11-14T22:00:00+01:00`. Offsets of the nineteenth century keep their
-/// seconds, because rounded they would name another instant.
+/// RFC 3339 with a numeric offset: `2026-11-14T22:00:00+01:00`. Offsets of the nineteenth century keep their seconds,
+/// because rounding would change the instant.
 pub fn iso(at: &Zoned) -> String {
     format!("{}{}", at.datetime(), offset(at.offset()))
 }
 
-/// `+01:00`, and seconds only where history had them.
+/// `+01:00`, with seconds only for historical offsets that have them.
 pub fn offset(offset: Offset) -> String {
     seconds_as_offset(offset.seconds())
 }
 
-/// The same for a difference of offsets, which can be larger than an offset.
+/// The same for a difference of offsets, which can exceed the range of an offset.
 pub fn seconds_as_offset(seconds: i32) -> String {
     let sign = if seconds < 0 { '-' } else { '+' };
     let seconds = seconds.unsigned_abs();
@@ -27,7 +27,7 @@ pub fn seconds_as_offset(seconds: i32) -> String {
     }
 }
 
-/// The IANA name, or the offset of a zone that is only an offset.
+/// IANA name, or the offset of a fixed-offset zone.
 pub fn zone_name(tz: &TimeZone) -> String {
     match (tz.iana_name(), tz.to_fixed_offset()) {
         (Some(name), _) => name.to_owned(),

@@ -1,4 +1,4 @@
-//! What all five tools do with what they are given: the clock, a zone's name, a text.
+//! Input handling of all five tools: clock, zone name, text.
 
 use crate::datetime_parser::Moment;
 use crate::input_error::InputError;
@@ -6,7 +6,7 @@ use crate::{datetime_parser, time_format, zone};
 use jiff::{Timestamp, Zoned};
 use octo_toolkit::{Clock, ToolError};
 
-/// The default of every zone argument.
+/// Default of every zone argument.
 pub fn default_timezone() -> String {
     "UTC".to_owned()
 }
@@ -17,19 +17,19 @@ impl From<InputError> for ToolError {
     }
 }
 
-/// The clock's time in whole seconds, so that what is counted from it has no odd fraction.
+/// Current time in whole seconds, so that moments counted from it have no fraction.
 pub fn now_in_seconds(clock: &Clock) -> Timestamp {
     let now = clock.now();
     Timestamp::from_second(now.as_second()).unwrap_or(now)
 }
 
-/// Now, in the zone of that name, and what was assumed about the name.
+/// Current time in the named zone, and assumptions about the name.
 pub fn now_in_zone(clock: &Clock, timezone: &str) -> Result<(Zoned, Vec<String>), ToolError> {
     let zone = zone::resolve(timezone)?;
     Ok((now_in_seconds(clock).to_zoned(zone.tz), zone.note.into_iter().collect()))
 }
 
-/// The moment that a text means in the zone of that name; the text's own zone wins, and that is said.
+/// Parses a text in the named zone; a zone in the text takes precedence, which is noted.
 pub fn parse_moment(clock: &Clock, text: &str, timezone: &str, argument: &str) -> Result<Moment, ToolError> {
     let (now, mut notes) = now_in_zone(clock, timezone)?;
     let moment = datetime_parser::parse(text, &now)?;

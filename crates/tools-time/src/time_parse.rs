@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Reads a date and time in words or machine formats and says what it assumed. Texts with two readings are refused
-/// with both. Prefer time_convert to change zones.
+/// Parses a date and time in words or machine formats and reports its assumptions. Ambiguous texts are refused with
+/// both readings. Prefer time_convert to change zones.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// One moment, in English words, ISO 8601, RFC 2822 or Unix seconds.
     text: String,
-    /// Zone in which the text is meant; not used when the text names its own zone or offset.
+    /// Zone of the text; ignored if the text names its own zone or offset.
     #[serde(default = "time_input::default_timezone")]
     timezone: String,
 }
@@ -22,7 +22,7 @@ pub struct Input {
 pub struct Output {
     /// RFC 3339 with offset.
     iso: String,
-    /// Seconds since 1970-01-01T00:00:00Z, fractions cut off.
+    /// Seconds since 1970-01-01T00:00:00Z, fractions truncated.
     unix: i64,
     /// Calendar year in that zone.
     year: i16,
@@ -36,13 +36,13 @@ pub struct Output {
     minute: i8,
     /// Second.
     second: i8,
-    /// Zone of the moment: the text's own, or the one asked for.
+    /// Zone of the moment: the text's own, or the requested one.
     timezone: String,
     /// The zone's offset at that moment.
     utc_offset: String,
     /// Weekday in English, such as Friday.
     day_of_week: String,
-    /// How the text was read, where it left something open.
+    /// How ambiguous parts of the text were interpreted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     notes: Vec<String>,
 }
@@ -51,7 +51,7 @@ pub struct Parse;
 
 impl Tool for Parse {
     const NAME: &'static str = "time_parse";
-    const TITLE: &'static str = "Read a date and time";
+    const TITLE: &'static str = "Parse a date and time";
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
@@ -77,11 +77,11 @@ impl Tool for Parse {
                 "day_of_week": "Friday",
             })),
             Example::new(
-                "Counted from now",
+                "Relative to now",
                 json!({"text": "next friday 5pm", "timezone": "America/New_York"}),
             ),
             Example::new(
-                "Counted on the calendar",
+                "By the calendar",
                 json!({"text": "first monday of next month at 9:00 Europe/London"}),
             ),
         ]

@@ -1,5 +1,4 @@
-//! From a zone's name to a zone. What could mean two zones is refused with the names to choose from; what was
-//! assumed is said in a note.
+//! Resolves zone names. Ambiguous names are refused with the choices; assumptions are reported in a note.
 
 mod abbreviation;
 mod utc_offset;
@@ -16,7 +15,7 @@ pub use zone_suggestions::closest_words;
 
 const MAX_NAME_CHARS: usize = 100;
 
-/// The data that came with the binary: the same on every machine, and nothing of the machine is touched.
+/// Bundled time zone data: the same on every machine, independent of the system's.
 static DATABASE: LazyLock<TimeZoneDatabase> = LazyLock::new(TimeZoneDatabase::bundled);
 static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let mut names: Vec<String> = DATABASE.available().map(|name| name.as_str().to_owned()).collect();
@@ -25,7 +24,7 @@ static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
     names
 });
 
-/// A zone, and what was assumed to find it.
+/// A zone, and the assumption that was made to find it.
 #[derive(Debug, Clone)]
 pub struct ResolvedZone {
     pub tz: TimeZone,
@@ -47,11 +46,11 @@ pub fn names() -> &'static [String] {
     &NAMES
 }
 
-/// Finds the zone that a person or a program means by this name.
+/// Resolves a zone name given by a person or a program.
 pub fn resolve(text: &str) -> Result<ResolvedZone, InputError> {
     let text = text.trim();
     if text.is_empty() || text.chars().count() > MAX_NAME_CHARS {
-        return Err(InputError::new("That is not a time zone.", zone_hint()));
+        return Err(InputError::new("Invalid time zone name.", zone_hint()));
     }
     match resolve_exact(text) {
         Some(found) => found,
@@ -59,7 +58,7 @@ pub fn resolve(text: &str) -> Result<ResolvedZone, InputError> {
     }
 }
 
-/// What `resolve` finds, or nothing when it would have to suggest names.
+/// What `resolve` finds, or None if it would have to suggest names.
 pub fn resolve_exact(text: &str) -> Option<Result<ResolvedZone, InputError>> {
     if matches!(text.to_ascii_lowercase().as_str(), "local" | "localtime" | "system") {
         return Some(Ok(system_zone()));
@@ -79,20 +78,19 @@ pub(in crate::zone) fn iana(text: &str) -> Option<ResolvedZone> {
         return Some(ResolvedZone::without_note(tz));
     }
     let note =
-        format!("{name} is UTC{}: names of this kind turn the sign around.", time_format::offset(offset));
+        format!("{name} is UTC{}: names of this kind have the sign inverted.", time_format::offset(offset));
     Some(ResolvedZone::with_note(tz, note))
 }
 
-/// The machine's own zone. jiff reads the setting; it moves behind the Clock grant once that tells the zone.
+/// The machine's zone. jiff reads the setting; this moves to the Clock grant once that provides the zone.
 fn system_zone() -> ResolvedZone {
     let tz = TimeZone::try_system().unwrap_or(TimeZone::UTC);
     let tz = tz.iana_name().and_then(|name| DATABASE.get(name).ok()).unwrap_or(tz);
-    let note =
-        format!("local is the zone of the machine on which the hub runs: {}.", time_format::zone_name(&tz));
+    let note = format!("local is the zone of the hub's machine: {}.", time_format::zone_name(&tz));
     ResolvedZone::with_note(tz, note)
 }
 
-/// `Berlin` for `Europe/Berlin`, when only one zone is called so.
+/// `Berlin` for `Europe/Berlin`, if only one zone has this name.
 fn zone_of_city(text: &str) -> Option<Result<ResolvedZone, InputError>> {
     let wanted = text.replace(' ', "_");
     let found: Vec<&String> = names()
@@ -105,7 +103,7 @@ fn zone_of_city(text: &str) -> Option<Result<ResolvedZone, InputError>> {
     }
     let listed: Vec<String> = found.into_iter().cloned().collect();
     Some(Err(InputError::new(
-        format!("Several time zones are called {text}."),
+        format!("Ambiguous time zone: {text}."),
         format!("Use {}.", time_format::join_or(&listed)),
     )))
 }
@@ -122,7 +120,7 @@ fn unknown_zone_error(text: &str) -> InputError {
         let close: Vec<String> = close.into_iter().map(str::to_owned).collect();
         format!("Did you mean {}? time_list_timezones lists all names.", time_format::join_or(&close))
     };
-    InputError::new(format!("There is no time zone {text}."), hint)
+    InputError::new(format!("Unknown time zone: {text}."), hint)
 }
 
 fn zone_hint() -> String {
@@ -157,7 +155,7 @@ mod tests {
             ("UTC+05:30", "+05:30", ""),
             ("UTC−3", "-03:00", ""),
             ("+00:00", "UTC", ""),
-            ("Etc/GMT+5", "Etc/GMT+5", "Etc/GMT+5 is UTC-05:00: names of this kind turn the sign around."),
+            ("Etc/GMT+5", "Etc/GMT+5", "Etc/GMT+5 is UTC-05:00: names of this kind have the sign inverted."),
             ("Berlin", "Europe/Berlin", "Berlin is read as Europe/Berlin."),
             ("new york", "America/New_York", "new york is read as America/New_York."),
             ("JST", "Asia/Tokyo", "JST is read as Asia/Tokyo."),
@@ -178,7 +176,7 @@ mod tests {
     #[test]
     fn names_that_are_refused() {
         let rows = [
-            ("", "That is not a time zone."),
+            ("", "Invalid time zone name."),
             ("IST", "Asia/Kolkata (India), Europe/Dublin (Ireland) or Asia/Jerusalem (Israel)"),
             ("cst", "America/Chicago (Central time), Asia/Shanghai (China) or America/Havana (Cuba)"),
             (
@@ -193,10 +191,10 @@ mod tests {
             ("+15:00", "from -12:00 to +14:00"),
             ("UTC+25", "from -12:00 to +14:00"),
             ("+05:75", "minutes"),
-            ("UTC+", "There is no time zone"),
-            ("Etc/Unknown", "There is no time zone"),
-            ("Mars/Olympus_Mons", "There is no time zone Mars/Olympus_Mons."),
-            ("../../etc/passwd", "There is no time zone"),
+            ("UTC+", "Unknown time zone"),
+            ("Etc/Unknown", "Unknown time zone"),
+            ("Mars/Olympus_Mons", "Unknown time zone: Mars/Olympus_Mons."),
+            ("../../etc/passwd", "Unknown time zone"),
             ("xxxxxxxxxxxxxxxxxxxxxxxxxxxx", "Use an IANA name such as Europe/Berlin"),
         ];
         for (text, part) in rows {
@@ -208,7 +206,9 @@ mod tests {
 
     #[test]
     fn local_is_said() {
-        assert!(resolve("local").unwrap().note.unwrap().starts_with("local is the zone of the machine"));
+        assert!(
+            resolve("local").unwrap().note.unwrap().starts_with("local is the zone of the hub's machine")
+        );
     }
 
     #[test]

@@ -1,14 +1,14 @@
-//! Scores the extractor on an evaluation set, as the set's authors define it, by page type, and names the worst pages.
+//! Scores the extractor on an evaluation set with its authors' metric, per page type, and lists the worst pages.
 //!
-//!     extract_eval FOLDER SET [--limit N] [--worst N] [--show ID]
+//!     extract_eval DIRECTORY SET [--limit N] [--worst N] [--show ID]
 //!
-//! FOLDER holds `articles/` and `pages/`; SET is `articles`, `pages-dev` or `pages-test`.
+//! DIRECTORY contains `articles/` and `pages/`; SET is `articles`, `pages-dev` or `pages-test`.
 #![expect(
     clippy::disallowed_methods,
     clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a program of developers, not of the hub"
+    reason = "developer tool, not part of the hub"
 )]
 
 use regex::Regex;
@@ -43,7 +43,7 @@ fn main() {
     };
     let number = |name: &str, other: usize| option(name).map_or(other, |text| text.parse().unwrap());
     let (Some(folder), Some(set)) = (arguments.first(), arguments.get(1)) else {
-        panic!("which folder, which set?")
+        panic!("usage: extract_eval DIRECTORY SET")
     };
     let mut pages = load(Path::new(folder), set);
     pages.truncate(number("--limit", usize::MAX));

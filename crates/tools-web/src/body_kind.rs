@@ -1,6 +1,6 @@
-//! What a body is: what the server says, unless its first bytes say otherwise.
+//! Content type detection: the declared type, unless the first bytes contradict it.
 
-/// What a body is, as far as it matters for reading it.
+/// Kind of a response body, as far as rendering is concerned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyKind {
     Html,
@@ -9,18 +9,18 @@ pub enum BodyKind {
     Markdown,
     Text,
     Pdf,
-    /// No text; the type that the first bytes tell.
+    /// Not text; the type detected from the first bytes.
     Binary(Option<&'static str>),
 }
 
 impl BodyKind {
-    /// Judges by the declared type and by the body.
+    /// Detects the kind from the declared type and the body.
     pub fn detect(content_type: Option<&str>, body: &[u8]) -> Self {
         let declared = content_type.map(media_type).unwrap_or_default();
         match sniff_magic(body) {
             Some("application/pdf") => return Self::Pdf,
             Some(kind) => return Self::Binary(Some(kind)),
-            // Something may stand before its first line.
+            // The PDF header may be preceded by other bytes.
             None if declared == "application/pdf" && has_pdf_header(body) => return Self::Pdf,
             None => {}
         }
@@ -30,9 +30,9 @@ impl BodyKind {
         let declared_kind = Self::from_media_type(&declared);
         let sniffed = Self::sniff_text(body);
         match (declared_kind, sniffed) {
-            // Sources of pages are served as text on purpose.
+            // HTML source is served as text on purpose.
             (Some(said @ (Self::Text | Self::Markdown)), _) => said,
-            // What was asked for as data and comes as a page is a page, and the other way round.
+            // JSON requests may be answered with a page, and the other way round.
             (Some(Self::Html), Some(Self::Json)) => Self::Json,
             (Some(Self::Json), Some(Self::Html)) => Self::Html,
             (Some(Self::Xml), Some(Self::Html)) => Self::Html,
@@ -63,7 +63,7 @@ impl BodyKind {
         })
     }
 
-    /// What the text begins like.
+    /// Detects the kind from the beginning of the text.
     fn sniff_text(body: &[u8]) -> Option<Self> {
         let start = skip_preamble(body);
         let lower: Vec<u8> = start.iter().take(64).map(u8::to_ascii_lowercase).collect();
@@ -109,12 +109,12 @@ impl BodyKind {
     }
 }
 
-/// The type without its parameters, in small letters.
+/// Media type without parameters, in lower case.
 pub fn media_type(content_type: &str) -> String {
     content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The body without byte order mark, white space and comments before it.
+/// Skips the byte order mark, white space and comments at the beginning.
 fn skip_preamble(body: &[u8]) -> &[u8] {
     let mut rest = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     loop {
@@ -127,7 +127,7 @@ fn skip_preamble(body: &[u8]) -> &[u8] {
     }
 }
 
-/// Bytes that no text has; texts in UTF-16 begin with a mark.
+/// Whether the body contains bytes that do not occur in text. UTF-16 is recognized by its byte order mark.
 fn looks_binary(body: &[u8]) -> bool {
     if body.starts_with(b"\xff\xfe") || body.starts_with(b"\xfe\xff") {
         return false;
@@ -141,7 +141,7 @@ fn has_pdf_header(body: &[u8]) -> bool {
     body.get(..body.len().min(1_024)).unwrap_or_default().windows(5).any(|window| window == b"%PDF-")
 }
 
-/// The type that the first bytes prove.
+/// Media type by magic number.
 fn sniff_magic(body: &[u8]) -> Option<&'static str> {
     const STARTS: &[(&[u8], &str)] = &[
         (b"%PDF-", "application/pdf"),
@@ -180,7 +180,7 @@ fn sniff_magic(body: &[u8]) -> Option<&'static str> {
         () => {}
     }
     let found = STARTS.iter().find(|(start, _)| body.starts_with(start))?;
-    // Two letters prove nothing in a text.
+    // Two or three ASCII letters may be the beginning of a text.
     let weak = matches!(found.0, b"BM" | b"BZh" | b"ID3");
     (!weak
         || std::str::from_utf8(body.get(..body.len().min(64)).unwrap_or_default()).is_err()
@@ -188,7 +188,7 @@ fn sniff_magic(body: &[u8]) -> Option<&'static str> {
     .then_some(found.1)
 }
 
-/// Width and height, when the first bytes tell them.
+/// Width and height of an image, if the first bytes contain them.
 pub fn dimensions(body: &[u8]) -> Option<(u32, u32)> {
     let big = |at: usize| Some(u32::from_be_bytes(body.get(at..at + 4)?.try_into().ok()?));
     let small = |at: usize| Some(u32::from(u16::from_le_bytes(body.get(at..at + 2)?.try_into().ok()?)));
@@ -213,7 +213,7 @@ pub fn dimensions(body: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Walks over a JPEG's segments to the one that starts the frame.
+/// Skips the segments of a JPEG up to the start of frame.
 fn jpeg_size(body: &[u8]) -> Option<(u32, u32)> {
     let word = |at: usize| Some(usize::from(u16::from_be_bytes(body.get(at..at + 2)?.try_into().ok()?)));
     let mut at = 2;

@@ -1,11 +1,11 @@
-//! Bytes to text: by mark, header, what the page says of itself, and else by guessing.
+//! Decodes bytes to text: by byte order mark, header, declaration in the markup, and otherwise by detection.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// How far into a page its own word is looked for.
+/// Bytes at the beginning of a page that are searched for a declared encoding.
 const PRESCAN_BYTES: usize = 4_096;
-/// How much is enough for a guess.
+/// Bytes used for detection.
 const MAX_DETECT_BYTES: usize = 64 * 1_024;
 
 pub struct DecodedText {
@@ -13,7 +13,7 @@ pub struct DecodedText {
     pub encoding: &'static str,
 }
 
-/// Decodes a body; what fits no character becomes U+FFFD, a character cut at the end is left out.
+/// Decodes a body. Invalid bytes become U+FFFD; a character truncated at the end is dropped.
 pub fn decode(body: &[u8], content_type: Option<&str>, cut: bool) -> DecodedText {
     if let Some((encoding, length)) = Encoding::for_bom(body) {
         return decode_as(encoding, body.get(length..).unwrap_or_default(), cut);
@@ -28,7 +28,7 @@ fn decode_as(encoding: &'static Encoding, body: &[u8], cut: bool) -> DecodedText
     DecodedText { text: text.into_owned(), encoding: encoding.name() }
 }
 
-/// The parameter `charset` of a content type.
+/// The `charset` parameter of a content type.
 fn charset_of(content_type: &str) -> Option<&'static Encoding> {
     let mut parameters = content_type.split(';').skip(1);
     let charset = parameters.find_map(|parameter| {
@@ -38,7 +38,7 @@ fn charset_of(content_type: &str) -> Option<&'static Encoding> {
     Encoding::for_label(charset.trim().trim_matches(['"', '\'']).as_bytes())
 }
 
-/// What a page or an XML document says of itself near its beginning.
+/// Encoding declared near the beginning of an HTML or XML document.
 fn declared_in_markup(body: &[u8]) -> Option<&'static Encoding> {
     let start: Vec<u8> = body.iter().take(PRESCAN_BYTES).map(u8::to_ascii_lowercase).collect();
     let text = String::from_utf8_lossy(&start);
@@ -47,7 +47,7 @@ fn declared_in_markup(body: &[u8]) -> Option<&'static Encoding> {
     let metas = text.split("<meta").skip(1).filter_map(|rest| rest.split('>').next());
     let label = by_xml.or_else(|| metas.filter_map(|meta| value_after(meta, "charset")).next())?;
     let encoding = Encoding::for_label(label.as_bytes())?;
-    // A page whose word can be read byte by byte is not in UTF-16, whatever it says.
+    // A declaration that is readable byte by byte is not in UTF-16.
     Some(if encoding == UTF_16LE || encoding == UTF_16BE { UTF_8 } else { encoding })
 }
 
@@ -60,11 +60,11 @@ fn value_after<'a>(text: &'a str, name: &str) -> Option<&'a str> {
         .filter(|value| !value.is_empty())
 }
 
-/// Believes what was said, unless the bytes prove it wrong.
+/// Uses the declared encoding unless the bytes contradict it.
 fn choose_encoding(declared: Option<&'static Encoding>, body: &[u8], cut: bool) -> &'static Encoding {
     let utf8 = std::str::from_utf8(if cut { without_partial_char(body) } else { body }).is_ok();
     match declared {
-        // Long runs of valid UTF-8 do not happen by chance; servers with an old default do.
+        // Long runs of valid UTF-8 do not occur by chance; servers with an outdated default do.
         Some(encoding) if encoding == WINDOWS_1252 && utf8 && !body.is_ascii() => UTF_8,
         Some(encoding) if encoding == UTF_8 && !utf8 && mostly_broken(body) => detect_encoding(body),
         Some(encoding) => encoding,
@@ -73,7 +73,7 @@ fn choose_encoding(declared: Option<&'static Encoding>, body: &[u8], cut: bool) 
     }
 }
 
-/// Whether more bytes fit no character than characters beyond ASCII are right.
+/// Whether invalid bytes outnumber valid non-ASCII characters.
 fn mostly_broken(body: &[u8]) -> bool {
     let (mut right, mut wrong) = (0, 0);
     for chunk in body.utf8_chunks() {
@@ -92,7 +92,7 @@ fn detect_encoding(body: &[u8]) -> &'static Encoding {
     detector.guess(None, Utf8Detection::Allow)
 }
 
-/// Without a character that was cut in the middle.
+/// The body without a partial character at the end.
 fn without_partial_char(body: &[u8]) -> &[u8] {
     let tail = body.len().saturating_sub(3);
     let last = body.iter().skip(tail).rposition(|byte| *byte >= 0xc0).map(|at| at + tail);

@@ -1,4 +1,4 @@
-//! Finds the content of a page: what a reader came for, without what every page of the site has.
+//! Main content extraction: the content of a page without the boilerplate of the site.
 
 mod boilerplate;
 mod card_groups;
@@ -20,32 +20,32 @@ use flat_dom::FlatDom;
 pub use page_type::PageType;
 use url::Url;
 
-/// Longer pages are read up to here.
+/// HTML bytes that are parsed; the rest of a longer page is ignored.
 const MAX_HTML_BYTES: usize = 8 << 20;
 
-/// A page's content and what it says about itself.
+/// Content and metadata of a page.
 pub struct ExtractedContent {
     pub title: String,
     pub byline: Option<String>,
     pub published: Option<String>,
     pub excerpt: Option<String>,
     pub lang: Option<String>,
-    /// The content in plain elements: headings, paragraphs, lists, tables, code, links and images, addresses absolute.
+    /// Content in plain elements: headings, paragraphs, lists, tables, code, links and images, with absolute URLs.
     pub content: Document,
     pub text: String,
     pub page_type: PageType,
-    /// 0 when nothing was found, 1 when everything agrees.
+    /// 0 if nothing was found, 1 if all signals agree.
     pub quality: f64,
-    /// Whether scripts may be needed to show it.
+    /// Whether the page probably needs scripts to show its content.
     pub needs_script: bool,
 }
 
-/// Pure, in bounded time and memory whatever the page.
+/// Extracts the content of a page. Pure; time and memory are bounded for any input.
 pub fn extract(html: &str, url: &Url) -> ExtractedContent {
     extract_document(&parse_html(truncate_str(html, MAX_HTML_BYTES)), url)
 }
 
-/// The content of a page that was parsed from [`crate::html_limits::limit_html`] HTML.
+/// Extracts the content of a document parsed from [`crate::html_limits::limit_html`] HTML.
 pub fn extract_document(document: &Document, url: &Url) -> ExtractedContent {
     let tree = FlatDom::from_document(document);
     let meta = page_metadata::read_metadata(&tree);
@@ -95,7 +95,7 @@ pub fn extract_document(document: &Document, url: &Url) -> ExtractedContent {
     }
 }
 
-/// By how much was found, how much of the page's prose it is, and how little of it is links.
+/// Quality by amount of text, share of the page's prose, and link density.
 fn quality(text: &str, kept: &measure::TextMeasure, prose: usize) -> f64 {
     let enough = (text.split_whitespace().count() as f64 / 120.0).min(1.0);
     let covered = kept.prose as f64 / prose.max(1) as f64;

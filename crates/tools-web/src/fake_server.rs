@@ -1,4 +1,4 @@
-//! A server on loopback that plays another one and remembers what it was asked.
+//! HTTP server on loopback that stands for another one and records its requests.
 #![expect(clippy::disallowed_methods, reason = "tests listen on loopback")]
 
 use axum::Router;
@@ -11,13 +11,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use url::Url;
 
-/// One request as it arrived.
+/// A recorded request.
 #[derive(Debug, Clone)]
 pub struct RecordedRequest {
     pub method: Method,
     pub path: String,
     pub query: HashMap<String, String>,
-    /// All pairs, for names that come more than once.
+    /// All pairs, for repeated names.
     pub pairs: Vec<(String, String)>,
     pub headers: HeaderMap,
     pub form: HashMap<String, String>,
@@ -39,7 +39,7 @@ pub struct FakeServer {
 }
 
 impl FakeServer {
-    /// Answers every request with status, one header and body.
+    /// Responds to every request with status, one header and body.
     pub async fn serve<F>(answer: F) -> Self
     where
         F: Fn(&RecordedRequest) -> (u16, (&'static str, String), String) + Clone + Send + Sync + 'static,
@@ -74,7 +74,7 @@ impl FakeServer {
         Self { url, requests }
     }
 
-    /// Answers every request with a file that is a PDF.
+    /// Responds to every request with a PDF file.
     pub async fn serve_bytes(
         answer: impl Fn(&RecordedRequest) -> Vec<u8> + Clone + Send + Sync + 'static,
     ) -> Self {
@@ -99,7 +99,7 @@ pub fn html(status: u16, body: &str) -> (u16, (&'static str, String), String) {
     (status, ("content-type", "text/html; charset=utf-8".to_owned()), body.to_owned())
 }
 
-/// A bench whose net reaches loopback and nothing else that is private.
+/// Test fixture whose network grant reaches loopback and no other private address.
 pub fn bench(toolbox: Toolbox) -> ToolFixture {
     ToolFixture::new(toolbox, capabilities())
 }
@@ -112,7 +112,7 @@ pub fn capabilities() -> Capabilities {
         .with(JqRunner::new(Arc::new(PointerJq)))
 }
 
-/// An address where nobody listens.
+/// URL that nothing listens on.
 pub fn unused_url() -> Url {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap()

@@ -13,15 +13,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Bytes of JSON that are taken.
+/// Maximum size of the JSON.
 const MAX_JSON_BYTES: usize = 5 << 20;
 
-/// Fetches JSON and gives it as it is, numbers exact; a body that is not JSON is an error that shows where it breaks and how it
-/// begins. Give jq to select from large data. Prefer fetch_url for pages, http_request for other methods or headers.
+/// Fetches JSON and returns it unchanged, numbers exact; a body that is not JSON is an error that shows where parsing
+/// fails and how it begins. Give jq to select from large data. Prefer fetch_url for pages, http_request for other
+/// methods or headers.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Address of the data, http or https.
+    /// URL of the data, http or https.
     url: String,
     /// jq expression, such as `.items[] | {id, name}`: reply with what it selects instead of the whole.
     #[serde(default)]
@@ -37,9 +38,9 @@ fn default_timeout_s() -> u64 {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Where the answer came from, after redirects.
+    /// URL of the response, after redirects.
     url: String,
-    /// Status of the answer; from 400 on the JSON describes the error.
+    /// Status of the response; from 400 on the JSON describes the error.
     status_code: u16,
     /// The JSON value as the server sent it, or what jq selected: one value, or a list of several.
     #[schemars(with = "Value")]
@@ -61,7 +62,7 @@ impl Tool for FetchJson {
 
     fn examples() -> Vec<Example> {
         vec![
-            Example::new("Data of an API", json!({"url": "https://api.example.com/items/7"})),
+            Example::new("Data from an API", json!({"url": "https://api.example.com/items/7"})),
             Example::new(
                 "One item of many",
                 json!({"url": "https://api.example.com/items", "jq": ".items[] | select(.id == 7)"}),
@@ -99,9 +100,8 @@ impl Tool for FetchJson {
 
 fn parse_whole_body(answer: &NetResponse) -> Result<Json, ToolError> {
     if answer.truncated {
-        return Err(ToolError::new(Kind::TooLarge, "The answer is larger than 5 MB.").hint(
-            "Select a part with jq, or ask the service for less, with its parameters for fields or pages.",
-        ));
+        return Err(ToolError::new(Kind::TooLarge, "The response is larger than 5 MB.")
+            .hint("Select a part with jq, or request less with the API's parameters for fields or pages."));
     }
     json_body(answer)
 }

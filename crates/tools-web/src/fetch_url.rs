@@ -14,14 +14,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Fetches an address and gives its main content as Markdown, text or HTML, with title and links; JSON laid out, PDF as
-/// text by page, other files described. An error status keeps its body. Prefer read_page for long articles, http_request to change something.
+/// Fetches a URL and returns its main content as Markdown, text or HTML, with title and links; JSON formatted, PDF as
+/// text by page, other files described. Error responses keep their body. Prefer read_page for long articles,
+/// http_request to change something.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Address to fetch, http or https.
+    /// URL to fetch, http or https.
     url: String,
-    /// GET, HEAD or OPTIONS, or POST for a service that is asked that way.
+    /// GET, HEAD or OPTIONS, or POST for services that are queried with it.
     #[serde(default = "default_method")]
     method: String,
     /// Headers to send, by name.
@@ -30,28 +31,28 @@ pub struct Input {
     /// Body to send with POST.
     #[serde(default)]
     body: Option<String>,
-    /// Type of the body that is sent, such as application/json.
+    /// Content type of the request body, such as application/json.
     #[serde(default)]
     content_type: Option<String>,
-    /// Most bytes to read and to return, up to 10 MB; of a PDF, to return.
+    /// Maximum bytes to read and to return, up to 10 MB; of a PDF, to return.
     #[serde(default = "default_max_bytes")]
     max_bytes: u64,
     /// Seconds to wait, redirects and body included; at most 120.
     #[serde(default = "default_timeout_s")]
     timeout_s: u64,
-    /// Whether to go where redirects lead.
+    /// Whether to follow redirects.
     #[serde(default = "default_true")]
     follow_redirects: bool,
     /// Whether to leave out menus, banners and footers of a page.
     #[serde(default = "default_true")]
     extract_main_content: bool,
-    /// Shape of the content: markdown, text (words only), html (without scripts) or raw (as it came).
+    /// Format of the content: markdown, text (words only), html (without scripts) or raw (unchanged).
     #[serde(default = "default_format")]
     output_format: OutputFormat,
     /// Whether to list the links of the content.
     #[serde(default = "default_true")]
     include_links: bool,
-    /// Whether to give title, description and what else the page says of itself.
+    /// Whether to return title, description and other metadata of the page.
     #[serde(default = "default_true")]
     include_metadata: bool,
 }
@@ -78,33 +79,33 @@ fn default_format() -> OutputFormat {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Where the answer came from, after redirects.
+    /// URL of the response, after redirects.
     url: String,
-    /// Status of the answer; from 400 on the content is the error page.
+    /// Status of the response; from 400 on the content is the error page.
     status_code: u16,
-    /// Type that the server names; empty when it names none.
+    /// Content type sent by the server; empty if there is none.
     content_type: String,
     /// Title of the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     title: Option<String>,
-    /// What the page says of itself in a sentence.
+    /// Description from the page's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// The content in the wanted shape.
+    /// The content in the requested format.
     content: String,
     /// Links of the content, each once, at most 100.
     links: Vec<Link>,
-    /// Whether the body or the content was cut at max_bytes.
+    /// Whether the body or the content was truncated at max_bytes.
     truncated: bool,
     /// Bytes of the body that were read.
     byte_count: usize,
-    /// How many pages a PDF has.
+    /// Number of pages of a PDF.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pages: Option<usize>,
-    /// What else the page says of itself.
+    /// Other metadata of the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     metadata: Option<Metadata>,
-    /// What is special about this answer.
+    /// Notes about this response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
@@ -113,7 +114,7 @@ pub struct FetchUrl;
 
 impl Tool for FetchUrl {
     const NAME: &'static str = "fetch_url";
-    const TITLE: &'static str = "Fetch an address";
+    const TITLE: &'static str = "Fetch a URL";
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;
@@ -123,7 +124,7 @@ impl Tool for FetchUrl {
         vec![
             Example::new("A page as Markdown", json!({"url": "https://example.com/"})),
             Example::new(
-                "A whole page as words",
+                "A whole page as plain text",
                 json!({"url": "https://example.com/", "extract_main_content": false, "output_format": "text"}),
             ),
         ]
@@ -173,7 +174,7 @@ fn is_pdf(answer: &NetResponse) -> bool {
     BodyKind::detect(outgoing_request::content_type(answer), &answer.body) == BodyKind::Pdf
 }
 
-/// The text of a PDF and how many pages it has; a file without text that can be had is described.
+/// Text and page count of a PDF; a file without readable text is described.
 async fn render_pdf(
     pdf: &Pdf,
     body: &FetchedBody,
@@ -212,17 +213,17 @@ fn build_request(
 ) -> Result<NetRequest, ToolError> {
     let method = outgoing_request::parse_method(&input.method)?;
     if !matches!(method, Method::GET | Method::HEAD | Method::OPTIONS | Method::POST) {
-        return Err(ToolError::invalid(format!("fetch_url reads; it does not send {method}."))
+        return Err(ToolError::invalid(format!("fetch_url does not support {method}."))
             .hint("Use http_request to change something."));
     }
     if input.body.is_some() && method != Method::POST {
-        return Err(ToolError::invalid(format!("A body is not sent with {method}."))
-            .hint("Set method to POST, or leave body out."));
+        return Err(ToolError::invalid(format!("{method} does not take a body."))
+            .hint("Set method to POST, or omit body."));
     }
     let mut headers = outgoing_request::parse_headers(input.headers)?;
     if let Some(kind) = &input.content_type {
         let kind = HeaderValue::try_from(kind.trim()).map_err(|_| {
-            ToolError::invalid("content_type is no type.").hint("Give one such as application/json.")
+            ToolError::invalid("content_type is not a media type.").hint("Use one such as application/json.")
         })?;
         headers.insert(CONTENT_TYPE, kind);
     }
@@ -244,13 +245,13 @@ fn build_request(
     })
 }
 
-/// What the model should know beside the content, in one text.
+/// Joins the notes for the model into one text.
 fn build_notice(status: http::StatusCode, reading: &RenderedBody) -> Option<String> {
     let failed = (status.as_u16() >= 400)
-        .then(|| format!("The server answered {status}; the content is its error page."));
+        .then(|| format!("The server returned {status}; the content is its error page."));
     let moved = status
         .is_redirection()
-        .then(|| format!("The server answered {status}; the redirect was not followed."));
+        .then(|| format!("The server returned {status}; the redirect was not followed."));
     let notices: Vec<String> =
         failed.into_iter().chain(moved).chain(reading.notices.iter().cloned()).collect();
     (!notices.is_empty()).then(|| notices.join(" "))

@@ -1,4 +1,4 @@
-//! What a page says of itself in its head.
+//! Metadata from the head of a page.
 
 use crate::html_to_markdown::parse_html;
 use dom_query::NodeRef;
@@ -6,35 +6,35 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use url::Url;
 
-/// A head longer than this is read up to here.
+/// Bytes of the head that are read.
 const MAX_HEAD_BYTES: usize = 256 * 1_024;
 const MAX_VALUE_LEN: usize = 1_000;
 
-/// What the page says of itself.
+/// Metadata of the page.
 #[derive(Debug, Default, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct Metadata {
-    /// The address that the page calls its own.
+    /// Canonical URL of the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canonical: Option<String>,
-    /// Language that the page names, such as en.
+    /// Language of the page, such as en.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// Name of the site.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site_name: Option<String>,
-    /// Sort of page as Open Graph names it, such as article.
+    /// Open Graph type, such as article.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Address of the picture for previews.
+    /// URL of the preview image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
-    /// Who wrote it.
+    /// Author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// When it was published, as the page says it.
+    /// Publication date, as the page gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<String>,
-    /// When it was changed, as the page says it.
+    /// Modification date, as the page gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<String>,
 }
@@ -44,9 +44,9 @@ pub struct HeadMetadata {
     pub title: Option<String>,
     pub description: Option<String>,
     pub metadata: Metadata,
-    /// What relative addresses are relative to.
+    /// Base of relative URLs.
     pub base: Url,
-    /// Where the page sends its readers by itself.
+    /// Target of the page's meta refresh.
     pub refresh: Option<String>,
 }
 
@@ -79,7 +79,7 @@ pub fn read_head(html: &str, url: &Url) -> HeadMetadata {
     }
 }
 
-/// The page up to where its body begins.
+/// The page up to the beginning of its body.
 fn head_of(html: &str) -> &str {
     let bytes = html.as_bytes();
     let body = |tag: &[u8]| {
@@ -125,7 +125,7 @@ impl HeadScan {
         }
     }
 
-    /// The first of these that the page has.
+    /// Content of the first of these names that the page has.
     fn meta(&self, names: &[&str]) -> Option<String> {
         names
             .iter()
@@ -134,7 +134,7 @@ impl HeadScan {
     }
 }
 
-/// The address in `0; url='x'`.
+/// URL in `0; url='x'`.
 fn refresh_target(content: &str) -> Option<&str> {
     let at = content.to_ascii_lowercase().find("url")?;
     let rest = content.get(at + 3..)?.trim_start().strip_prefix('=')?.trim();

@@ -1,24 +1,24 @@
-//! Keeps a page within bounds before it is parsed: parsers need quadratic time, and walks over the tree need stack, for
-//! tags inside tags inside tags; what is left open (`<b>`) is opened again in every block that follows; a tag's
-//! attributes are compared with each other.
+//! Limits the size and nesting of HTML before it is parsed. For deeply nested tags parsers need quadratic time and tree
+//! walks need stack; an unclosed formatting element (`<b>`) is reopened in every following block; a tag's attributes
+//! are compared with each other.
 //!
 //! The scan reads tags as the HTML tokenizer does. Where it cannot know whether a tokenizer would see text or tags, it
-//! counts tags: that may cost a tag on a strange page and never lets a deep one through.
+//! counts tags: that may cost a tag on an unusual page but never lets a deep one through.
 
 use std::borrow::Cow;
 
-/// Elements inside each other; deeper ones lose their tags and keep their text.
+/// Maximum nesting depth; deeper elements lose their tags and keep their text.
 const MAX_DEPTH: usize = 256;
-/// A tag with more attributes is left out.
+/// Maximum attributes of a tag; a tag with more is dropped.
 const MAX_TAG_ATTRIBUTES: usize = 200;
-/// Elements of a page; what is after them loses its tags and keeps its text.
+/// Maximum elements of a page; later ones lose their tags and keep their text.
 const MAX_ELEMENTS: usize = 300_000;
-/// Attributes of a page; after them only tags without any are kept.
+/// Maximum attributes of a page; after that only tags without attributes are kept.
 const MAX_ATTRIBUTES: usize = 600_000;
-/// How often a parser may have to open again what is left open.
+/// Maximum number of formatting elements that a parser may have to reopen.
 const MAX_REOPENED: usize = 100_000;
 
-/// The page without the tags that would make it costly.
+/// Returns the page without the tags that would make it costly.
 pub fn limit_html(html: &str) -> Cow<'_, str> {
     let mut scan = TagScanner { html, open: Vec::with_capacity(64), ..TagScanner::default() };
     let (mut kept, mut from) = (String::new(), 0);
@@ -36,7 +36,7 @@ pub fn limit_html(html: &str) -> Cow<'_, str> {
     Cow::Owned(kept)
 }
 
-/// What becomes of one tag.
+/// Edit of one tag.
 #[derive(Default)]
 struct Edit {
     at: usize,
@@ -48,25 +48,25 @@ struct Edit {
 struct TagScanner<'a> {
     html: &'a str,
     at: usize,
-    /// Names of the elements that are open.
+    /// Names of the open elements.
     open: Vec<&'a str>,
-    /// How many of them do not let `<style>` and the like begin text.
+    /// Number of open elements in which `<style>` and the like do not start raw text.
     foreign_open: usize,
-    /// How many of them are opened again when they are left open.
+    /// Number of open elements that parsers reopen when they are left unclosed.
     formatting_open: usize,
     reopened: usize,
     elements: usize,
     attributes: usize,
-    /// Names of elements that have no end tag in what is left.
+    /// Names of elements without an end tag in the rest of the page.
     unterminated: Vec<&'a str>,
-    /// Whether the page's head is over.
+    /// Whether the head has ended.
     head_ended: bool,
-    /// Whether the page closes elements in an order that parsers treat in ways of their own.
+    /// Whether the page closes elements in an order that parsers treat differently.
     has_misnesting: bool,
 }
 
 impl<'a> TagScanner<'a> {
-    /// The next tag and what becomes of it. Afterwards `at` is behind it.
+    /// Returns the next tag's edit. Afterwards `at` is behind the tag.
     fn next_tag(&mut self) -> Option<Edit> {
         loop {
             let start = self.at + self.rest().find('<')?;
@@ -97,7 +97,7 @@ impl<'a> TagScanner<'a> {
         }
     }
 
-    /// Counts the tag; whether it is one too many.
+    /// Counts the tag; whether it exceeds a limit.
     fn exceeds_limits(&mut self, attributes: usize) -> bool {
         self.elements += 1;
         self.attributes += attributes;
@@ -105,7 +105,7 @@ impl<'a> TagScanner<'a> {
         attributes > MAX_TAG_ATTRIBUTES || self.elements > MAX_ELEMENTS || many
     }
 
-    /// Tags that would hide what follows: a part that is shown in its place by the browser, and the end of all markup.
+    /// Tags that would hide what follows: a declarative shadow root, which browsers show in place, and `plaintext`.
     fn is_dropped(&self, name: &str, start: usize) -> bool {
         let shown = || self.html.get(start..self.at).is_some_and(|tag| tag.contains("shadowroot"));
         name.eq_ignore_ascii_case("template") && shown() || name.eq_ignore_ascii_case("plaintext")
@@ -135,7 +135,7 @@ impl<'a> TagScanner<'a> {
                 return;
             }
         }
-        // Not a search for each of the two ends: one that never comes would be looked for in all the rest, at every comment.
+        // A search for each of the two ends would scan the whole rest at every comment if one of them never occurs.
         while let Some(found) = self.rest().find("--") {
             self.at += found + 1;
             for end in ["->", "-!>"] {
@@ -156,7 +156,7 @@ impl<'a> TagScanner<'a> {
         rest.get(..end).unwrap_or_default()
     }
 
-    /// Goes past the end of the tag; whether it closes itself, and how many attributes it has at most.
+    /// Skips to the end of the tag; whether it is self-closing, and an upper bound of its attributes.
     fn skip_attributes(&mut self) -> (bool, usize) {
         let (mut slash, mut count) = (false, 0);
         while let Some(byte) = self.byte(self.at) {
@@ -193,7 +193,7 @@ impl<'a> TagScanner<'a> {
         }
     }
 
-    /// Takes note of a start tag.
+    /// Records a start tag.
     fn start_tag(&mut self, name: &'a str, self_closing: bool) -> Edit {
         let kind = ElementKind::of(name);
         let mut edit = Edit::default();
@@ -203,12 +203,12 @@ impl<'a> TagScanner<'a> {
                 return edit;
             }
             ElementKind::Void => return edit,
-            // Parsers take what is only there without scripts out of the head, and end the head with it.
+            // Parsers move noscript content out of the head and end the head with it.
             ElementKind::Noscript if !self.head_ended => {
                 self.skip_element(name);
                 return Edit { drop: true, ..edit };
             }
-            // Its text is no markup up to its end; without an end it would be all that follows.
+            // Raw text up to its end tag; without one it would swallow the rest of the page.
             ElementKind::Embedded => {
                 if !self_closing {
                     self.skip_element(name);
@@ -239,7 +239,7 @@ impl<'a> TagScanner<'a> {
         edit
     }
 
-    /// End tags for what is open from this place on and would be opened again.
+    /// End tags for formatting elements that are open from this index on and would be reopened.
     fn close_formatting(&mut self, from: usize) -> String {
         let styled = |name: &&str| ElementKind::of(name) == ElementKind::Formatting;
         let late = self.open.split_off(from.min(self.open.len()));
@@ -249,10 +249,10 @@ impl<'a> TagScanner<'a> {
         ended.iter().rev().map(|name| format!("</{name}>")).collect()
     }
 
-    /// Goes past the end tag when there is one.
+    /// Skips past the end tag, if there is one.
     fn skip_element(&mut self, name: &'a str) {
         let from = self.at;
-        // Searched for in vain once, an end tag is not searched for again.
+        // An end tag that was not found once is not searched again.
         if !self.unterminated.iter().any(|known| known.eq_ignore_ascii_case(name)) {
             self.skip_text_of(name);
             if self.at == self.html.len() {
@@ -277,7 +277,7 @@ impl<'a> TagScanner<'a> {
         self.at = self.html.len();
     }
 
-    /// Takes note of an end tag; end tags that must come before it.
+    /// Records an end tag; returns the end tags that must precede it.
     fn end_tag(&mut self, name: &str) -> String {
         self.head_ended |= name.eq_ignore_ascii_case("head");
         let Some(at) = self.open.iter().rposition(|open| open.eq_ignore_ascii_case(name)) else {
@@ -298,7 +298,7 @@ impl<'a> TagScanner<'a> {
     }
 }
 
-/// What an element's name means for nesting.
+/// Nesting behaviour of an element.
 #[derive(PartialEq, Eq, Clone, Copy)]
 enum ElementKind {
     Plain,
@@ -306,17 +306,17 @@ enum ElementKind {
     Void,
     /// May lack its end tag; nests only inside elements that are counted.
     OptionalEnd,
-    /// Holds text up to its end tag.
+    /// Contains raw text up to its end tag.
     RawText,
-    /// Is left out of the head.
+    /// Dropped in the head.
     Noscript,
-    /// Is left out with the text in it.
+    /// Dropped together with its text.
     Embedded,
-    /// Is opened again by parsers when it is left open.
+    /// Reopened by parsers when it is left unclosed.
     Formatting,
-    /// Has rules of its own inside.
+    /// Has its own parsing rules inside.
     Foreign,
-    /// Some parsers keep it open when an outer one ends.
+    /// Kept open by some parsers when an outer element ends.
     IntegrationPoint,
 }
 

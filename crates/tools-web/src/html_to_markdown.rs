@@ -1,7 +1,7 @@
-//! HTML to Markdown: what a page says, in the fewest marks that keep its structure.
+//! HTML to Markdown with the least markup that preserves the structure.
 //!
-//! One walk over the parsed tree. It is written here since tables with spans, languages of code, mathematics and
-//! bounds for hostile pages are what readers of this hub need, and the page is parsed already.
+//! A single walk over the parsed tree. No library is used because this needs tables with spans, code languages,
+//! mathematics and limits for hostile pages, and the page is parsed already.
 
 mod code;
 mod inline;
@@ -12,15 +12,15 @@ use dom_query::{Document, Element, NodeData, NodeRef};
 use line_writer::LineWriter;
 use url::Url;
 
-/// What the text should hold.
+/// Rendering options.
 #[derive(Clone, Copy, Debug)]
 pub struct MarkdownStyle {
-    /// Words only: no marks, no addresses.
+    /// Words only: no markup, no URLs.
     pub plain: bool,
-    /// Whether links keep their addresses.
+    /// Whether links keep their URLs.
     pub links: bool,
     pub images: bool,
-    /// Bytes after which the walk ends.
+    /// Bytes after which the walk stops.
     pub limit: usize,
 }
 
@@ -30,10 +30,10 @@ impl Default for MarkdownStyle {
     }
 }
 
-/// Elements inside each other; what is deeper is only text.
+/// Maximum nesting depth; deeper elements are rendered as plain text.
 const MAX_DEPTH: usize = 160;
 
-/// The text of a document that was parsed from [`crate::html_limits::limit_html`] HTML.
+/// Renders a document parsed from [`crate::html_limits::limit_html`] HTML.
 pub fn render_document(document: &Document, base: &Url, style: MarkdownStyle) -> String {
     let mut page = MarkdownWalker {
         writer: LineWriter::new(style.limit, style.plain),
@@ -46,24 +46,24 @@ pub fn render_document(document: &Document, base: &Url, style: MarkdownStyle) ->
     page.writer.finish()
 }
 
-/// The text of some HTML.
+/// Renders HTML.
 #[cfg(test)]
 pub fn render_html(html: &str, base: &Url, style: MarkdownStyle) -> String {
     render_document(&parse_html(html), base, style)
 }
 
-/// HTML as a tree whose depth is bounded.
+/// Parses HTML into a tree of bounded depth.
 pub fn parse_html(html: &str) -> Document {
     Document::from(crate::html_limits::limit_html(html).as_ref())
 }
 
-/// The walk.
+/// State of the walk.
 struct MarkdownWalker<'a> {
     writer: LineWriter,
     base: &'a Url,
     style: MarkdownStyle,
     depth: usize,
-    /// For every open list the number of its next item; none when it is not numbered.
+    /// Number of the next item for every open list; None for bulleted lists.
     lists: Vec<Option<i64>>,
 }
 
@@ -165,7 +165,7 @@ impl MarkdownWalker<'_> {
         let start = attribute(element, "start").and_then(|start| start.trim().parse().ok());
         self.lists.push((name == "ol").then(|| start.unwrap_or(1)));
         self.writer.end_line(if nested { 1 } else { 2 });
-        // A list right inside a list, without an item around it.
+        // A list directly inside a list, without an item around it.
         let bare = node.parent().is_some_and(|parent| parent.has_name("ul") || parent.has_name("ol"));
         if bare {
             self.writer.push_prefix("  ".to_owned(), "  ");
@@ -222,7 +222,7 @@ impl MarkdownWalker<'_> {
         self.writer.end_line(1);
     }
 
-    /// Whether an element says nothing to a reader, or was dealt with already.
+    /// Whether an element is invisible or already handled.
     fn is_skipped(&mut self, node: NodeRef<'_>, element: &Element, name: &str) -> bool {
         match name {
             "script" => {
@@ -240,7 +240,7 @@ impl MarkdownWalker<'_> {
         }
     }
 
-    /// Text without structure, for what stands too deep.
+    /// Text without structure, for elements that are nested too deep.
     fn flat_text(&mut self, node: NodeRef<'_>) {
         for inner in node.descendants_it() {
             if self.writer.is_full() {
@@ -269,7 +269,7 @@ fn has_class(element: &Element, wanted: impl Fn(&str) -> bool) -> bool {
     attribute(element, "class").is_some_and(|classes| classes.split_ascii_whitespace().any(wanted))
 }
 
-/// What the page itself keeps from the eyes of its readers.
+/// Whether the page hides the element.
 pub fn is_hidden(element: &Element) -> bool {
     let styled = attribute(element, "style").is_some_and(|style| {
         let style: String =
@@ -294,7 +294,7 @@ pub fn is_hidden(element: &Element) -> bool {
         || has_class(element, |class| matches!(class, "katex-html" | "MathJax_Preview" | "MathJax_CHTML"))
 }
 
-/// Formulas are often kept in a hidden element beside a picture of them.
+/// Formulas are often in a hidden element beside their image.
 fn holds_math(element: &Element) -> bool {
     has_class(element, |class| class.starts_with("mwe-math"))
 }

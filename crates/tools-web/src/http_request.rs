@@ -20,19 +20,19 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use url::Url;
 
-/// Sends an HTTP request with any method, headers and body, and gives status, headers and body as they came; an error
-/// status is an answer, too. Prefer fetch_url to read pages, fetch_json for data.
+/// Sends an HTTP request with any method, headers and body, and returns status, headers and body unchanged; an error
+/// status is a normal result. Prefer fetch_url to read pages, fetch_json for data.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Method, such as GET, POST, PUT, PATCH or DELETE.
     method: String,
-    /// Address, http or https.
+    /// URL, http or https.
     url: String,
     /// Headers to send, by name.
     #[serde(default)]
     headers: Option<BTreeMap<String, String>>,
-    /// Parameters that are added to the address; an array gives a parameter several times.
+    /// Query parameters to add to the URL; an array repeats the parameter.
     #[serde(default)]
     params: Option<Map<String, Value>>,
     /// Value to send as a JSON body; excludes data.
@@ -45,13 +45,13 @@ pub struct Input {
     /// Seconds to wait, redirects and body included; at most 120.
     #[serde(default = "default_timeout_s")]
     timeout_s: u64,
-    /// Most bytes of the answer's body to return, up to 10 MB.
+    /// Maximum bytes of the response body to return, up to 10 MB.
     #[serde(default = "default_max_bytes")]
     max_bytes: u64,
     /// jq expression for a JSON body, such as `.items[] | {id, name}`: reply with what it selects instead of the body.
     #[serde(default)]
     jq: Option<String>,
-    /// Whether to go where redirects lead.
+    /// Whether to follow redirects.
     #[serde(default = "default_true")]
     follow_redirects: bool,
 }
@@ -62,9 +62,10 @@ fn default_timeout_s() -> u64 {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Status of the answer.
+    /// Status of the response.
     status_code: u16,
-    /// Headers of the answer, names in small letters; several of one name are joined with a comma, cookies with a line end.
+    /// Headers of the response, names in lower case; repeated headers are joined with a comma, cookies with a line
+    /// break.
     headers: BTreeMap<String, String>,
     /// Body as text; empty for binary content and where jq selected from it.
     body: String,
@@ -72,13 +73,13 @@ pub struct Output {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Value")]
     json: Option<Json>,
-    /// Milliseconds until the whole answer was there.
+    /// Milliseconds until the response was complete.
     elapsed_ms: u64,
     /// Whether the body was truncated at max_bytes.
     truncated: bool,
-    /// Where the answer came from, after redirects.
+    /// URL of the response, after redirects.
     url: String,
-    /// What is special about this answer.
+    /// Notes about this response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
 }
@@ -100,7 +101,7 @@ impl Tool for HttpRequest {
                 json!({"method": "POST", "url": "https://api.example.com/items", "json": {"name": "pen"}}),
             ),
             Example::new(
-                "Ask with parameters",
+                "Query with parameters",
                 json!({"method": "GET", "url": "https://api.example.com/items", "params": {"tag": ["a", "b"], "page": 2}}),
             ),
         ]
@@ -149,7 +150,7 @@ fn build_request(input: Input, net: &Net, cx: &CallContext) -> Result<NetRequest
     let mut headers = outgoing_request::parse_headers(input.headers)?;
     let body = match (input.json, input.data) {
         (Some(_), Some(_)) => {
-            return Err(ToolError::invalid("json and data exclude each other.").hint("Give one of them."));
+            return Err(ToolError::invalid("json and data are mutually exclusive.").hint("Use one of them."));
         }
         (Some(json), None) => {
             outgoing_request::default_header(&mut headers, CONTENT_TYPE, "application/json");
@@ -172,7 +173,7 @@ fn build_request(input: Input, net: &Net, cx: &CallContext) -> Result<NetRequest
     })
 }
 
-/// Adds parameters to those that the address has.
+/// Adds parameters to those of the URL.
 fn add_params(url: &mut Url, params: &Map<String, Value>) -> Result<(), ToolError> {
     let mut pairs: Vec<(&str, String)> = Vec::new();
     for (name, value) in params {
@@ -197,8 +198,8 @@ fn param_text(name: &str, value: &Value) -> Result<String, ToolError> {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
         Value::Bool(truth) => Ok(truth.to_string()),
-        _ => Err(ToolError::invalid(format!("The parameter `{name}` is no plain value.")).hint(
-            "Give text, a number, true or false, or an array of these; write nested values as JSON text.",
+        _ => Err(ToolError::invalid(format!("The parameter `{name}` is not a plain value.")).hint(
+            "Use a string, a number, true or false, or an array of these; encode nested values as JSON text.",
         )),
     }
 }
@@ -209,13 +210,13 @@ fn build_output(answer: &NetResponse) -> Output {
         BodyKind::Pdf | BodyKind::Binary(_) if !answer.body.is_empty() => {
             let kind = content_type.unwrap_or("unknown type");
             let size = answer.body.len();
-            (String::new(), Some(format!("The body is binary ({kind}, {size} bytes) and is left out.")))
+            (String::new(), Some(format!("The body is binary ({kind}, {size} bytes) and was omitted.")))
         }
         _ => {
             let mut removed = 0;
             let text =
                 strip_hidden_owned(decode(&answer.body, content_type, answer.truncated).text, &mut removed);
-            (text, (removed > 0).then(|| format!("Invisible characters taken out: {removed}.")))
+            (text, (removed > 0).then(|| format!("Invisible characters removed: {removed}.")))
         }
     };
     let notice = outgoing_request::join_notices([outgoing_request::truncation_notice(answer), notice]);

@@ -1,4 +1,4 @@
-//! Reads the JSON of an answer, or says what came instead.
+//! Parses the JSON of a response, or describes the response if it is not JSON.
 
 use crate::body_kind::BodyKind as Body;
 use crate::charset::decode;
@@ -6,7 +6,7 @@ use crate::outgoing_request;
 use octo_toolkit::net::NetResponse;
 use octo_toolkit::{Json, ToolError};
 
-/// Characters that are shown of what is not JSON.
+/// Characters of a non-JSON body that are shown.
 const MAX_SHOWN_CHARS: usize = 200;
 
 pub fn json_body(answer: &NetResponse) -> Result<Json, ToolError> {
@@ -20,7 +20,7 @@ pub fn json_body(answer: &NetResponse) -> Result<Json, ToolError> {
     Json::parse(text.trim().to_owned()).map_err(|fault| not_json_error(&text, fault.0, answer))
 }
 
-/// Says where the JSON breaks, what came instead and what to do.
+/// Error with the position of the syntax error, the beginning of the body and a hint.
 fn not_json_error(text: &str, fault: &str, answer: &NetResponse) -> ToolError {
     let kind = outgoing_request::content_type(answer).unwrap_or("no type");
     let status = answer.status.as_u16();
@@ -34,16 +34,16 @@ fn not_json_error(text: &str, fault: &str, answer: &NetResponse) -> ToolError {
         Ok(_) => fault.to_owned(),
     };
     let hint = match Body::detect(outgoing_request::content_type(answer), &answer.body) {
-        _ if text.trim().is_empty() => "The body is empty; look at the status with http_request.",
+        _ if text.trim().is_empty() => "The body is empty; check the status with http_request.",
         Body::Html => {
-            "This is a page, perhaps one to log in; read it with fetch_url, or look for the address of the API."
+            "This is an HTML page, perhaps a login page; read it with fetch_url, or find the URL of the API."
         }
-        Body::Xml => "This is XML; read it with fetch_url, or ask the service for JSON.",
+        Body::Xml => "This is XML; read it with fetch_url, or request JSON from the service.",
         _ if place.contains("trailing characters") => {
-            "Several values follow each other; fetch them with http_request, without jq."
+            "The body has several JSON values; fetch them with http_request, without jq."
         }
         _ if start.starts_with(")]}'") => {
-            "The JSON follows a guard at the start; fetch it with http_request, without jq."
+            "The JSON has an anti-hijacking prefix; fetch it with http_request, without jq."
         }
         _ => "Fetch it with fetch_url, or http_request without jq, to see it as text.",
     };

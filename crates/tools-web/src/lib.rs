@@ -1,4 +1,4 @@
-//! The web toolboxes: fetching, reading, searching, the weather. Everything goes out through the `Net` grant.
+//! Web toolboxes: fetch, readability, search and weather. All requests go through the `Net` grant.
 
 mod body_kind;
 mod charset;
@@ -27,29 +27,28 @@ pub use pdf::read_pdf;
 pub use weather::WeatherSettings;
 pub use web_search::SearchSettings;
 
-/// The tools of the domain `fetch`.
+/// Toolbox `fetch`.
 pub fn fetch_toolbox() -> Toolbox {
-    Toolbox::new("fetch", "Fetches addresses over HTTP.")
+    Toolbox::new("fetch", "Fetches URLs over HTTP.")
         .with(fetch_url::FetchUrl)
         .with(http_request::HttpRequest)
         .with(fetch_json::FetchJson)
 }
 
-/// The tools of the domain `readability`.
+/// Toolbox `readability`.
 pub fn readability_toolbox() -> Toolbox {
     Toolbox::new("readability", "Reads web pages as text.")
         .with(read_page::ReadPage(page_document::DocumentCache::default()))
 }
 
-/// The tools of the domain `search`.
+/// Toolbox `search`.
 pub fn search_toolbox(settings: SearchSettings) -> Toolbox {
     Toolbox::new("search", "Searches the web.").with(web_search::WebSearch::new(settings))
 }
 
-/// The tools of the domain `weather`.
+/// Toolbox `weather`.
 pub fn weather_toolbox(settings: WeatherSettings) -> Toolbox {
-    Toolbox::new("weather", "The weather of places, now and for a week.")
-        .with(weather::Weather::new(settings))
+    Toolbox::new("weather", "Current weather and seven-day forecasts.").with(weather::Weather::new(settings))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The links of a page: absolute, each once.
+//! Links of a page: absolute and deduplicated.
 
 use crate::html_to_markdown::is_hidden;
 use dom_query::Document;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::HashSet;
 use url::Url;
 
-/// More links than these are counted, not listed.
+/// Maximum number of links listed; more are counted.
 pub const MAX_LINKS: usize = 100;
 const MAX_TEXT_CHARS: usize = 160;
 const MAX_HREF_LEN: usize = 2_000;
@@ -15,19 +15,19 @@ const MAX_HREF_LEN: usize = 2_000;
 /// A link of the page.
 #[derive(Debug, Serialize, JsonSchema, PartialEq, Eq)]
 pub struct Link {
-    /// What it says; the name of its picture when it has no words.
+    /// Text of the link, or the name of its image.
     pub text: String,
-    /// Absolute address.
+    /// Absolute URL.
     pub href: String,
 }
 
 pub struct LinkList {
     pub listed: Vec<Link>,
-    /// How many there are in all.
+    /// Total number of links.
     pub count: usize,
 }
 
-/// Links to other pages, in the order of the page.
+/// Links to other pages, in document order.
 pub fn collect_links(document: &Document, base: &Url, page: &Url) -> LinkList {
     let mut seen = HashSet::new();
     let mut links = LinkList { listed: Vec::new(), count: 0 };
@@ -61,7 +61,7 @@ fn resolve_href(href: &str, base: &Url, page: &Url) -> Option<String> {
     let url = base.join(href).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let mut bare = url.clone();
     bare.set_fragment(None);
-    // A place on this page is no link to another one.
+    // An anchor on this page is not a link to another one.
     (url.fragment().is_none() || bare != *page).then(|| String::from(url))
 }
 

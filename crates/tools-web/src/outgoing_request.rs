@@ -1,4 +1,4 @@
-//! What the tools that send requests share: checking what the caller wants, sending it, giving up when told to.
+//! Shared by the tools that send requests: argument checks, sending, cancellation.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -7,11 +7,11 @@ use octo_toolkit::{CallContext, Kind, Net, ToolError};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Seconds that a caller may wait.
+/// Maximum timeout in seconds.
 const MAX_TIMEOUT_SECS: u64 = 120;
-/// Bytes of a body that a caller may ask for.
+/// Maximum bytes of a response body.
 const MAX_RESPONSE_BYTES: u64 = 10 << 20;
-/// Bytes that a caller may send.
+/// Maximum bytes of a request body.
 const MAX_REQUEST_BYTES: usize = 10 << 20;
 const MAX_REDIRECTS: usize = 10;
 const MAX_URL_LEN: usize = 8_192;
@@ -19,7 +19,7 @@ const MAX_URL_LEN: usize = 8_192;
 pub fn parse_method(name: &str) -> Result<Method, ToolError> {
     let method = Method::from_bytes(name.trim().to_ascii_uppercase().as_bytes());
     let refused = || {
-        ToolError::invalid(format!("`{name}` is no method of HTTP that may be sent."))
+        ToolError::invalid(format!("Unsupported HTTP method: `{name}`."))
             .hint("Use GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.")
     };
     let method = method.map_err(|_| refused())?;
@@ -28,21 +28,19 @@ pub fn parse_method(name: &str) -> Result<Method, ToolError> {
 
 pub fn check_timeout(seconds: u64, cx: &CallContext) -> Result<Duration, ToolError> {
     if seconds == 0 {
-        return Err(
-            ToolError::invalid("timeout_s is 0.").hint("Give seconds from 1 to 120, or leave it out.")
-        );
+        return Err(ToolError::invalid("timeout_s is 0.").hint("Use 1 to 120 seconds, or omit it."));
     }
     Ok(Duration::from_secs(seconds.min(MAX_TIMEOUT_SECS)).min(cx.time_left()))
 }
 
 pub fn check_max_bytes(bytes: u64) -> Result<usize, ToolError> {
     if bytes == 0 {
-        return Err(ToolError::invalid("max_bytes is 0.").hint("Give 1 or more, or leave it out."));
+        return Err(ToolError::invalid("max_bytes is 0.").hint("Use 1 or more, or omit it."));
     }
     usize::try_from(bytes.min(MAX_RESPONSE_BYTES)).map_err(ToolError::internal)
 }
 
-/// Says that a body ends before its own end, and how to get more of it.
+/// Notice that a body is truncated, and how to get more of it.
 pub fn truncation_notice(answer: &NetResponse) -> Option<String> {
     if !answer.truncated {
         return None;
@@ -52,12 +50,12 @@ pub fn truncation_notice(answer: &NetResponse) -> Option<String> {
     let total: Option<u64> = length.and_then(|length| length.to_str().ok()?.parse().ok());
     let of_total = total.map(|whole| format!(" of {whole}")).unwrap_or_default();
     Some(format!(
-        "The body is truncated after {}{of_total} bytes, also in the kept reply; give max_bytes, up to {MAX_RESPONSE_BYTES}, for more.",
+        "The body is truncated after {}{of_total} bytes, also in the stored result; set max_bytes, up to {MAX_RESPONSE_BYTES}, for more.",
         answer.body.len()
     ))
 }
 
-/// Several notices as one.
+/// Joins notices into one text.
 pub fn join_notices(notices: [Option<String>; 2]) -> Option<String> {
     let notices: Vec<String> = notices.into_iter().flatten().collect();
     (!notices.is_empty()).then(|| notices.join(" "))
@@ -65,8 +63,8 @@ pub fn join_notices(notices: [Option<String>; 2]) -> Option<String> {
 
 pub fn check_url(net: &Net, text: &str) -> Result<url::Url, ToolError> {
     if text.len() > MAX_URL_LEN {
-        return Err(ToolError::invalid(format!("The address has {} characters.", text.len()))
-            .hint("At most 8192 are sent; give long values in the body."));
+        return Err(ToolError::invalid(format!("The URL has {} characters.", text.len()))
+            .hint("The maximum is 8192; send long values in the body."));
     }
     net.url(text.trim())
 }
@@ -77,13 +75,13 @@ pub fn redirect_limit(follow: bool) -> usize {
 
 pub fn check_body(body: Vec<u8>) -> Result<Bytes, ToolError> {
     if body.len() > MAX_REQUEST_BYTES {
-        return Err(ToolError::new(Kind::TooLarge, "The body to send is larger than 10 MB.")
-            .hint("Send less at once."));
+        return Err(ToolError::new(Kind::TooLarge, "The request body is larger than 10 MB.")
+            .hint("Split it into several requests."));
     }
     Ok(body.into())
 }
 
-/// The caller's headers; what may not be set by a caller is refused by the grant.
+/// The caller's headers. Headers that a caller may not set are refused by the grant.
 pub fn parse_headers(requested: Option<BTreeMap<String, String>>) -> Result<HeaderMap, ToolError> {
     let mut headers = HeaderMap::new();
     for (name, value) in requested.unwrap_or_default() {
@@ -97,17 +95,17 @@ pub fn parse_headers(requested: Option<BTreeMap<String, String>>) -> Result<Head
     Ok(headers)
 }
 
-/// Sets a header that the caller has not given.
+/// Sets a header that the caller has not set.
 pub fn default_header(headers: &mut HeaderMap, name: HeaderName, value: &'static str) {
     headers.entry(name).or_insert(HeaderValue::from_static(value));
 }
 
-/// Sends a request; a cancelled call does not wait for the answer.
+/// Sends a request; a cancelled call does not wait for the response.
 pub async fn send(net: &Net, ask: NetRequest, cx: &CallContext) -> Result<NetResponse, ToolError> {
     cx.run(net.send(ask)).await?
 }
 
-/// Sends a request, and once more for all of it when what came is cut and of no use in part.
+/// Sends a request, and repeats a GET with a higher limit if the response is truncated and useless in part.
 pub async fn send_whole(
     net: &Net,
     ask: NetRequest,
@@ -127,8 +125,7 @@ pub async fn send_whole(
     }
 }
 
-/// Runs work on a body beside the asynchronous threads. A panic is one failed call; work that takes too long is left to
-/// its bounds.
+/// Runs work on a blocking thread. A panic fails the call only; work that exceeds the deadline ends by its own limits.
 pub async fn run_blocking<T: Send + 'static>(
     cx: &CallContext,
     work: impl FnOnce() -> T + Send + 'static,
@@ -138,7 +135,7 @@ pub async fn run_blocking<T: Send + 'static>(
         done = work => done.map_err(ToolError::internal),
         () = cx.cancel.cancelled() => Err(ToolError::cancelled()),
         () = tokio::time::sleep(cx.time_left()) => {
-            Err(ToolError::new(Kind::Timeout, "The page could not be read in time.").hint("Ask with a smaller max_bytes."))
+            Err(ToolError::new(Kind::Timeout, "Timed out while reading the page.").hint("Use a smaller max_bytes."))
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Pages that were read, kept for a quarter of an hour for whoever read them: the next part, a section or a search in one
-//! costs no new request and cannot drift.
+//! Pages that were read, cached for 15 minutes for the principal that read them: reading the next part or a section, or
+//! searching, needs no new request and sees the same text.
 
 mod document_cache;
 mod load_document;
@@ -32,7 +32,7 @@ pub struct Document {
     /// Markdown.
     pub content: String,
     pub words: usize,
-    /// Something the reader should know about how it was read.
+    /// Note about how it was read.
     pub note: Option<String>,
     /// Whether the page was longer than what was fetched.
     pub truncated: bool,
@@ -40,7 +40,7 @@ pub struct Document {
 }
 
 impl Document {
-    /// The same page has the same handle, so that one from before means the same text or nothing.
+    /// The same page has the same handle, so an earlier handle refers to the same text or to nothing.
     pub fn handle(url: &str, content: &str) -> String {
         let mut hasher = DefaultHasher::new();
         (url, content).hash(&mut hasher);

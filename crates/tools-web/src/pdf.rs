@@ -1,4 +1,4 @@
-//! PDF as text, page by page.
+//! Text of PDF files, page by page.
 
 mod layout;
 mod text_device;
@@ -13,7 +13,7 @@ pub use worker::read_pdf;
 use crate::render_body::{FetchedBody, RenderedBody};
 use octo_toolkit::ToolError;
 
-/// Says what a file is whose text cannot be had, and why.
+/// Describes a file whose text cannot be read, with the reason.
 pub fn describe_unreadable(body: &FetchedBody, why: &ToolError) -> RenderedBody {
     let version = body.bytes.get(5..8).map(|version| String::from_utf8_lossy(version).into_owned());
     let content = format!("PDF {}, {} bytes.", version.unwrap_or_default(), body.bytes.len());

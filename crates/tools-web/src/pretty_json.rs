@@ -1,6 +1,6 @@
-//! JSON with line ends and indents. Only white space between the values changes, so numbers stay exact.
+//! JSON formatting with line breaks and indents. Only white space between values changes, so numbers stay exact.
 
-/// Lays out text that is valid JSON; anything else comes back in a shape of its own, never in a panic.
+/// Formats valid JSON. For other text the output is unspecified, but it does not panic.
 pub fn pretty(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 5 / 4);
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);

@@ -13,40 +13,40 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Reads a web page or PDF as Markdown without menus, banners and advertisements, or says why it cannot. Gives a handle for an
-/// outline, one section, a search in the page, or its next part without fetching again. Prefer fetch_url for other
-/// files, APIs and raw HTML.
+/// Reads a web page or PDF as Markdown without menus, banners and advertisements, or reports why it cannot. Returns a
+/// handle for an outline, one section, a search in the page, or its next part without fetching again. Prefer fetch_url
+/// for other files, APIs and raw HTML.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Address of the page, http or https.
+    /// URL of the page, http or https.
     url: String,
     /// Seconds to wait for the site; at most 120.
     #[serde(default = "default_timeout_s")]
     timeout_s: u64,
-    /// Characters of content to give; the rest is at `next`. With query, characters of all passages; 3,000 unless given.
+    /// Characters of content to return; the rest is at `next`. With query, characters of all passages; default 3,000.
     #[serde(default)]
     #[schemars(with = "u64", default = "default_max_chars")]
     max_chars: Option<u64>,
-    /// Whether a page that you read in the last 15 minutes may be given again.
+    /// Whether to reuse a page that you read in the last 15 minutes.
     #[serde(default = "default_true")]
     use_cache: bool,
-    /// Whether images stay in the Markdown.
+    /// Whether to keep images in the Markdown.
     #[serde(default)]
     include_images: bool,
-    /// From an earlier answer: goes on with the page as it was read then, without fetching.
+    /// From an earlier reply: continues with the page as read then, without fetching.
     #[serde(default)]
     handle: Option<String>,
-    /// Gives only the headings, with their numbers and places.
+    /// Returns only the headings, with their numbers and offsets.
     #[serde(default)]
     outline: bool,
-    /// Gives one section: a heading's text, the beginning of it, or its number in the outline.
+    /// Returns one section: a heading's text, the beginning of it, or its number in the outline.
     #[serde(default)]
     section: Option<String>,
-    /// Gives the five passages that match these words best, as `passages`, without the content.
+    /// Returns the five passages that match these words best, as `passages`, without the content.
     #[serde(default)]
     query: Option<String>,
-    /// Character of the content to begin at; `next` of an earlier answer.
+    /// Character of the content to start at; `next` of an earlier reply.
     #[serde(default)]
     offset: u64,
     /// Reads the site's llms.txt, its summary for models, instead of the page.
@@ -68,58 +68,58 @@ fn default_true() -> bool {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Where the page was in the end, after redirects.
+    /// URL of the page, after redirects.
     url: String,
     /// Its title.
     title: String,
-    /// Who wrote it.
+    /// Author.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     byline: Option<String>,
-    /// What the page says of itself in a sentence.
+    /// Description from the page's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     excerpt: Option<String>,
-    /// The content, Markdown; the part that was asked for. Empty when a query was given.
+    /// The requested part of the content, Markdown. Empty when a query was given.
     content: String,
     /// Words of the whole page.
     word_count: usize,
     /// Whether more follows: at `next`, or beyond what was fetched when there is no `next`.
     truncated: bool,
-    /// Whether it was read before and not fetched now.
+    /// Whether it came from the cache.
     cached: bool,
-    /// What sort of page it is.
+    /// Type of the page.
     page_type: PageType,
-    /// How sure it is that the content is the page's main content, from 0 to 1.
+    /// Confidence that this is the page's main content, from 0 to 1.
     quality: f64,
-    /// Language that the page names, such as en.
+    /// Language of the page, such as en.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lang: Option<String>,
-    /// When it was published, as the page says it.
+    /// Publication date, as the page gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     published: Option<String>,
-    /// For reading on without fetching; yours alone, for 15 minutes.
+    /// For further reads without fetching; yours alone, for 15 minutes.
     handle: String,
     /// Offset of the next part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<usize>,
-    /// The headings; given when asked for, or when the content is cut.
+    /// The headings; returned on request, or when the content is truncated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     outline: Vec<Heading>,
-    /// What matched the query, best first.
+    /// Matches of the query, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     passages: Vec<Passage>,
-    /// Something to know about how it was read.
+    /// Note about how it was read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
 
-/// More headings than these are left out of an answer.
+/// Maximum number of headings in a reply.
 const MAX_OUTLINE_HEADINGS: usize = 200;
 const MAX_TIMEOUT_SECS: u64 = 120;
-/// Bytes of a reply beside content and outline, as a rule.
+/// Estimated bytes of a reply besides content and outline.
 const REPLY_OVERHEAD_BYTES: usize = 1_000;
-/// Bytes that `next` takes.
+/// Bytes of the field `next`.
 const NEXT_FIELD_BYTES: usize = 30;
-/// Of all passages together, unless the caller wants more.
+/// Characters of all passages together, unless max_chars is given.
 const DEFAULT_PASSAGE_CHARS: u64 = 3_000;
 
 pub struct ReadPage(pub DocumentCache);
@@ -135,7 +135,7 @@ impl Tool for ReadPage {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("Read an article", json!({"url": "https://example.com/"})),
-            Example::new("See what a long page has", json!({"url": "https://example.com/", "outline": true})),
+            Example::new("Outline of a long page", json!({"url": "https://example.com/", "outline": true})),
             Example::new(
                 "Search in a page",
                 json!({"url": "https://example.com/", "query": "documentation examples"}),
@@ -262,19 +262,19 @@ fn unknown_section_error(document: &Document, wanted: &str) -> ToolError {
     } else {
         format!("It has: {}.", some.join("; "))
     };
-    ToolError::not_found(format!("The page has no section \"{wanted}\".")).hint(hint)
+    ToolError::not_found(format!("Section not found: \"{wanted}\".")).hint(hint)
 }
 
 #[derive(Default)]
 struct ContentPart {
     content: String,
-    /// The offset of the content.
+    /// Offset of the content.
     start: usize,
     next: Option<usize>,
     passages: Vec<Passage>,
 }
 
-/// The characters of a range from an offset on, as many as wanted; ends with a whole line where one is near.
+/// Up to `max_chars` characters of a range from an offset on; ends at a line break if one is near.
 fn slice_content(text: &str, range: Range<usize>, offset: usize, max_chars: usize) -> ContentPart {
     let start = range.start.max(offset).min(range.end);
     let left = range.end - start;

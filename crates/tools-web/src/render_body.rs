@@ -1,4 +1,4 @@
-//! From an answer to what is given to the model: which kind it is, and the text in the wanted shape.
+//! Renders a response body for the model: detects its kind and converts it to the requested format.
 
 use crate::body_kind::{BodyKind, dimensions};
 use crate::charset::decode;
@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// How the content should be given.
+/// Format of the content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OutputFormat {
@@ -24,7 +24,7 @@ pub enum OutputFormat {
     Raw,
 }
 
-/// What is wanted of an answer.
+/// Rendering options.
 #[derive(Clone, Copy)]
 pub struct RenderOptions {
     pub format: OutputFormat,
@@ -34,7 +34,7 @@ pub struct RenderOptions {
     pub max_bytes: usize,
 }
 
-/// What came, as far as reading it matters.
+/// Fetched body with the response fields that rendering needs.
 pub struct FetchedBody {
     pub url: Url,
     pub content_type: Option<String>,
@@ -53,11 +53,11 @@ pub struct RenderedBody {
     pub notices: Vec<String>,
 }
 
-/// Pure; run it beside the asynchronous threads.
+/// Renders a body. CPU-bound; run it on a blocking thread.
 pub fn render(body: &FetchedBody, options: RenderOptions) -> RenderedBody {
     let kind = BodyKind::detect(body.content_type.as_deref(), &body.bytes);
     let mut rendered = match kind {
-        // Its text is read elsewhere; this is what is left without.
+        // Text of PDF files is read elsewhere; this is the fallback.
         BodyKind::Pdf => describe_binary(body, Some("application/pdf")),
         BodyKind::Binary(seen) => describe_binary(body, seen),
         _ => {
@@ -65,9 +65,10 @@ pub fn render(body: &FetchedBody, options: RenderOptions) -> RenderedBody {
             let broken = decoded.text.contains('\u{fffd}');
             let mut rendered = render_text(decoded.text, kind, body, options);
             if broken {
-                rendered
-                    .notices
-                    .push(format!("Some bytes are no {} text and stand as \u{fffd}.", decoded.encoding));
+                rendered.notices.push(format!(
+                    "Some bytes are not valid {} and were replaced with \u{fffd}.",
+                    decoded.encoding
+                ));
             }
             rendered
         }
@@ -76,7 +77,7 @@ pub fn render(body: &FetchedBody, options: RenderOptions) -> RenderedBody {
     finalize(rendered, options.max_bytes)
 }
 
-/// Within its bound and without hidden characters, as everything that is told.
+/// Truncates the content and removes hidden characters.
 pub fn finalize(mut reading: RenderedBody, max_bytes: usize) -> RenderedBody {
     truncate_content(&mut reading, max_bytes);
     sanitize(&mut reading);
@@ -94,7 +95,7 @@ fn render_text(text: String, kind: BodyKind, body: &FetchedBody, options: Render
     RenderedBody { content, ..RenderedBody::default() }
 }
 
-/// Readable when it fits, else as it came; what is no JSON stays as it is.
+/// Formats JSON if the result fits; otherwise, or if it is not JSON, returns the text unchanged.
 fn pretty_if_fits(text: String, max_bytes: usize) -> String {
     if serde_json::from_str::<serde::de::IgnoredAny>(&text).is_err() {
         return text;
@@ -134,7 +135,7 @@ fn render_html(html: &str, body: &FetchedBody, options: RenderOptions) -> Render
         }
     }
     if let Some(to) = about.refresh.as_deref().filter(|_| rendered.content.len() < 2_000) {
-        rendered.notices.push(format!("The page sends its readers on to {to} by itself; fetch that."));
+        rendered.notices.push(format!("The page redirects to {to} (meta refresh); fetch that."));
     }
     if options.metadata {
         rendered.title = about.title;
@@ -144,7 +145,7 @@ fn render_html(html: &str, body: &FetchedBody, options: RenderOptions) -> Render
     rendered
 }
 
-/// The part of the page that is wanted.
+/// The requested part of the page.
 fn content_document(html: &str, options: RenderOptions, base: &Url, reading: &mut RenderedBody) -> Document {
     if !options.main_content || options.format == OutputFormat::Raw {
         let document = html_to_markdown::parse_html(html);
@@ -159,16 +160,16 @@ fn content_document(html: &str, options: RenderOptions, base: &Url, reading: &mu
         reading.notices.push(SCRIPT_SHELL_NOTICE.to_owned());
     }
     if main.text.is_empty() {
-        reading.notices.push("No main content was found; this is the whole page.".to_owned());
+        reading.notices.push("No main content found; this is the whole page.".to_owned());
         return document;
     }
     main.content
 }
 
-const SCRIPT_SHELL_NOTICE: &str = "The page has almost no text of its own; scripts fill it. Use browser_navigate, when it is enabled, to \
-                     see it as a person does.";
+const SCRIPT_SHELL_NOTICE: &str = "The page has almost no text without scripts. Use browser_navigate, if it is enabled, to \
+                     render it.";
 
-/// Whether a page waits for scripts to show anything.
+/// Whether a page is empty without scripts.
 fn is_shell(html: &str, visible: usize) -> bool {
     const MAX_SHELL_BYTES: usize = 300;
     if visible > MAX_SHELL_BYTES {
@@ -202,7 +203,7 @@ fn visible_length(document: &Document) -> usize {
     base.map_or(0, |base| html_to_markdown::render_document(document, &base, style).len())
 }
 
-/// HTML without what does not belong to its text.
+/// HTML without scripts, styles and embedded data.
 fn clean_html(document: &Document) -> String {
     document.select("script, style, noscript, template, svg, iframe, object, embed, link, meta").remove();
     for node in document.select("[src^='data:'], [href^='data:'], [srcset^='data:']").nodes() {
@@ -213,18 +214,18 @@ fn clean_html(document: &Document) -> String {
     html.trim().to_owned()
 }
 
-/// What can be said of something that is no text.
+/// Type, size and dimensions of content that is not text.
 fn describe_binary(body: &FetchedBody, seen: Option<&'static str>) -> RenderedBody {
     let kind = seen.map(str::to_owned).or_else(|| body.content_type.clone());
     let kind = kind.unwrap_or_else(|| "unknown type".to_owned());
     let size = format!("{}{} bytes", if body.truncated { "more than " } else { "" }, body.bytes.len());
     let dimensions = dimensions(&body.bytes).map(|(width, height)| format!(", {width} x {height} pixels"));
     let content = format!("Binary content: {kind}, {size}{}.", dimensions.unwrap_or_default());
-    let notice = "This is no text, so only its type and size are given.".to_owned();
+    let notice = "This is not text, so only its type and size are returned.".to_owned();
     RenderedBody { content, notices: vec![notice], ..RenderedBody::default() }
 }
 
-/// Cuts the content where a character ends.
+/// Truncates the content at a character boundary.
 fn truncate_content(reading: &mut RenderedBody, max_bytes: usize) {
     if reading.content.len() > max_bytes {
         let end = (0..=max_bytes).rev().find(|at| reading.content.is_char_boundary(*at)).unwrap_or(0);
@@ -233,7 +234,7 @@ fn truncate_content(reading: &mut RenderedBody, max_bytes: usize) {
     }
 }
 
-/// Takes hidden characters out of everything that is told.
+/// Removes hidden characters from all texts of the reply.
 fn sanitize(reading: &mut RenderedBody) {
     let mut removed = 0;
     let mut strip_hidden = |text: &mut String| *text = strip_hidden_owned(std::mem::take(text), &mut removed);
@@ -247,6 +248,6 @@ fn sanitize(reading: &mut RenderedBody) {
         all.into_iter().flatten().for_each(&mut strip_hidden);
     }
     if removed > 0 {
-        reading.notices.push(format!("Invisible characters taken out: {removed}."));
+        reading.notices.push(format!("Invisible characters removed: {removed}."));
     }
 }

@@ -1,4 +1,4 @@
-//! Tests that go through more than one file.
+//! Tests across modules.
 
 mod fetch_tools;
 mod hostile_bodies;

@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use url::Url;
 
-/// Other addresses than Open-Meteo's own.
+/// URLs that replace those of Open-Meteo.
 #[derive(Debug, Clone, Default)]
 pub struct WeatherSettings {
-    /// Where `/v1/search` is.
+    /// Base URL of `/v1/search`.
     pub geocoding_url: Option<Url>,
-    /// Where `/v1/forecast` is.
+    /// Base URL of `/v1/forecast`.
     pub forecast_url: Option<Url>,
 }
 
-/// Gets the weather of a place now and for seven days from Open-Meteo. A name that fits several places takes the best
+/// Gets the current weather of a place and a seven-day forecast from Open-Meteo. An ambiguous name uses the best match
 /// and lists the alternatives; an unknown one fails with similar names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -43,15 +43,15 @@ pub enum Units {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The place that was taken.
+    /// The place that was found.
     location: Place,
-    /// The weather there now.
+    /// Current weather.
     current: forecast::Current,
-    /// Today and the six days after it.
+    /// Today and the next six days.
     daily: Vec<forecast::Day>,
-    /// What the numbers are in.
+    /// Units of the values.
     units: forecast::UnitLabels,
-    /// Other places of that name; ask with one of them if it was meant.
+    /// Other places with this name; use one of them as location if it was meant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     alternatives: Vec<Place>,
 }
@@ -78,7 +78,7 @@ impl Tool for Weather {
         vec![
             Example::new("A city", json!({"location": "Berlin"})),
             Example::new(
-                "One of several places, in other units",
+                "An ambiguous name, in imperial units",
                 json!({"location": "Paris, Texas", "units": "imperial"}),
             ),
             Example::new("A point on the map", json!({"location": "48.85,2.35"})),

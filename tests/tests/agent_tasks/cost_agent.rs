@@ -1,4 +1,4 @@
-//! An agent: calls tools, sees what a model would see, and counts what that costs.
+//! An agent that calls tools, sees what a model would see, and counts the cost.
 
 use anyhow::{Context, Result, ensure};
 use octo_tests::hub_process::HubHome;
@@ -13,13 +13,13 @@ pub struct Agent {
     calls: Vec<CallCost>,
 }
 
-/// What one call cost.
+/// Cost of one call.
 struct CallCost {
     tool: String,
     tokens: usize,
 }
 
-/// A reply, as text for a model and as structure for whoever checks it.
+/// A reply, as text for a model and as structure for checks.
 #[derive(Debug)]
 pub struct Reply {
     pub is_error: bool,
@@ -34,14 +34,14 @@ impl Agent {
         Ok(Self { pipes, calls: Vec::new() })
     }
 
-    /// The same agent with another hub process, after the first one was killed.
+    /// Continues with another hub process, after the first one was killed.
     pub async fn reconnect(&mut self, home: &HubHome) -> Result<()> {
         let Self { pipes, .. } = Self::new(home).await?;
         self.pipes = pipes;
         Ok(())
     }
 
-    /// Calls a tool, whatever comes back.
+    /// Calls a tool and returns its reply or error.
     pub async fn try_call(&mut self, tool: &str, arguments: Value) -> Result<Reply> {
         let asked = arguments.to_string().len();
         let params = json!({"name": tool, "arguments": arguments});
@@ -56,14 +56,14 @@ impl Agent {
         Ok(Reply { is_error: result["isError"] == true, text, structure })
     }
 
-    /// Calls a tool that succeeds, and gives the structure of its reply.
+    /// Calls a tool that must succeed, and returns its structured content.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value> {
         let reply = self.try_call(tool, arguments).await?;
         ensure!(!reply.is_error, "{tool}: {}", reply.text);
         Ok(reply.structure)
     }
 
-    /// Prints what the task cost, and fails when it was more than it may cost.
+    /// Prints the cost of the task, and fails if it exceeds the limit.
     pub fn finish(&self, task: &str, max_calls: usize, max_tokens: usize) -> Result<()> {
         let (calls, tokens) = (self.calls.len(), self.calls.iter().map(|call| call.tokens).sum::<usize>());
         println!("| task | calls | tokens |\n|---|---|---|\n| {task} | {calls} | {tokens} |");

@@ -1,4 +1,4 @@
-//! One item of three megabytes of JSON.
+//! One item out of three megabytes of JSON.
 
 use crate::cost_agent::Agent;
 use crate::loopback_site::serve;
@@ -9,7 +9,7 @@ use octo_tests::hub_process::HubHome;
 use serde_json::{Value, json};
 
 const ORDERS: usize = 6_500;
-/// What the item of the task costs.
+/// Total of the wanted item.
 const WANTED_TOTAL: f64 = 4_217.5;
 
 fn orders() -> String {
@@ -23,7 +23,7 @@ fn orders() -> String {
     json!({"page": 1, "orders": (0..ORDERS).map(order).collect::<Vec<_>>()}).to_string()
 }
 
-/// The API, and a description of it.
+/// The API, and its OpenAPI document.
 async fn start_api() -> Result<(HubHome, String)> {
     let body = orders();
     ensure!(body.len() > 3_000_000, "only {} bytes", body.len());

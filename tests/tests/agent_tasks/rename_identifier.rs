@@ -1,4 +1,4 @@
-//! An identifier that is used in 34 files gets another name.
+//! Renames an identifier that is used in 34 files.
 
 use crate::cost_agent::Agent;
 use anyhow::{Result, ensure};

@@ -1,4 +1,4 @@
-//! One value of a large table: on a page, in a file, in a database.
+//! Looks up one value of a large table: on a page, in a file, in a database.
 
 use crate::cost_agent::Agent;
 use crate::loopback_site::serve;

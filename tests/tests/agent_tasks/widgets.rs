@@ -1,4 +1,4 @@
-//! A page with eighteen widgets, each of which tells the server when it was used as the task says.
+//! A page with eighteen widgets, each of which reports to the server when it was used as the task requires.
 
 use crate::cost_agent::Agent;
 use crate::loopback_site::serve;
@@ -52,7 +52,7 @@ async fn start_site(done: &UsedWidgets) -> Result<String> {
     serve(router).await
 }
 
-/// The ref of the line of a snapshot that has these words.
+/// The ref on the line of a snapshot that contains these words.
 fn element_ref(snapshot: &Value, words: &str) -> Result<String> {
     let text = snapshot.as_str().with_context(|| format!("no snapshot: {snapshot}"))?;
     let at = text.find(words).with_context(|| format!("{words:?} is not in {text}"))?;

@@ -1,4 +1,4 @@
-//! A workflow whose hub is killed in the middle of a step.
+//! A workflow whose hub is killed during a step.
 
 use crate::cost_agent::Agent;
 use crate::loopback_site::serve;
@@ -17,10 +17,10 @@ use std::sync::{Arc, Mutex};
 const STEPS: usize = 6;
 const KILLED_AT: usize = 4;
 
-/// What was posted, in order.
+/// Posted steps, in order.
 type PostedSteps = Arc<Mutex<Vec<usize>>>;
 
-/// Takes note of a step; the one that is to be interrupted gets no answer.
+/// Records a step; the one to be interrupted gets no response.
 async fn record_step(State(posted): State<PostedSteps>, Path(step): Path<usize>) -> StatusCode {
     posted.lock().unwrap().push(step);
     if step == KILLED_AT {

@@ -1,4 +1,4 @@
-//! A hub that has every kind of secret, in variables, and keeps all that it says.
+//! A hub with every kind of secret, in variables, whose output is collected.
 
 use super::secret_search::Secrets;
 use anyhow::{Context, Result, ensure};
@@ -13,16 +13,16 @@ use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
-/// Also what libraries say, which are silent below `info` unless they are named.
+/// Includes libraries, which are silent below `info` unless they are named.
 const TRACE_ALL: &str = "trace,globset=trace,h2=trace,html5ever=trace,hyper=trace,hyper_util=trace,mio=trace,\
     opentelemetry=trace,rustls=trace,tokio=trace,want=trace";
 
 pub struct CanaryHub {
     pub home: HubHome,
     pub process: Child,
-    /// What the hub and every command said, a file each.
+    /// Output of the hub and of every command, one file each.
     pub output_dir: TempDir,
-    /// What callers were answered.
+    /// Replies to callers.
     pub replies: Vec<String>,
     pub bearer: String,
     base: String,
@@ -30,7 +30,7 @@ pub struct CanaryHub {
     variables: Vec<(String, String)>,
 }
 
-/// Where each secret is used. The files hold the names of variables only.
+/// Uses each secret. The files contain only the names of variables.
 fn settings(base: &str, sha256: &str) -> Result<Value> {
     let fixture = binary_path("mcp-fixture")?;
     let leaky = r#"echo "my key is $CHILD_API_KEY" >&2; exec "$0" stdio"#;
@@ -94,13 +94,13 @@ impl CanaryHub {
         self.process.id().context("the hub has ended")
     }
 
-    /// A call over REST.
+    /// Makes a call over REST.
     pub async fn call(&mut self, tool: &str, arguments: Value) -> Result<Value> {
         let bearer = self.bearer.clone();
         self.send(&bearer, tool, arguments).await
     }
 
-    /// A call of somebody whose token is not known.
+    /// Makes a call with an unknown token.
     pub async fn call_with_unknown_token(&mut self, tool: &str, arguments: Value) -> Result<Value> {
         let wrong = self.unknown_token.clone();
         self.send(&wrong, tool, arguments).await
@@ -129,7 +129,7 @@ impl CanaryHub {
         Ok(())
     }
 
-    /// A command beside the running hub; what it says is kept, however it ends.
+    /// Runs a command beside the running hub; its output is collected whatever its exit code.
     pub async fn command(&self, words: &[&str], input: &str) -> Result<()> {
         let mut command = self.home.command(words)?;
         command.envs(self.variables.clone());

@@ -1,5 +1,5 @@
-//! What is behind the hub: a server that wants a key, one that wants a login, an authorization server, a collector of spans. The
-//! servers are as indiscreet as servers can be: what they refuse, they repeat.
+//! Services behind the hub: a server that requires a key, one that requires a login, an authorization server, a span
+//! collector. The servers leak as much as servers can: they repeat what they refuse.
 
 use anyhow::Result;
 use axum::body::Bytes;
@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Default)]
 pub struct LeakyServices {
     base: String,
-    /// Every token that was ever given out.
+    /// Every token ever issued.
     pub tokens: Vec<String>,
     access: Option<String>,
     refresh: Option<String>,
     pub renewals: usize,
-    /// Requests that came with a secret, by path.
+    /// Requests with a secret, by path.
     pub requests: Vec<(String, String)>,
     pub spans: Vec<u8>,
     /// Refuses every refresh from now on.
@@ -27,7 +27,7 @@ fn json_response(value: &Value) -> Response {
     ([("content-type", "application/json")], value.to_string()).into_response()
 }
 
-/// Something that nobody guesses and that is found easily.
+/// A secret that cannot be guessed and is easy to find.
 pub fn canary_secret(kind: &str, number: usize) -> String {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("canary{kind}{number}x{:x}x{:x}", std::process::id(), time.as_nanos())
@@ -125,7 +125,7 @@ fn header(headers: &HeaderMap, name: &str) -> String {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 
-/// Runs until the test ends; gives its address.
+/// Serves until the test ends; returns its URL.
 pub async fn serve() -> Result<(String, Arc<Mutex<LeakyServices>>)> {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let base = format!("http://{}", listener.local_addr()?);

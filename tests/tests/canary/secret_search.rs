@@ -1,13 +1,13 @@
-//! Looks for secrets in whatever was written, as they are and as they are usually encoded.
+//! Searches output for secrets, plain and in common encodings.
 
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Secrets by what they are.
+/// Secrets by kind.
 pub type Secrets = BTreeMap<&'static str, String>;
 
-/// Everything that was written, by where.
+/// All collected output, by location.
 #[derive(Default)]
 pub struct CollectedOutput(BTreeMap<String, Vec<u8>>);
 
@@ -16,7 +16,7 @@ impl CollectedOutput {
         self.0.entry(place.into()).or_default().extend(bytes.into());
     }
 
-    /// Every file below a folder.
+    /// Adds every file below a directory.
     pub fn add_folder(&mut self, folder: &Path) -> Result<()> {
         for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
             let path = entry?.path();
@@ -29,18 +29,18 @@ impl CollectedOutput {
         Ok(())
     }
 
-    /// How many bytes stand in places whose name ends like this.
+    /// Bytes in locations whose name ends like this.
     pub fn size(&self, end: &str) -> usize {
         self.0.iter().filter(|(place, _)| place.ends_with(end)).map(|(_, bytes)| bytes.len()).sum()
     }
 
-    /// The same as text, to see that something happened at all.
+    /// The same as text, to check that something happened at all.
     pub fn text(&self, end: &str) -> String {
         let places = self.0.iter().filter(|(place, _)| place.ends_with(end));
         places.map(|(_, bytes)| String::from_utf8_lossy(bytes)).collect()
     }
 
-    /// Which secret stands where, and how it was written.
+    /// Which secret was found where, and in which encoding.
     pub fn find(&self, secrets: &Secrets) -> Vec<String> {
         let mut found = Vec::new();
         for (name, secret) in secrets {
@@ -54,7 +54,7 @@ impl CollectedOutput {
     }
 }
 
-/// As it is, in hexadecimal, and in base64 whatever stands before it.
+/// The secret plain, in hexadecimal, and in base64 at any alignment.
 pub fn encodings(secret: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let hex: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
     let mut forms = vec![("as it is", secret.to_vec()), ("hexadecimal", hex.into_bytes())];

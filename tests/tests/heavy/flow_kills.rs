@@ -1,4 +1,4 @@
-//! A workflow of twenty steps under `kill -9`: every run ends, no effect is there twice, the trace tells each attempt.
+//! A workflow of twenty steps under `kill -9`: every run ends, no effect occurs twice, the trace records each attempt.
 
 #![allow(
     clippy::disallowed_methods,
@@ -68,7 +68,7 @@ outputs:
   items: "{{ length(steps.each.output) }}"
 "#;
 
-/// The line that a step leaves; nothing of a step that may run again.
+/// The line that a step writes; None for a step that may run again.
 fn expected_line(run: usize, key: &str) -> Option<String> {
     let word = match key {
         "first" | "a1" | "a2" | "a3" | "b1" | "b2" | "c1" | "c3" | "told" | "mended" | "never" | "last" => {
@@ -89,15 +89,15 @@ const EXPECTED_LINES: usize = 16;
 /// When the process is killed.
 #[derive(Debug, Clone, Copy)]
 enum KillPoint {
-    /// Once so many steps were told as finished.
+    /// After this many steps were reported as finished.
     Finished(u64),
-    /// As soon as there are so many lines more in all files: between an effect and its note.
+    /// As soon as there are this many more lines in all files: between an effect and its record.
     Effect(usize),
-    /// After so long.
+    /// After this time.
     After(Duration),
 }
 
-/// Numbers that are the same in every run of the test.
+/// Deterministic random number generator.
 struct Rng(u64);
 
 impl Rng {
@@ -120,11 +120,11 @@ struct KillHarness {
     work: PathBuf,
     rng: Rng,
     kills: usize,
-    /// Kills after which a step was neither known as begun nor as done.
+    /// Kills after which it was unknown whether a step had run.
     undecided: usize,
     skipped: usize,
     redone: usize,
-    /// The steps that were cut off at least once.
+    /// Steps that were interrupted at least once.
     interrupted_steps: BTreeSet<String>,
 }
 
@@ -157,7 +157,7 @@ impl KillHarness {
         Ok(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?)
     }
 
-    /// Waits for the moment and kills. True when the process was still there to be killed.
+    /// Waits for the moment and kills. True if the process was still running.
     async fn kill(&mut self, mut child: Child, moment: KillPoint) -> Result<bool> {
         let stderr = child.stderr.take().context("no stderr")?;
         let mut said = BufReader::new(stderr).lines();
@@ -193,8 +193,8 @@ impl KillHarness {
         serde_json::from_str(&out).with_context(|| format!("{args:?}: {out}{err}"))
     }
 
-    /// The run's state, and what is to be decided: a step that was cut off is skipped when its line is there. It is looked at
-    /// through the hub, which first takes back what a killed hub has left half way.
+    /// The run's state, and the pending decisions: an interrupted step is skipped if its line exists. It is read
+    /// through the hub, which first rolls back what a killed hub has left half done.
     async fn decisions(&mut self, run: usize, id: &str) -> Result<(String, Vec<String>)> {
         let (_, _, _) = self.home.run(&["call", "fs_stat", "path=flow.yaml"]).await?;
         let shown = self.json(&["flow", "show", id, "--json"]).await?;
@@ -220,7 +220,7 @@ impl KillHarness {
         Ok((shown["status"].as_str().unwrap_or_default().to_owned(), decided))
     }
 
-    /// One run, killed at most so many times, then let go on to its end.
+    /// One run, killed at most this many times, then resumed to its end.
     async fn run(&mut self, run: usize, kills: usize) -> Result<String> {
         let begin: Vec<String> =
             ["flow", "run", "flow.yaml", &format!("run=r{run}")].map(str::to_owned).into();
@@ -254,12 +254,12 @@ impl KillHarness {
         anyhow::bail!("run {run} does not end")
     }
 
-    /// Whether a run of the list is the one that was just begun: its first step writes its number.
+    /// Whether a listed run is the one that was just started: its first step writes its number.
     async fn belongs_to(&self, run: usize, id: &str) -> Result<bool> {
         Ok(self.run_of_id(id).is_none_or(|known| known == run))
     }
 
-    /// Which run an id belonged to, once it was done.
+    /// Run number of an id, once the run is done.
     fn run_of_id(&self, id: &str) -> Option<usize> {
         let done = std::fs::read_to_string(self.work.join("runs.txt")).unwrap_or_default();
         done.lines().find_map(|line| {
@@ -268,7 +268,7 @@ impl KillHarness {
         })
     }
 
-    /// What a run that is done must have left.
+    /// Checks what a completed run must have left.
     fn check(&self, run: usize, id: &str) -> Result<()> {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         for line in self.lines().into_iter().filter(|line| line.starts_with(&format!("r{run} "))) {

@@ -1,4 +1,4 @@
-//! Clients that do nothing, that went away, that never read or that ask for far too much: what they cost, and that it comes back.
+//! Clients that are idle, gone, never read or request far too much: their cost, and that it is released.
 
 #![allow(
     clippy::disallowed_methods,
@@ -24,7 +24,7 @@ const STREAM_COUNT: usize = 10_000;
 const ABANDONED_SESSIONS: usize = 100_000;
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"idle","version":"1"}}}"#;
 
-/// A client as small as it can be: one connection, requests written by hand.
+/// Minimal client: one connection, raw requests.
 struct RawClient {
     stream: TcpStream,
     host: Arc<str>,
@@ -37,7 +37,7 @@ impl RawClient {
         Ok(Self { stream, host: Arc::clone(host) })
     }
 
-    /// The head of the answer, and the body when it has a length.
+    /// Head of the response, and the body if it has a length.
     async fn exchange(&mut self, request: &str) -> Result<String> {
         self.stream.write_all(request.as_bytes()).await?;
         let mut text = Vec::new();
@@ -153,7 +153,7 @@ async fn abandon_sessions(host: &Arc<str>, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Waits until every session has been swept.
+/// Waits until every session has expired.
 async fn wait_for_no_sessions(server: &RunningHub) -> Result<()> {
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(90);
     while gauge(server, "octoprox_sessions").await != Some(0.0) {
@@ -187,10 +187,10 @@ async fn abandoned_sessions_are_gone_after_their_idle_limit() -> Result<()> {
     Ok(())
 }
 
-/// Bytes above idle that one caller may make the hub take.
+/// Bytes above idle that one caller may make the hub use.
 const MAX_GROWTH_BYTES: usize = 150 << 20;
 
-/// Runs `work` while the hub's memory and its answers to `/health` are watched: the growth, and the slowest answer.
+/// Runs `work` while sampling the hub's memory and `/health`: the growth, and the slowest response.
 async fn watch_hub<T>(
     server: &RunningHub,
     work: impl Future<Output = Result<T>>,
@@ -309,10 +309,10 @@ async fn refused_subscriptions_leave_nothing_behind_and_are_recorded() -> Result
     Ok(())
 }
 
-/// Refused subscriptions; all of them where the program is an optimised one.
+/// Number of refused subscriptions; smaller for an unoptimized build.
 const REFUSED_SUBSCRIPTIONS: usize = if cfg!(debug_assertions) { 4_000 } else { 100_000 };
 
-/// Connections that bring no token make room for those that do.
+/// Connections without a token are closed in favour of those with one.
 #[tokio::test]
 async fn silent_strangers_keep_nobody_out() -> Result<()> {
     let (_, token, said) = HubHome::new(&json!({}))?.run(&["token", "new", "ada"]).await?;

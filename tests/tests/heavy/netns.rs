@@ -1,8 +1,8 @@
-//! A network in which every address of the world is this machine, and nothing leaves: hub and browser run in it, servers
-//! that stand for the public internet answer, and whoever connects anywhere else is counted. Nobody may.
+//! A network namespace in which every address is this machine and nothing leaves: hub and browser run in it, servers
+//! stand for the public internet, and connections to any other address are counted. There must be none.
 //!
 //! Each case runs twice: against a hub that allows every address, where it must arrive, so that it is known to be an
-//! attack; and against a hub as it comes, where it must not.
+//! attack; and against a hub with default settings, where it must not.
 
 #![allow(
     clippy::disallowed_methods,

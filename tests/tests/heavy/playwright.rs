@@ -1,5 +1,5 @@
-//! What a model pays for large pages and for a task, beside Playwright MCP on the same Chromium. Only what does not depend
-//! on the machine: `cargo xtask bench browser` measures the time as well.
+//! Token costs of large pages and of a task, compared with Playwright MCP on the same Chromium. Only what does not
+//! depend on the machine: `cargo xtask bench browser` measures the time as well.
 
 #![allow(clippy::disallowed_methods, reason = "a test starts the programs that it tests")]
 

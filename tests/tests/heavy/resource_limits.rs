@@ -1,4 +1,4 @@
-//! What one stranger or one caller can take from everybody else: memory of the hub, and its attention.
+//! Resources that one upstream or one caller can take from all others: memory and responsiveness of the hub.
 
 #![allow(
     clippy::disallowed_methods,
@@ -23,19 +23,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// How much the hub may grow above what it takes when idle.
+/// Maximum growth of the hub above its idle memory.
 const MAX_GROWTH_MB: f64 = 150.0;
-/// How long `/health` may take. A build that is not optimised, on a machine that is busy with others, is slower.
+/// Maximum latency of `/health`. An unoptimized build on a busy machine is slower.
 const MAX_HEALTH_LATENCY: Duration = Duration::from_millis(if cfg!(debug_assertions) { 1_500 } else { 100 });
 
-/// What was seen of a hub while it was under load.
+/// Peak usage of a hub under load.
 #[derive(Debug, Clone, Copy)]
 struct PeakUsage {
     growth_mb: f64,
     health: Duration,
 }
 
-/// Looks at a hub's memory and health until it is asked what it has seen.
+/// Samples a hub's memory and health until it is stopped.
 struct Monitor {
     stop: Arc<AtomicBool>,
     task: JoinHandle<Result<PeakUsage>>,
@@ -70,7 +70,7 @@ impl Monitor {
     }
 }
 
-/// A server behind the hub that answers `tools/list` and `tools/call` as a test wants.
+/// An upstream that answers `tools/list` and `tools/call` as a test defines.
 async fn start_upstream(tools: Value, call: fn(&str) -> Value) -> Result<String> {
     let answer = move |body: Bytes| {
         let tools = tools.clone();
@@ -103,7 +103,7 @@ fn answer(tools: &Value, call: fn(&str) -> Value, body: &[u8]) -> Response {
     axum::Json(json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response()
 }
 
-/// A hub with that server behind it, once its tools are listed.
+/// A hub with that upstream, once its tools are listed.
 async fn start_hub_with(home: &HubHome, tool: &str) -> Result<RunningHub> {
     let server = home.serve().await?;
     let url = format!("{}/tools/{tool}", server.base_url);
@@ -180,7 +180,7 @@ async fn schemas_of_a_stranger_stop_nobody() -> Result<()> {
     Ok(())
 }
 
-/// Two hundred megabytes of text and of structure.
+/// Two hundred megabytes of text and of structured content.
 fn large_result(name: &str) -> Value {
     match name {
         "text" => {

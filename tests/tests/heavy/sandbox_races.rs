@@ -1,4 +1,4 @@
-//! A hub whose folders are exchanged for links without a pause while its tools start programs.
+//! A hub whose directories are swapped for links continuously while its tools start programs.
 //!
 //! `OCTOPROX_BIN` names another binary to attack, `OCTOPROX_RACE_SECONDS` how long each of the four hubs is attacked.
 
@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// Of a user that is nobody else on this machine.
+/// Uid that no other user of this machine has.
 const REGULAR_UID: u32 = 4_321;
 
 fn binary() -> Result<PathBuf> {
@@ -122,7 +122,7 @@ fn chown_all(path: &Path, user: u32) -> Result<()> {
     Ok(())
 }
 
-/// Exchanges two names until it is told to end, and counts.
+/// Swaps two names until stopped, and counts.
 fn swap_until_stopped(
     (one, other): (PathBuf, PathBuf),
     ends: &Arc<AtomicBool>,
@@ -137,7 +137,7 @@ fn swap_until_stopped(
     })
 }
 
-/// How often something outside was read and written, and how many calls and exchanges it took.
+/// How often something outside was read and written, and the number of calls and swaps.
 #[derive(Debug, Default)]
 struct AttackCounts {
     reads: u64,

@@ -1,4 +1,4 @@
-//! The audit: filtered, exported, with arguments on request, and bounded in size.
+//! The audit log: filtered, exported, with arguments on request, and limited in size.
 
 use super::call_tool;
 use anyhow::Result;
@@ -66,7 +66,7 @@ async fn arguments_are_recorded_on_request_without_secrets() -> Result<()> {
     Ok(())
 }
 
-/// What was pruned is gone, and the chain still proves what is left.
+/// Pruned records are gone, and the chain still verifies the rest.
 #[tokio::test]
 async fn old_records_are_pruned_and_the_chain_still_verifies() -> Result<()> {
     let home = HubHome::new(&json!({}))?;

@@ -1,4 +1,4 @@
-//! A server that an agent starts can be reached by its other tools when one setting says so; the hub itself cannot.
+//! A server started by an agent can be reached by its other tools if a setting allows it; the hub itself cannot.
 
 use super::call_tool;
 use anyhow::Result;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const SERVER_COMMAND: &str = "python3 -u -c \"import http.server as h; s = h.ThreadingHTTPServer(('127.0.0.1', 0), \
      h.SimpleHTTPRequestHandler); print('port', s.server_port, flush=True); s.serve_forever()\"";
 
-/// Starts a server of files in a session, and gives its port.
+/// Starts a file server in a session, and returns its port.
 async fn start_file_server(hub: &RunningHub) -> Result<u16> {
     let (status, started) = call_tool(hub, "", "shell_start", json!({"command": SERVER_COMMAND})).await?;
     assert_eq!(status, 200, "{started}");

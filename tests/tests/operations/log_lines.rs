@@ -1,4 +1,4 @@
-//! One log line for each call, and numbers for Prometheus.
+//! One log line per call, and Prometheus metrics.
 
 use super::{call_tool, get_with_token};
 use anyhow::{Context, Result};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Stdio;
 
-/// A hub whose log lines go to a file.
+/// A hub whose log goes to a file.
 async fn start_with_log(
     home: &HubHome,
     variables: &[(&str, &str)],
@@ -85,7 +85,7 @@ async fn arguments_are_logged_on_request_without_secrets() -> Result<()> {
     Ok(())
 }
 
-/// The reason of a failed call is told once, by the command itself.
+/// The reason of a failed call is reported once, by the command itself.
 #[tokio::test]
 async fn commands_print_no_log_lines() -> Result<()> {
     let home = HubHome::new(&json!({}))?;

@@ -1,4 +1,5 @@
-//! Probes see what keeps the hub from working, limits say when to come back, and strangers learn nothing.
+//! Probes report what prevents the hub from working, limits report when to retry, and unauthenticated callers learn
+//! nothing.
 
 use super::{ANN_TOKEN, ann_token, boss_token, call_tool, doctor, get_with_token};
 use anyhow::Result;
@@ -43,7 +44,7 @@ async fn strangers_learn_only_whether_the_hub_is_ready() -> Result<()> {
     Ok(())
 }
 
-/// A small disk of its own.
+/// A small tmpfs.
 struct TmpfsMount(std::path::PathBuf);
 
 impl TmpfsMount {
@@ -118,7 +119,7 @@ async fn doctor_finds_a_damaged_database_and_a_folder_that_cannot_be_made() -> R
     Ok(())
 }
 
-/// Records that go to a file which is no longer there would be lost.
+/// Records that go to a deleted file would be lost.
 #[tokio::test]
 async fn a_state_directory_that_is_gone_is_not_ready() -> Result<()> {
     let home = HubHome::new(&json!({}))?;

@@ -1,4 +1,4 @@
-//! Changed settings are put in force while the hub runs.
+//! Reload of changed settings while the hub runs.
 
 use super::{
     ANN_SHA256, ANN_TOKEN, BOSS_TOKEN, ann_token, boss_token, call_tool, get_with_token, rewrite_settings,
@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Everything that must be in force a second after it was written.
+/// Changes must be in force within a second.
 const RELOAD_DEADLINE: Duration = Duration::from_secs(1);
 
 async fn reload(home: &HubHome) -> Result<(i32, Value)> {
@@ -237,7 +237,7 @@ async fn a_stdio_hub_survives_a_hangup() -> Result<()> {
     Ok(())
 }
 
-/// A project's file counts with the content that a person has approved.
+/// A project's settings file counts with the content that a person has approved.
 #[tokio::test]
 async fn an_unapproved_change_is_refused_and_the_settings_stay() -> Result<()> {
     let home = HubHome::new(&json!({}))?;

@@ -1,4 +1,4 @@
-//! Spans carry contents only on request.
+//! Spans contain arguments and results only on request.
 
 use super::call_tool;
 use anyhow::Result;
@@ -10,7 +10,7 @@ use octo_tests::hub_process::HubHome;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-/// A collector that keeps what it is sent, as text.
+/// A collector that stores what it receives, as text.
 struct SpanCollector {
     base: String,
     received: Arc<Mutex<String>>,
@@ -38,7 +38,7 @@ impl SpanCollector {
     }
 }
 
-/// Calls a tool that works and one that fails; what the collector got of it.
+/// Calls a tool that succeeds and one that fails; returns what the collector received.
 async fn traced_calls(settings: Value) -> Result<String> {
     let collector = SpanCollector::start().await?;
     let mut telemetry = settings;

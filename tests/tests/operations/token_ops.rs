@@ -1,4 +1,4 @@
-//! Tokens with scopes and an end, listed and revoked from the command line.
+//! Tokens with scopes and expiry, listed and revoked from the command line.
 
 use super::{ANN_TOKEN, BOSS_TOKEN, ann_token, boss_token, call_tool, get_with_token, rewrite_settings};
 use anyhow::{Context, Result};
@@ -45,7 +45,7 @@ async fn a_revoked_token_is_refused_at_once_and_the_rest_of_the_file_stays() -> 
     Ok(())
 }
 
-/// A hub that others can reach stays closed when its last token goes, although it could not be started like that.
+/// A public hub stays closed when its last token is revoked, although it could not be started like that.
 #[tokio::test]
 async fn the_last_token_of_a_public_hub_can_be_revoked() -> Result<()> {
     let home = HubHome::new(&json!({"auth": {"tokens": [ann_token()]}, "listen": {"host": "0.0.0.0"}}))?;

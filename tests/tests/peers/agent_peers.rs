@@ -1,4 +1,4 @@
-//! An agent-like script works on a repository through the tools alone, and the history is right.
+//! An agent-like script works on a repository with tools only, and the history is right.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! The official clients connect, list, call and are asked, over both transports and in each era they speak.
+//! The official clients connect, list, call and answer requests, over both transports and in each era they support.
 
 #![expect(
     clippy::disallowed_methods,
@@ -13,7 +13,7 @@ use octo_tests::test_binaries::{binary_path, service_variable};
 use serde_json::{Value, json};
 
 const PROMPT: &str = "child__test_simple_prompt";
-/// One of the product's own, with its arguments, and what is typed of another argument.
+/// A shipped prompt with its arguments, and a prefix to complete.
 const SHIPPED_PROMPT: &str = "commit_message";
 const TYPED_STYLE: &str = "conv";
 const RESOURCE: &str = "test://static-text";
@@ -33,7 +33,7 @@ fn calls() -> Value {
     ])
 }
 
-/// What every client must come to know, read by one that knows only the protocol.
+/// Expected replies, read by a minimal client.
 async fn expected_replies(url: &str) -> Result<Value> {
     let client = LegacyClient::connect(url, json!({"elicitation": {}}), accept_all).await?;
     let mut said = json!({"server": "octoprox", "calls": []});

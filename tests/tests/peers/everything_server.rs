@@ -1,4 +1,4 @@
-//! The reference server answers through the hub as it does directly.
+//! The reference server replies through the hub as it does directly.
 
 #![expect(
     clippy::disallowed_methods,
@@ -12,7 +12,7 @@ use octo_tests::test_binaries::service_variable;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// What a server is told on its way in is kept in a file.
+/// Copies the input of a server to a file.
 const TEE_SCRIPT: &str = r#"tee "$0" | exec "$@""#;
 
 struct EverythingServer {
@@ -48,7 +48,7 @@ impl EverythingServer {
     }
 }
 
-/// Every place where two values differ.
+/// All paths at which two values differ.
 fn differences(at: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
     if let (Value::Object(one), Value::Object(other)) = (one, other) {
         let keys = one.keys().chain(other.keys().filter(|key| !one.contains_key(*key)));
@@ -68,7 +68,7 @@ fn differences(at: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Whether the server heard that exactly the long call was cancelled.
+/// Whether the server was notified that exactly the long call was cancelled.
 fn received_cancellation(told: &Path) -> Result<bool> {
     let text = std::fs::read_to_string(told)?;
     let messages: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;

@@ -1,5 +1,5 @@
-//! Ten servers that many people use, from npm and PyPI, behind one hub: what they list, what they answer, and what is left of
-//! them when nobody calls, and when the hub is killed.
+//! Ten widely used servers from npm and PyPI behind one hub: what they list, what they reply, and what is left of them
+//! when they are idle and when the hub is killed.
 
 #![expect(
     clippy::disallowed_methods,
@@ -27,7 +27,7 @@ struct TenServerHub {
 }
 
 impl TenServerHub {
-    /// Programs end after so many seconds without a call.
+    /// Programs stop after this many seconds without a call.
     async fn new(idle_seconds: u64) -> Result<Self> {
         let home = HubHome::new(&json!({"admin": {"enabled": false}}))?;
         let ground = home.dir.path().join("ground");
@@ -47,7 +47,7 @@ impl TenServerHub {
         self.servers.iter().flat_map(listed).collect()
     }
 
-    /// A hub of which every server has been listed: on the first start each is started once for that.
+    /// A hub after every server has been listed: on the first start each is started once for that.
     async fn start_and_list(&self) -> Result<RunningHub> {
         let (hub, wanted) = (self.home.serve().await?, self.expected_tools());
         eventually("all tools are listed", async || {
@@ -57,7 +57,7 @@ impl TenServerHub {
         Ok(hub)
     }
 
-    /// One call to every server, each checked.
+    /// Makes one call to every server and checks it.
     async fn call_all(&self, hub: &RunningHub) -> Result<()> {
         let client = ModernClient::new(&hub.mcp_url(), json!({}), answer_nothing);
         for role in &self.servers {
@@ -69,7 +69,7 @@ impl TenServerHub {
         Ok(())
     }
 
-    /// Programs of the servers and all that they have started, whoever is their parent by now.
+    /// Processes of the servers and all their descendants, even if reparented.
     fn marked_processes(&self) -> Vec<Process> {
         let mark = self.env_marker.as_bytes();
         let is_ours = |process: &Process| process.environment().windows(mark.len()).any(|part| part == mark);

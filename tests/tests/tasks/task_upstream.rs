@@ -1,4 +1,4 @@
-//! A server of the modern era whose tools take their time and say so; the SDK's definitions have no place for that.
+//! A modern server whose slow tools declare that they are; the SDK's definitions have no field for that.
 
 use anyhow::Result;
 use axum::body::Body;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Longer than the hub waits before it makes a task of a call.
+/// Longer than the hub waits before it turns a call into a task.
 const LONG_CALL: Duration = Duration::from_millis(1_200);
 
 /// A running server. It ends with the test.
@@ -32,7 +32,7 @@ impl TaskUpstream {
         Ok(Self { url, cancelled })
     }
 
-    /// How many calls were ended before their time.
+    /// Number of calls that were cancelled.
     pub fn cancelled(&self) -> usize {
         self.cancelled.load(Ordering::SeqCst)
     }
@@ -144,7 +144,7 @@ impl Drop for CountDropped {
     }
 }
 
-/// `slow_compute`: says at once what it does, and answers after so many seconds.
+/// `slow_compute`: reports progress immediately, and replies after this many seconds.
 fn slow(cancelled: Arc<AtomicUsize>, request: Value) -> Response {
     let (params, id) = (request["params"].clone(), request["id"].clone());
     let arguments = params["arguments"].clone();

@@ -1,4 +1,4 @@
-//! Documents that a linter accepts and that generated clients work with.
+//! OpenAPI documents that a linter accepts and that generated clients work with.
 
 use super::{TOKEN, run_program, start_hub};
 use anyhow::{Context, Result, ensure};
@@ -14,7 +14,7 @@ async fn get(url: &str) -> Result<String> {
     answer.text().await
 }
 
-/// Writes an OpenAPI document to a file of its own.
+/// Writes an OpenAPI document to a file.
 async fn save_document(url: &str, folder: &Path, name: &str) -> Result<PathBuf> {
     let path = folder.join(name);
     std::fs::write(&path, get(url).await?)?;
@@ -84,7 +84,7 @@ async fn a_generated_python_client_is_typed_and_works() -> Result<()> {
     check_replies(&said)
 }
 
-/// What both clients print of a call that works, of one that is refused and of one without a token.
+/// Checks the output of both clients for a call that succeeds, one that is refused and one without a token.
 fn check_replies(said: &str) -> Result<()> {
     let replies: Value = serde_json::from_str(said).with_context(|| said.to_owned())?;
     assert_eq!(replies, json!({"days": 358, "refused": "invalid", "unknown": 401}));

@@ -11,7 +11,7 @@ use std::process::Stdio;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Command;
 
-/// Starts Prometheus with a configuration that scrapes the hub, and waits for its address.
+/// Starts Prometheus with a configuration that scrapes the hub, and waits for its URL.
 async fn start_prometheus(folder: &Path, target: &str) -> Result<(tokio::process::Child, String)> {
     std::fs::create_dir(folder)?;
     std::fs::write(folder.join("token"), TOKEN)?;

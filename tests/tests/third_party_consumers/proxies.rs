@@ -1,4 +1,5 @@
-//! The reverse proxies of the guide, with the configuration as it stands there, but for ports, certificates and folders.
+//! The reverse proxies of the guide, with the configuration as written there, except for ports, certificates and
+//! directories.
 
 use super::{PUBLIC_HOST, TOKEN, run_program, start_hub};
 use anyhow::{Context, Result};
@@ -9,10 +10,10 @@ use std::process::Stdio;
 use tokio::process::{Child, Command};
 
 const GUIDE: &str = include_str!("../../../docs/guide/deployment.md");
-/// Where the guide's hub listens.
+/// Address of the hub in the guide.
 const GUIDE_HUB: &str = "127.0.0.1:7000";
 
-/// How an MCP client begins.
+/// First request of an MCP client.
 const INITIALIZE_REQUEST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 
 /// The block of the guide in a language.
@@ -37,7 +38,7 @@ fn start_proxy(mut command: Command, folder: &Path) -> Result<Child> {
         .spawn()?)
 }
 
-/// Calls a tool over TLS by the public name until the proxy is there, and then begins a session over MCP.
+/// Calls a tool over TLS by the public name until the proxy is ready, and then starts an MCP session.
 async fn call_through(port: u16, folder: &Path) -> Result<()> {
     let resolve = format!("{PUBLIC_HOST}:{port}:127.0.0.1");
     let bearer = format!("Authorization: Bearer {TOKEN}");

@@ -1,4 +1,4 @@
-//! The workflows of the cookbook do what they say.
+//! Tests of the cookbook's workflows.
 
 use super::*;
 use octo_tests::test_binaries::service_variable;
@@ -28,7 +28,7 @@ fn fake_page(request: Request) -> Response {
     }
 }
 
-/// A pull request as GitHub gives it, or its diff.
+/// A pull request as GitHub returns it, or its diff.
 fn fake_pull_request(request: &Request) -> Response {
     if request
         .headers()

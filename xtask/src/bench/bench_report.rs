@@ -1,8 +1,8 @@
-//! The figures beside the promises.
+//! Results with their targets.
 
 use serde_json::Value;
 
-/// The time that `mcp-load cold` printed, in milliseconds.
+/// Time printed by `mcp-load cold`, in milliseconds.
 pub fn cold_ms(text: &str) -> Option<f64> {
     let (_, rest) = text.split_once("cold_ms=")?;
     rest.split_whitespace().next()?.parse().ok()
@@ -28,12 +28,12 @@ pub fn print([modern, legacy]: &[Value; 2], native: &Value, cold: f64, idle_mb: 
     let bare = ratio(native, "octoprox", 16);
     println!("\n| what | measured | promised |\n|---|---|---|");
     for (what, measured, promised) in [
-        ("proxied calls at 16 sessions, of direct", hub(modern), "at least 0.5"),
-        ("proxied calls at 16 sessions, of nginx", hub(modern) / hop(modern), "at least 0.7"),
-        ("the same in 2025-06-18, of direct", hub(legacy), "at least 0.5"),
-        ("the same in 2025-06-18, of nginx", hub(legacy) / hop(legacy), "at least 0.7"),
-        ("native calls at 16 sessions, of bare axum", bare, "at least 0.6"),
-        ("cold start to the first list, of bare rmcp", cold, "at most 3"),
+        ("proxied calls at 16 sessions, relative to direct", hub(modern), "at least 0.5"),
+        ("proxied calls at 16 sessions, relative to nginx", hub(modern) / hop(modern), "at least 0.7"),
+        ("the same in 2025-06-18, relative to direct", hub(legacy), "at least 0.5"),
+        ("the same in 2025-06-18, relative to nginx", hub(legacy) / hop(legacy), "at least 0.7"),
+        ("native calls at 16 sessions, relative to bare axum", bare, "at least 0.6"),
+        ("cold start to the first list, relative to bare rmcp", cold, "at most 3"),
         ("idle memory in MB", idle_mb, "at most 30"),
     ] {
         println!("| {what} | {measured:.2} | {promised} |");

@@ -1,4 +1,4 @@
-//! The browser tools beside npm's `@playwright/mcp`, on the same Chromium, in turn.
+//! Browser tools against npm's `@playwright/mcp`, on the same Chromium, in turn.
 
 mod browser_products;
 mod large_pages;
@@ -18,12 +18,12 @@ use result_table::ResultTable;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// The pages, and how often each is opened by each product.
+/// The pages, and the number of rounds per product.
 const PAGES: [&str; 3] = ["links", "repository", "article"];
 const ROUNDS: usize = 9;
 
-/// Without words all is measured, on a build made for it. With a program only what is the same on every machine, or only
-/// what is not.
+/// Without arguments, measures everything with a fresh build. With a program, measures either what is the same on every
+/// machine (tokens) or what is not (time).
 pub fn run(root: &Path, words: &[&str]) -> Result<()> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let (program, [counts, times]) = match words {
@@ -38,7 +38,7 @@ pub fn run(root: &Path, words: &[&str]) -> Result<()> {
     let work = target.join("bench/browser");
     std::fs::create_dir_all(&work)?;
     let home = page_server::start()?;
-    // A browser keeps a socket in its folder, whose name must not be long.
+    // The browser keeps a socket in its directory, so the path must be short.
     let short = std::env::temp_dir().join(format!("octo-{}", std::process::id()));
     let mut both = BrowserBench {
         ours: BrowserProduct::octoprox(&program, &short)?,
@@ -64,7 +64,7 @@ pub fn run(root: &Path, words: &[&str]) -> Result<()> {
     table.print()
 }
 
-/// The two products, the pages and a folder.
+/// The two products, the pages and a work directory.
 struct BrowserBench {
     ours: BrowserProduct,
     theirs: BrowserProduct,
@@ -77,7 +77,7 @@ impl BrowserBench {
         format!("{}/{page}", self.home)
     }
 
-    /// What a model is shown of a page, and whether it can use all that is in view.
+    /// Tokens of a page, and whether everything in view has a ref.
     fn measure_tokens(&mut self, page: &str, table: &mut ResultTable) -> Result<()> {
         let url = self.url(page);
         let at_once = json!({"url": url, "output_format": "accessibility", "include_links": false});
@@ -95,12 +95,17 @@ impl BrowserBench {
         let whole = named.tokens() + theirs.tokens();
         table.at_most(&format!("{page}: tokens to open and see it"), at_once.tokens(), whole, Some(0.1));
         let usual = opened.tokens() + ours.tokens();
-        table.at_most(&format!("{page}: the same with our defaults, text and links too"), usual, whole, None);
+        table.at_most(
+            &format!("{page}: the same with default parameters, including text and links"),
+            usual,
+            whole,
+            None,
+        );
         table.reach(page, &reach);
         Ok(())
     }
 
-    /// Leaves the texts in a folder, for whoever wants to count with a vocabulary.
+    /// Saves the replies, for counting with a real tokenizer.
     fn save_replies(&self, page: &str, replies: [(&str, &Reply); 4]) -> Result<()> {
         for (whose, reply) in replies {
             std::fs::write(self.work.join(format!("{page}-{whose}.txt")), &reply.model_text)?;
@@ -108,7 +113,7 @@ impl BrowserBench {
         Ok(())
     }
 
-    /// Navigate plus snapshot, in turn; one more round than is counted, to warm up.
+    /// Time of navigate plus snapshot, in turn; one more round than counted, to warm up.
     fn measure_time(&mut self, page: &str, table: &mut ResultTable) -> Result<()> {
         let url = self.url(page);
         let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());

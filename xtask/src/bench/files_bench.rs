@@ -1,4 +1,4 @@
-//! The file tools beside ripgrep, and a read beside an echo of the same bytes, in turn, as ratios.
+//! File tools against ripgrep, and a read against an echo of the same bytes, in turn, as ratios.
 
 mod file_tree;
 pub mod stdio_server;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use stdio_server::StdioServer;
 
 const ROUNDS: usize = 21;
-/// A read takes too little time to be measured alone.
+/// Reads per round: one is too short to measure.
 const READS_PER_ROUND: u32 = 50;
 
 pub fn run(root: &Path) -> Result<()> {
@@ -34,17 +34,21 @@ pub fn run(root: &Path) -> Result<()> {
     let mut echo = Command::new(work.join("tools/release/echo-upstream"));
     echo.arg("stdio");
     let mut echo = StdioServer::start(echo)?;
-    println!("\n| what | octoprox ms | beside ms | ratio | promised |\n|---|---|---|---|---|");
-    print_row("fs_search, of rg -n", measure_search(&mut hub, &folder)?, "1.5");
-    print_row("fs_glob, of rg --files -g", measure_glob(&mut hub, &folder)?, "1.5");
-    print_row("fs_read_text of 10 KB, of an rmcp echo", measure_read(&mut hub, &mut echo, &folder)?, "2");
+    println!("\n| measurement | octoprox ms | baseline ms | ratio | target |\n|---|---|---|---|---|");
+    print_row("fs_search, relative to rg -n", measure_search(&mut hub, &folder)?, "1.5");
+    print_row("fs_glob, relative to rg --files -g", measure_glob(&mut hub, &folder)?, "1.5");
+    print_row(
+        "fs_read_text of 10 KB, relative to an rmcp echo",
+        measure_read(&mut hub, &mut echo, &folder)?,
+        "2",
+    );
     println!(
-        "\nMedians of {ROUNDS} rounds in turn. rg's time has the start of a process in it, ours a message over stdio."
+        "\nMedians of {ROUNDS} interleaved rounds. The time of rg includes a process start, that of octoprox a message over stdio."
     );
     Ok(())
 }
 
-/// Times in milliseconds: ours, theirs, and the ratio of each round.
+/// Times in milliseconds of both sides, and the ratio of each round.
 #[derive(Default)]
 struct Times {
     ours: Vec<f64>,
@@ -65,7 +69,7 @@ fn print_row(what: &str, times: Times, promised: &str) {
     println!("| {what} | {ours:.2} | {theirs:.2} | {ratio:.2} | at most {promised} |");
 }
 
-/// Runs ripgrep as a person would; gives the lines that it printed.
+/// Runs ripgrep; returns the number of printed lines.
 fn run_ripgrep(folder: &Path, args: &[&str]) -> Result<(usize, Duration)> {
     let began = Instant::now();
     let output = Command::new("rg")
@@ -78,7 +82,7 @@ fn run_ripgrep(folder: &Path, args: &[&str]) -> Result<(usize, Duration)> {
     Ok((output.stdout.iter().filter(|byte| **byte == b'\n').count(), took))
 }
 
-/// One more round than is counted, to warm up; both must find the same.
+/// One more round than counted, to warm up; both must find the same.
 fn compare_with_ripgrep(
     hub: &mut StdioServer,
     folder: &Path,
@@ -121,10 +125,13 @@ fn measure_read(hub: &mut StdioServer, echo: &mut StdioServer, folder: &Path) ->
         let (mut hub_time, mut echo_time) = (Duration::ZERO, Duration::ZERO);
         for _ in 0..READS_PER_ROUND {
             let (answer, took) = hub.call("fs_read_text", &ours)?;
-            ensure!(text_equals(&answer, "/structuredContent/content", &text), "fs_read_text gave {answer}");
+            ensure!(
+                text_equals(&answer, "/structuredContent/content", &text),
+                "fs_read_text returned {answer}"
+            );
             hub_time += took;
             let (answer, took) = echo.call("echo", &theirs)?;
-            ensure!(text_equals(&answer, "/content/0/text", &text), "echo gave {answer}");
+            ensure!(text_equals(&answer, "/content/0/text", &text), "echo returned {answer}");
             echo_time += took;
         }
         if round > 0 {

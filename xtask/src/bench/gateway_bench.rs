@@ -1,5 +1,5 @@
-//! What sixty servers and two thousand tools cost: each call beside a hub with one server, and the list beside the same bytes
-//! from a plain axum handler, in turn.
+//! Cost of sixty servers and two thousand tools: each call against a hub with one server, and the list against the same
+//! bytes from a plain axum handler, in turn.
 
 mod tools_list;
 
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const SERVER_COUNT: usize = 60;
-/// Of each server but the one that is called, so that there are two thousand in all.
+/// Tools of each server except the called one, so that there are two thousand in total.
 const TOOLS_PER_SERVER: usize = 34;
 
 pub fn run(root: &Path, seconds: &str, rounds: &str) -> Result<()> {
@@ -21,12 +21,13 @@ pub fn run(root: &Path, seconds: &str, rounds: &str) -> Result<()> {
     measure(&bench)
 }
 
-/// The same with programs that are there already. Figures of a build that is not optimised say nothing; that it works can be seen.
+/// The same with existing binaries. Results of an unoptimized build mean nothing, but it shows that the benchmark
+/// works.
 pub fn run_built(root: &Path, folder: &Path, seconds: &str, rounds: &str) -> Result<()> {
     let work = target_dir(root).join("bench");
     std::fs::create_dir_all(&work)?;
     build_tools(root, &work)?;
-    // Each program is started in a folder of its own.
+    // Each program is started in its own directory.
     measure(&Bench::with_binaries(work, &folder.canonicalize()?, seconds, rounds))
 }
 
@@ -36,15 +37,12 @@ fn measure(bench: &Bench) -> Result<()> {
     let one = bench.start_hub("one", &settings(&echo, None))?;
     let sixty = bench.start_hub("sixty", &settings(&echo, Some(&crowd)))?;
     let tools = wait_until_listed(&sixty)?;
-    println!(
-        "{SERVER_COUNT} servers, {tools} tools, of which {} are the hub's own",
-        wait_until_listed(&one)? - 3
-    );
+    println!("{SERVER_COUNT} servers, {tools} tools, of which {} are native", wait_until_listed(&one)? - 3);
     let measured = bench.run_load(
         &[("direct", &echo, "/mcp"), ("one", &one, "/mcp"), ("sixty", &sixty, "/mcp")],
         &["--protocol", "2026-07-28"],
     )?;
-    println!("\n| what | one server | sixty | ratio | promised |\n|---|---|---|---|---|");
+    println!("\n| measurement | one server | sixty | ratio | target |\n|---|---|---|---|---|");
     for sessions in [1, 16] {
         print_calls(&measured, sessions)?;
     }
@@ -61,7 +59,7 @@ fn hub_memory(hub: &ServerProcess) -> Result<f64> {
     super::server_processes::resident_mb(hub.process.id())
 }
 
-/// One program that lists many tools; every entry but one leads to it.
+/// One program that lists many tools; every entry but one uses it.
 fn start_many_tools_server(beside: &Path) -> Result<ServerProcess> {
     let port = free_port()?;
     let mut command = Command::new(beside.with_file_name("mcp-fixture"));
@@ -77,7 +75,7 @@ fn start_many_tools_server(beside: &Path) -> Result<ServerProcess> {
     ServerProcess::start(command, port)
 }
 
-/// Settings with the one server that is called, and with the others if there are any.
+/// Settings with the called server, and with the others if there are any.
 fn settings(echo: &ServerProcess, crowd: Option<&ServerProcess>) -> String {
     let entry = |server: &ServerProcess| json!({"url": format!("http://127.0.0.1:{}/mcp", server.port), "era": "modern"});
     let mut servers = serde_json::Map::new();
@@ -89,7 +87,7 @@ fn settings(echo: &ServerProcess, crowd: Option<&ServerProcess>) -> String {
     json!({"admin": {"enabled": false}, "servers": servers}).to_string()
 }
 
-/// Waits until everything is listed, and says how many tools that is.
+/// Waits until everything is listed, and returns the number of tools.
 fn wait_until_listed(hub: &ServerProcess) -> Result<usize> {
     let deadline = Instant::now() + Duration::from_secs(60);
     let mut before = 0;
@@ -100,31 +98,31 @@ fn wait_until_listed(hub: &ServerProcess) -> Result<usize> {
             return Ok(tools);
         }
         before = tools;
-        ensure!(Instant::now() < deadline, "the list never came to rest");
+        ensure!(Instant::now() < deadline, "the list did not settle");
         std::thread::sleep(Duration::from_secs(3));
     }
 }
 
-/// One figure of one target. Calls that fail are no calls.
+/// One result of one target. Fails if calls failed.
 fn load_figure(measured: &Value, target: &str, sessions: u64, name: &str) -> Result<f64> {
-    let rows = measured.as_array().context("mcp-load gave no rows")?;
+    let rows = measured.as_array().context("mcp-load returned no rows")?;
     let row = rows.iter().find(|row| row["target"] == target && row["sessions"] == sessions);
     let row = row.with_context(|| format!("no {target} at {sessions}: {measured}"))?;
     ensure!(row["errors"] == 0, "{target} at {sessions}: {row}");
     row.get(name).and_then(Value::as_f64).with_context(|| format!("no {name}: {row}"))
 }
 
-/// Rates are parts of the direct one in the same round; the overhead is what a call takes beyond a direct one. The processor's
-/// time moves least where the machine has other work, too.
+/// Rates are relative to the direct one in the same round; the overhead is the time beyond a direct call. CPU time is
+/// the most stable figure on a busy machine.
 fn print_calls(measured: &Value, sessions: u64) -> Result<()> {
     let both = |name: &str| -> Result<[f64; 2]> {
         Ok([load_figure(measured, "one", sessions, name)?, load_figure(measured, "sixty", sessions, name)?])
     };
     let rates = both("rate_ratio")?;
     for (what, [one, sixty], promised) in [
-        ("calls, of direct", rates, "–"),
-        ("overhead per call, of a direct call", rates.map(|rate| 1.0 / rate - 1.0), "at most 1.1"),
-        ("processor's time per call in µs", both("cpu_us_per_call")?, "at most 1.1"),
+        ("calls, relative to direct", rates, "–"),
+        ("overhead per call, relative to a direct call", rates.map(|rate| 1.0 / rate - 1.0), "at most 1.1"),
+        ("CPU time per call in µs", both("cpu_us_per_call")?, "at most 1.1"),
     ] {
         println!("| {sessions} sessions: {what} | {one:.3} | {sixty:.3} | {:.3} | {promised} |", sixty / one);
     }
@@ -143,7 +141,7 @@ impl Bench {
     }
 }
 
-/// The median of ratios that were taken in turn.
+/// Median of interleaved ratios.
 fn median_of(ratios: &[f64]) -> f64 {
     bench_report::median(ratios.to_vec())
 }

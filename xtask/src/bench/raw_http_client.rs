@@ -1,11 +1,11 @@
-//! The least that an HTTP client can be, so that what is measured is the server.
+//! Minimal HTTP client, so that the server dominates the measurement.
 
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// One connection that stays open.
+/// A persistent connection.
 pub struct RawHttpClient {
     from: BufReader<TcpStream>,
     port: u16,
@@ -18,12 +18,12 @@ impl RawHttpClient {
         Ok(Self { from: BufReader::with_capacity(1 << 16, stream), port })
     }
 
-    /// The body of the answer, and how long it took until its last byte.
+    /// Body of the response, and the time until its last byte.
     pub fn send(&mut self, method: &str, path: &str, body: &str) -> Result<(Vec<u8>, Duration)> {
         self.send_with(method, path, "", body)
     }
 
-    /// The same with more headers, each with its end of line.
+    /// The same with additional headers, each with its line end.
     pub fn send_with(
         &mut self,
         method: &str,
@@ -41,7 +41,7 @@ impl RawHttpClient {
         let mut length = None;
         loop {
             let mut line = String::new();
-            ensure!(self.from.read_line(&mut line)? > 0, "the connection ended");
+            ensure!(self.from.read_line(&mut line)? > 0, "the connection was closed");
             let line = line.trim_end().to_ascii_lowercase();
             if line.is_empty() {
                 break;
@@ -50,7 +50,7 @@ impl RawHttpClient {
                 length = Some(value.trim().parse()?);
             }
         }
-        let mut body = vec![0; length.context("an answer without a length")?];
+        let mut body = vec![0; length.context("the response has no Content-Length")?];
         self.from.read_exact(&mut body)?;
         Ok((body, began.elapsed()))
     }

@@ -1,4 +1,4 @@
-//! Processes that are measured, each on a free port of loopback.
+//! Processes under measurement, each on a free loopback port.
 
 use anyhow::{Context, Result, bail};
 use std::io::{Read, Write};
@@ -7,14 +7,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A server that ends with this value.
+/// A server process, killed on drop.
 pub struct ServerProcess {
     pub process: Child,
     pub port: u16,
 }
 
 impl ServerProcess {
-    /// Starts it and waits until it takes connections.
+    /// Starts it and waits until it accepts connections.
     pub fn start(mut command: Command, port: u16) -> Result<Self> {
         let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let running = Self { process, port };
@@ -40,10 +40,10 @@ pub fn free_port() -> Result<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-/// nginx as a plain hop with keep-alive to the upstream, in a folder of its own.
+/// nginx as a plain proxy with keep-alive to the upstream, in its own directory.
 pub fn start_nginx(folder: &Path, upstream: u16) -> Result<ServerProcess> {
     let program =
-        std::env::var("NGINX").context("NGINX is not set: eval \"$(scripts/services env)\" first")?;
+        std::env::var("NGINX").context("NGINX is not set: run eval \"$(scripts/services env)\" first")?;
     std::fs::create_dir_all(folder)?;
     let port = free_port()?;
     let at = folder.display();
@@ -69,7 +69,7 @@ http {{
     ServerProcess::start(command, port)
 }
 
-/// One modern request; gives the body of the answer.
+/// Sends a request of the modern era; returns the body of the response.
 pub fn post_modern(port: u16, method: &str, params: &str) -> Result<Vec<u8>> {
     let mut params: serde_json::Value = serde_json::from_str(params)?;
     let name = params.get("name").and_then(|name| name.as_str()).map(|name| format!("Mcp-Name: {name}\r\n"));

@@ -1,4 +1,4 @@
-//! `fetch_url` of a page beside a bare GET of the same page by the same client, in turn, as ratios.
+//! `fetch_url` of a page against a bare GET of the same page by the same client, in turn, as ratios.
 
 mod generated_page;
 
@@ -14,7 +14,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const ROUNDS: usize = 21;
-/// One call takes too little time to be measured alone.
+/// Calls per round: one is too short to measure.
 const CALLS_PER_ROUND: u32 = 20;
 
 pub fn run(root: &Path) -> Result<()> {
@@ -34,13 +34,13 @@ pub fn run(root: &Path) -> Result<()> {
     let hub = ServerProcess::start(hub, port)?;
     let (mut bare, mut rest) = (RawHttpClient::connect(site)?, RawHttpClient::connect(hub.port)?);
     println!(
-        "\n{} bytes\n\n| what | fetch_url ms | bare GET ms | ratio | promised |\n|---|---|---|---|---|",
+        "\n{} bytes\n\n| measurement | fetch_url ms | bare GET ms | ratio | target |\n|---|---|---|---|---|",
         html.len()
     );
     let rows = [
         ("main content as Markdown", ""),
         ("whole page as Markdown", r#","extract_main_content":false"#),
-        ("as it came, nothing converted", r#","output_format":"raw","include_links":false"#),
+        ("raw, nothing converted", r#","output_format":"raw","include_links":false"#),
     ];
     let mut fresh = 0;
     for (what, more) in rows {
@@ -67,12 +67,12 @@ fn measure(
         let (mut hub_time, mut bare_time) = (Duration::ZERO, Duration::ZERO);
         for _ in 0..CALLS_PER_ROUND {
             let (body, took) = bare.send("GET", "/guide/engine", "")?;
-            ensure!(body.starts_with(b"<!DOCTYPE html>"), "the site gave something else");
+            ensure!(body.starts_with(b"<!DOCTYPE html>"), "unexpected response of the site");
             bare_time += took;
             let (body, took) = rest.send("POST", "/tools/fetch_url", &arguments())?;
             let told = String::from_utf8_lossy(&body);
             let read = told.contains(r#""success":true"#) && told.contains(generated_page::CONTENT_END);
-            ensure!(read, "fetch_url gave {}", told.get(..400).unwrap_or(&told));
+            ensure!(read, "fetch_url returned {}", told.get(..400).unwrap_or(&told));
             hub_time += took;
         }
         if round > 0 {
@@ -85,7 +85,7 @@ fn measure(
     Ok(())
 }
 
-/// Gives the same page for every path, over connections that stay open, until the program ends.
+/// Serves the same page for every path, over persistent connections, until the program exits.
 fn start_site(html: &str) -> Result<u16> {
     let answer = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: {}\r\n\r\n{html}",

@@ -1,9 +1,9 @@
-//! docs/reference/cli.md: the help of every command, as it is printed.
+//! docs/reference/cli.md: the help of every command, as printed.
 
 use super::markdown_tables;
 use anyhow::Result;
 
-/// Gives the help of the command with these words.
+/// Returns the help of a command.
 type Help<'a> = dyn Fn(&[&str]) -> Result<String> + 'a;
 
 pub fn page(help: &Help) -> Result<String> {
@@ -27,7 +27,7 @@ fn clean(said: &str) -> String {
     said.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
 }
 
-/// The names under `Commands:`. A description that goes on in the next line stands further to the right.
+/// The names under `Commands:`. Continuation lines of a description are indented further.
 fn commands(said: &str) -> Vec<&str> {
     let listed = said.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| line.is_empty() || line.starts_with("  "));

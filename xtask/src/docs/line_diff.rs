@@ -1,4 +1,4 @@
-//! Shows where two texts part: what is the same at both ends is left out.
+//! Line diff of two texts without their common beginning and end.
 
 const MAX_DIFF_LINES: usize = 40;
 

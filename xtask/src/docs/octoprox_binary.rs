@@ -1,4 +1,4 @@
-//! Runs the built `octoprox`, away from the settings of whoever runs this.
+//! Runs the built `octoprox`, isolated from the user's settings.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -7,12 +7,12 @@ use std::process::Command;
 
 pub struct Binary {
     path: PathBuf,
-    /// An empty directory: neither settings nor data are found in it.
+    /// An empty directory without settings or data.
     empty_home: PathBuf,
 }
 
 impl Binary {
-    /// The one that `OCTOPROX_BIN` names, or a fresh build beside this program.
+    /// The binary that `OCTOPROX_BIN` names, or a fresh build beside this program.
     pub fn find(root: &Path) -> Result<Self> {
         let path = match std::env::var_os("OCTOPROX_BIN") {
             Some(path) => path.into(),
@@ -54,7 +54,7 @@ impl Binary {
 
 impl Drop for Binary {
     fn drop(&mut self) {
-        // What cannot be removed lies in the temporary directory and harms nobody.
+        // A leftover in the temporary directory is harmless.
         let _ = std::fs::remove_dir_all(&self.empty_home);
     }
 }
@@ -64,7 +64,7 @@ fn build(root: &Path) -> Result<PathBuf> {
     let status =
         Command::new(cargo).args(["build", "--quiet", "-p", "octoprox"]).current_dir(root).status()?;
     if !status.success() {
-        bail!("octoprox does not build");
+        bail!("building octoprox failed");
     }
     let folder = std::env::current_exe()?;
     Ok(folder.with_file_name("octoprox"))

@@ -1,8 +1,8 @@
-//! Flattens a JSON Schema into the fields that a reader sees: `servers.<name>.command`, `items[].path`.
+//! Flattens a JSON Schema into its fields: `servers.<name>.command`, `items[].path`.
 
 use serde_json::Value;
 
-/// One field at any depth.
+/// A field at any depth.
 #[derive(Debug, PartialEq)]
 pub struct Field {
     pub path: String,
@@ -12,7 +12,7 @@ pub struct Field {
     pub description: String,
 }
 
-/// Deeper than any of our schemas, and an end for those that contain themselves.
+/// Maximum depth; deeper than any of our schemas, and a limit for recursive ones.
 const MAX_DEPTH: usize = 6;
 
 pub fn fields(root: &Value) -> Vec<Field> {
@@ -46,7 +46,7 @@ impl<'a> FieldCollector<'a> {
 
     fn property(&mut self, path: String, property: &'a Value, required: bool, depth: usize) {
         if self.found.iter().any(|field| field.path == path) {
-            return; // another variant has it too
+            return; // another variant has it, too
         }
         let meant = resolve(self.root, property);
         let said = |key| property.get(key).or_else(|| meant.get(key));
@@ -70,7 +70,7 @@ fn is_required(schema: &Value, name: &str) -> bool {
     required.is_some_and(|names| names.iter().any(|required| required == name))
 }
 
-/// Follows local references.
+/// Resolves local references.
 fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     let mut meant = schema;
     for _ in 0..MAX_DEPTH {
@@ -83,7 +83,7 @@ fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
     meant
 }
 
-/// The schema itself and, where it is a choice, each of the things to choose from.
+/// The schema itself and, if it is a choice, each alternative.
 fn variants<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     let meant = resolve(root, schema);
     [meant].into_iter().chain(choices(root, meant)).collect()
@@ -95,7 +95,7 @@ fn choices<'a>(root: &'a Value, schema: &'a Value) -> impl Iterator<Item = &'a V
     lists.flatten().map(|choice| resolve(root, choice))
 }
 
-/// The type in words: `string`, `array of integer`, `"asc" or "desc"`. That it may be null is not worth a word.
+/// The type in words: `string`, `array of integer`, `"asc" or "desc"`. Null is omitted.
 fn type_text(root: &Value, schema: &Value, depth: usize) -> String {
     let mut once: Vec<String> = Vec::new();
     for word in type_words(root, schema, depth) {

@@ -16,7 +16,7 @@ pub fn page(root: &Value) -> String {
     text
 }
 
-/// One section for each setting at the top, with everything below it.
+/// One section for each top-level setting, with everything below it.
 fn sections(fields: Vec<Field>) -> Vec<Vec<Field>> {
     let mut sections: Vec<Vec<Field>> = Vec::new();
     for field in fields {
@@ -50,13 +50,13 @@ All of it is optional.
 
 ## listen
 
-| setting | type | default | what it is |
+| setting | type | default | description |
 |---|---|---|---|
 | `listen` | string | `\"127.0.0.1:7000\"` | Address of the faces. |
 
 ## limits
 
-| setting | type | default | what it is |
+| setting | type | default | description |
 |---|---|---|---|
 | `limits` | object |  | Bounds. |
 | `limits.reply_bytes` | integer | `65536` | Cap of a reply. |

@@ -23,10 +23,10 @@ pub fn page(listed: &Value) -> Result<String> {
     Ok(text)
 }
 
-/// What the tool says, or else what its name begins with.
+/// The toolbox that the tool names, or else the prefix of its name.
 fn toolbox(tool: &Value) -> Result<&str> {
     let said = tool.pointer("/_meta/octoprox~1toolbox").and_then(Value::as_str);
-    let name = tool.get("name").and_then(Value::as_str).context("a tool without a name")?;
+    let name = tool.get("name").and_then(Value::as_str).context("tool has no name")?;
     Ok(said.unwrap_or_else(|| name.split('_').next().unwrap_or(name)))
 }
 
@@ -40,30 +40,26 @@ fn section(tool: &Value) -> String {
     }
     let answered = tool.get("outputSchema").map(schema_fields::fields).unwrap_or_default();
     if !answered.is_empty() {
-        text.push_str(&format!("\n{}", markdown_tables::outputs("answer", &answered)));
+        text.push_str(&format!("\n{}", markdown_tables::outputs("result", &answered)));
     }
     let examples = tool.pointer("/_meta/octoprox~1examples").and_then(Value::as_array);
     examples.into_iter().flatten().for_each(|example| text.push_str(&example_text(example)));
     text
 }
 
-/// The four MCP hints in words. One that is absent has the protocol's default, which is the careful one.
+/// The four MCP hints as text. An absent hint has the protocol's default, which is the cautious one.
 fn annotation_text(tool: &Value) -> String {
     let hint = |name: &str, default| {
         let said = tool.get("annotations").and_then(|hints| hints.get(name)).and_then(Value::as_bool);
         said.unwrap_or(default)
     };
     let changes = match (hint("readOnlyHint", false), hint("destructiveHint", true)) {
-        (true, _) => "Only reads",
-        (false, true) => "Changes or destroys",
-        (false, false) => "Adds, destroys nothing",
+        (true, _) => "Read-only",
+        (false, true) => "Destructive",
+        (false, false) => "Writes, not destructive",
     };
-    let again = if hint("idempotentHint", false) {
-        "the same again changes nothing"
-    } else {
-        "again is not the same"
-    };
-    let reach = if hint("openWorldHint", true) { "reaches the outside world" } else { "stays inside" };
+    let again = if hint("idempotentHint", false) { "idempotent" } else { "not idempotent" };
+    let reach = if hint("openWorldHint", true) { "accesses external systems" } else { "no external access" };
     format!("{changes}; {again}; {reach}")
 }
 
@@ -71,7 +67,7 @@ fn example_text(example: &Value) -> String {
     let what = example.get("what").and_then(Value::as_str).unwrap_or("Example");
     let mut text = format!("\n{}:\n\n{}", what.trim_end_matches(['.', ':']), json(example.get("input")));
     if let Some(output) = example.get("output").filter(|output| !output.is_null()) {
-        text.push_str(&format!("\ngives\n\n{}", json(Some(output))));
+        text.push_str(&format!("\nreturns\n\n{}", json(Some(output))));
     }
     text
 }
@@ -114,14 +110,14 @@ mod tests {
 
 Tells the time.
 
-Only reads; the same again changes nothing; stays inside.
+Read-only; idempotent; no external access.
 
-| parameter | type | default | what it is |
+| parameter | type | default | description |
 |---|---|---|---|
 | `zone` | string | `\"UTC\"` | A zone. |
 | `at` | string | *required* | When. |
 
-| answer | type | what it is |
+| result | type | description |
 |---|---|---|
 | `iso` | string | RFC 3339. |
 
@@ -133,7 +129,7 @@ Now in UTC:
 }
 ```
 
-gives
+returns
 
 ```json
 {

@@ -3,7 +3,7 @@
 use super::rust_sources::Source;
 use crate::rust_scan;
 
-/// One attribute, without its brackets.
+/// An attribute without its brackets.
 #[derive(Debug)]
 pub struct Attribute<'a> {
     pub line: usize,

@@ -1,11 +1,11 @@
-//! Clients that dial by themselves are in nobody's graph: `deny.toml` says so, and this checks that it does.
+//! Checks that `deny.toml` bans crates that open connections themselves.
 
 use super::Report;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use toml::{Table, Value};
 
-/// Crates that resolve names or open connections to where nothing is checked.
+/// Crates that resolve names or open connections without checks.
 pub const BANNED_CLIENTS: &[&str] = &[
     "attohttpc",
     "awc",
@@ -31,13 +31,14 @@ pub fn check(deny: &str) -> Result<Report> {
     let table: Table = deny.parse()?;
     let banned = table.get("bans").and_then(|bans| bans.get("deny")).and_then(Value::as_array);
     let banned = banned.context("deny.toml bans nothing")?.iter();
-    // One that some may have all the same is not banned.
+    // A crate with exceptions is not banned.
     let banned: BTreeSet<&str> = banned
         .filter(|ban| ban.get("wrappers").is_none())
         .filter_map(|ban| ban.get("crate")?.as_str())
         .collect();
     let missing = BANNED_CLIENTS.iter().filter(|name| !banned.contains(*name));
-    let problems = missing.map(|name| format!("deny.toml does not ban {name}, which dials by itself"));
+    let problems =
+        missing.map(|name| format!("deny.toml does not ban {name}, which opens connections itself"));
     Ok(Report { problems: problems.collect(), notes: Vec::new() })
 }
 

@@ -1,4 +1,4 @@
-//! Features exist only in the binary: everywhere else there is one way to build a crate.
+//! Only the binary has features; every other crate has a single configuration.
 
 use super::Report;
 use super::cargo_manifests::Package;
@@ -15,7 +15,7 @@ pub fn check(packages: &[Package], sources: &[Source]) -> Report {
     Report { problems: declared.chain(asked).collect(), notes: Vec::new() }
 }
 
-/// Every `cfg` that asks for a feature.
+/// Every `cfg` on a feature.
 fn feature_cfgs(source: &Source) -> Vec<String> {
     let places = ["cfg", "cfg_attr"].iter().flat_map(|word| {
         let starts = rust_scan::find_words(&source.code, word).into_iter();
@@ -24,7 +24,7 @@ fn feature_cfgs(source: &Source) -> Vec<String> {
     let asking = places.filter(|after| names_feature(&source.code, *after));
     asking
         .map(|at| {
-            format!("{}:{} asks for a feature; only {BINARY_CRATE} may", source.path, source.line_of(at))
+            format!("{}:{} uses a Cargo feature; only {BINARY_CRATE} may", source.path, source.line_of(at))
         })
         .collect()
 }

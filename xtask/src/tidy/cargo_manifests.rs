@@ -1,18 +1,18 @@
-//! Reads what each crate says of itself in its Cargo.toml.
+//! Reads the Cargo.toml of each crate.
 
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// One member of the workspace.
+/// A member of the workspace.
 #[derive(Debug)]
 pub struct Package {
     pub name: String,
-    /// Every dependency, of every kind and for every platform, under the name of the package depended on.
+    /// All dependencies of all kinds and platforms, by package name.
     pub dependencies: BTreeSet<String>,
     pub has_features: bool,
-    /// Takes its lints from the workspace.
+    /// Inherits its lints from the workspace.
     pub inherits_lints: bool,
 }
 
@@ -22,7 +22,7 @@ pub fn read_all(root: &Path) -> Result<Vec<Package>> {
     members(root)?.iter().map(|dir| read(&dir.join("Cargo.toml"))).collect()
 }
 
-/// The directories that the workspace lists, with a trailing `*` spelled out.
+/// Directories of the workspace members, with a trailing `*` expanded.
 fn members(root: &Path) -> Result<Vec<PathBuf>> {
     let workspace: Table = std::fs::read_to_string(root.join("Cargo.toml"))?.parse()?;
     let listed = workspace.get("workspace").and_then(|table| table.get("members")).and_then(Value::as_array);
@@ -59,7 +59,7 @@ pub fn parse(text: &str) -> Result<Package> {
     let platforms = table.get("target").and_then(Value::as_table).into_iter().flatten();
     let sections = platforms.filter_map(|(_, section)| section.as_table()).chain([&table]);
     Ok(Package {
-        name: name.context("a package without a name")?.to_owned(),
+        name: name.context("package has no name")?.to_owned(),
         dependencies: sections.flat_map(section_dependencies).collect(),
         has_features: table.contains_key("features"),
         inherits_lints: table.get("lints").and_then(|lints| lints.get("workspace"))

@@ -1,4 +1,4 @@
-//! Files and functions stay short. What has to be long stands in xtask/exceptions.txt with its reason.
+//! Size limits of files and functions. Exceptions are listed in xtask/exceptions.txt with their reasons.
 
 use super::Report;
 use super::rust_sources::Source;
@@ -9,7 +9,7 @@ const MAX_FILE_LINES: usize = 600;
 const MAX_FUNCTION_LINES: usize = 80;
 const LONGEST_SHOWN: usize = 5;
 
-/// A file (`path`) or a function (`path::name`) and how many lines it has.
+/// A file (`path`) or a function (`path::name`) and its number of lines.
 #[derive(Debug)]
 struct Size {
     what: String,
@@ -46,16 +46,16 @@ fn over_limit(sizes: &[Size], limit: usize) -> impl Iterator<Item = (&str, Strin
     })
 }
 
-/// Takes what is excepted out of what is too long; an exception that takes nothing is a problem itself.
+/// Removes exceptions from the list; an exception that matches nothing is a problem, too.
 fn apply_exceptions(mut too_long: BTreeMap<&str, String>, exceptions: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for line in exceptions.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (what, reason) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         if reason.is_empty() {
-            problems.push(format!("exceptions.txt: {what} stands there without a reason"));
+            problems.push(format!("exceptions.txt: {what} has no reason"));
         }
         if too_long.remove(what).is_none() {
-            problems.push(format!("exceptions.txt: {what} needs no exception any more"));
+            problems.push(format!("exceptions.txt: {what} no longer needs an exception"));
         }
     }
     problems.extend(too_long.into_values());
@@ -66,7 +66,7 @@ fn functions(source: &Source) -> Vec<Size> {
     rust_scan::find_words(&source.code, "fn").into_iter().filter_map(|at| function(source, at)).collect()
 }
 
-/// The function whose `fn` stands at `at`, unless it has no name or no body (a type, a trait's method).
+/// The function whose `fn` is at `at`, unless it has no name or no body (a type, a trait method).
 fn function(source: &Source, at: usize) -> Option<Size> {
     let signature = source.code.get(at + 2..)?;
     let name = signature.trim_start();
@@ -80,7 +80,7 @@ fn function(source: &Source, at: usize) -> Option<Size> {
     Some(Size { what: format!("{}::{name}", source.path), lines })
 }
 
-/// Where the body opens: the first brace outside of other brackets, before any semicolon there.
+/// Position of the body: the first brace outside of other brackets, before any semicolon there.
 fn body(signature: &str) -> Option<usize> {
     let mut depth = 0_i32;
     for (at, byte) in signature.bytes().enumerate() {

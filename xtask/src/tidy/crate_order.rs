@@ -1,22 +1,22 @@
-//! The one-way order of crates. Every arrow that is allowed stands in this file.
+//! Layering of the crates. Every allowed dependency is listed in this file.
 
 use super::Report;
 use super::banned_clients::BANNED_CLIENTS;
 use super::cargo_manifests::Package;
 
 const TOOLKIT_DEPS: &[&str] = &["octo-model", "octo-ports", "octo-grants", "octo-toolkit"];
-/// What reads documents of APIs, too.
+/// Dependencies of crates that read OpenAPI documents, too.
 const OPENAPI_DEPS: &[&str] = &["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-openapi"];
 const HUB_DEPS: &[&str] = &["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-hub"];
 
-/// What a crate of ours may see of the others.
+/// Workspace crates that a crate may depend on.
 enum AllowedDependencies<'a> {
     Only(&'a [&'a str]),
     /// The binary: everything.
     All,
 }
 
-/// A crate that is not named here is not placed yet, and that is a problem.
+/// Returns None for a crate that is not listed, which is a problem.
 fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
     Some(match name {
         "octo-model" | "octo-search" | "mcp-fixture" | "xtask" => AllowedDependencies::Only(&[]),
@@ -68,17 +68,17 @@ fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
     })
 }
 
-/// Crates of others that only some of ours may know.
+/// External crates that only some workspace crates may use.
 const RESTRICTED_CRATES: &[(&str, &[&str])] = &[
     ("rmcp", &["octo-mcp", "octo-upstream", "mcp-fixture"]),
-    // Who has these can ask other machines; what they ask through is checked in octo-grants.
+    // These can open connections; octo-grants checks them.
     ("hyper", &["octo-grants", "octo-upstream", "octo-web", "octo-tests"]),
     ("hyper-util", &["octo-grants", "octo-upstream", "octo-web", "octo-tests"]),
     ("hyper-rustls", &["octo-grants"]),
     ("tokio-rustls", &["octo-grants"]),
 ];
 
-/// Crates of others that one of ours may not know.
+/// External crates that a workspace crate may not use.
 const FORBIDDEN_DEPENDENCIES: &[(&str, &str)] = &[("octo-model", "tokio")];
 
 pub fn check(packages: &[Package]) -> Report {
@@ -91,18 +91,18 @@ fn problems(package: &Package, ours: &[&str]) -> Vec<String> {
     let name = &package.name;
     let mut found = Vec::new();
     if !package.inherits_lints {
-        found.push(format!("{name} does not take its lints from the workspace"));
+        found.push(format!("{name} does not inherit its lints from the workspace"));
     }
     let Some(may) = allowed_dependencies(name) else {
-        found.push(format!("{name} has no place in the order: give it one in xtask/src/tidy/crate_order.rs"));
+        found.push(format!("{name} is not listed: add it to xtask/src/tidy/crate_order.rs"));
         return found;
     };
     for need in &package.dependencies {
         if ours.contains(&need.as_str()) && !permits(&may, need) {
-            found.push(format!("{name} depends on {need}, which is against the order of crates"));
+            found.push(format!("{name} depends on {need}, which violates the layering of crates"));
         }
         if !is_permitted(name, need) {
-            found.push(format!("{name} depends on {need}, which is kept from it"));
+            found.push(format!("{name} depends on {need}, which it may not use"));
         }
     }
     found
@@ -207,7 +207,7 @@ mod tests {
     fn an_unplaced_crate() {
         let report = check(&[package("octo-utils", &[])]);
         assert_eq!(report.problems.len(), 1);
-        assert!(report.problems[0].contains("no place"));
+        assert!(report.problems[0].contains("not listed"));
     }
 
     #[test]

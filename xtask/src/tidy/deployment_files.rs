@@ -1,4 +1,4 @@
-//! The files of a deployment name variables, ports, folders and versions of the project; all of them must exist there.
+//! Checks that the variables, ports, directories and versions in the deployment files exist in the project.
 
 use super::Report;
 use anyhow::{Context, Result};
@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// Variables that Docker, Compose, the images and XDG read; every other one must be a setting.
+/// Variables of Docker, Compose, the images and XDG; every other one must be a setting.
 const FOREIGN_VARIABLES: &[&str] =
     &["BINARY", "COMPOSE_PROFILES", "INSTALL_CHROMIUM", "PGID", "PUID", "SEARXNG_SECRET", "XDG_CONFIG_HOME"];
 
-/// The files, and what they are checked against.
+/// The deployment files, and what they are checked against.
 pub struct Deployment {
     pub dockerfile: String,
     pub compose: String,
@@ -44,7 +44,7 @@ impl Deployment {
         {
             let unknown = variables(text).into_iter().filter(|name| !known.contains(name));
             let unknown = unknown.filter(|name| !FOREIGN_VARIABLES.contains(name));
-            problems.extend(unknown.map(|name| format!("{file} sets {name}, which no setting has")));
+            problems.extend(unknown.map(|name| format!("{file} sets {name}, which is not a setting")));
         }
         let version = self.workspace("package").and_then(|package| package.get("rust-version")?.as_str());
         let image = format!("FROM rust:{}-slim-", version.unwrap_or_default());
@@ -57,7 +57,7 @@ impl Deployment {
         Report { problems, notes: Vec::new() }
     }
 
-    /// What the hub listens on is exposed, published and probed.
+    /// The hub's port must be exposed, published and probed.
     fn ports(&self) -> Vec<String> {
         let mut problems = Vec::new();
         let image = word_after(&self.dockerfile, "OCTOPROX_PORT=");
@@ -71,7 +71,7 @@ impl Deployment {
         problems
     }
 
-    /// Folders that a variable names inside the container are made by the image and mounted.
+    /// Directories that a variable names inside the container must be created by the image and mounted.
     fn folders(&self) -> Vec<String> {
         let named = self.compose.lines().filter_map(|line| line.trim().split_once(": /mnt/"));
         let mut problems = Vec::new();
@@ -83,20 +83,20 @@ impl Deployment {
                 problems.push(format!("compose.yaml sets {variable} to {folder} and mounts nothing there"));
             }
             if !self.dockerfile.contains(&folder) {
-                problems.push(format!("Dockerfile does not make {folder}"));
+                problems.push(format!("Dockerfile does not create {folder}"));
             }
         }
         problems
     }
 
-    /// The build sees every member of the workspace.
+    /// The build must see every member of the workspace.
     fn members(&self) -> Vec<String> {
         let seen = |name: &str| self.dockerignore.lines().any(|line| line.strip_prefix('!') == Some(name));
         let members = self.workspace("members").and_then(Value::as_array);
         let members = members.into_iter().flatten().filter_map(Value::as_str);
         let folders: BTreeSet<&str> = members.filter_map(|member| member.split('/').next()).collect();
         let hidden = folders.into_iter().chain(["Cargo.toml", "Cargo.lock"]).filter(|name| !seen(name));
-        hidden.map(|name| format!(".dockerignore hides {name}, which the build needs")).collect()
+        hidden.map(|name| format!(".dockerignore excludes {name}, which the build needs")).collect()
     }
 
     fn workspace(&self, key: &str) -> Option<&Value> {
@@ -104,18 +104,18 @@ impl Deployment {
     }
 }
 
-/// What stands between pairs of a mark.
+/// Texts between pairs of a delimiter.
 fn words_between(text: &str, mark: char) -> impl Iterator<Item = &str> {
     text.split(mark).skip(1).step_by(2)
 }
 
-/// Whether a word looks like a variable of the environment.
+/// Whether a word looks like an environment variable.
 fn is_variable(word: &str) -> bool {
     let plain = word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
     word.len() >= 4 && plain && word.starts_with(|first: char| first.is_ascii_uppercase())
 }
 
-/// The variables that a file sets (`NAME=`, `NAME: `, also where that is commented out) or reads (`${NAME`).
+/// Variables that a file sets (`NAME=`, `NAME: `, even if commented out) or reads (`${NAME`).
 fn variables(text: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     for line in text.lines() {
@@ -158,7 +158,7 @@ mod tests {
             (|it| it.dockerfile = it.dockerfile.replace("FROM rust:1.", "FROM rust:0."), "rust-version"),
             (|it| it.dockerfile = it.dockerfile.replace("EXPOSE 7", "EXPOSE 8"), "does not expose"),
             (|it| it.compose = it.compose.replace(":/mnt/repos\n", ":/mnt/other\n"), "mounts nothing"),
-            (|it| it.dockerignore = it.dockerignore.replace("!xtask\n", ""), "hides xtask"),
+            (|it| it.dockerignore = it.dockerignore.replace("!xtask\n", ""), "excludes xtask"),
         ];
         for (change, wanted) in changes {
             let mut files = real();

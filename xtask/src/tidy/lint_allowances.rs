@@ -1,4 +1,4 @@
-//! Lint allowances: each says why, and those of `disallowed_methods` are the doors to the world.
+//! Lint allowances: each must have a reason. Those of `disallowed_methods` are listed, since they bypass the grants.
 
 use super::Report;
 use super::attributes::{self, Attribute};
@@ -28,7 +28,7 @@ pub fn check(sources: &[Source]) -> Report {
             }
         }
     }
-    report.notes.insert(0, format!("doors ({RESTRICTED_LINT}): {}", report.notes.len()));
+    report.notes.insert(0, format!("allowances of {RESTRICTED_LINT}: {}", report.notes.len()));
     report
 }
 
@@ -57,7 +57,7 @@ fn allowance<'a>(attribute: &Attribute<'a>, open: usize) -> Option<LintAllowance
     })
 }
 
-/// What stands between the quotes after `reason =`, unless it is blank.
+/// The quoted text after `reason =`, unless it is blank.
 fn reason<'a>(text: &'a str, code: &str) -> Option<&'a str> {
     let at = *rust_scan::find_words(code, "reason").first()?;
     let value = text.get(at..)?.split_once('"')?.1;
@@ -93,6 +93,9 @@ mod tests {
     fn the_list_of_doors() {
         let text = "\n#![allow(\n    clippy::disallowed_methods,\n    reason = \"the way to the disk\"\n)]\n";
         let report = look(text);
-        assert_eq!(report.notes, ["doors (clippy::disallowed_methods): 1", "  a.rs:2  the way to the disk"]);
+        assert_eq!(
+            report.notes,
+            ["allowances of clippy::disallowed_methods: 1", "  a.rs:2  the way to the disk"]
+        );
     }
 }

@@ -1,16 +1,16 @@
-//! The Rust files of the tree.
+//! Rust files of the repository.
 
 use crate::rust_scan;
 use anyhow::Result;
 use std::path::Path;
 
-/// One file, and the same file with everything blank that is not code.
+/// A file, and its text with everything blanked that is not code.
 #[derive(Debug)]
 pub struct Source {
     /// Relative to the workspace, with `/`.
     pub path: String,
     pub text: String,
-    /// As long as `text`; comments and the insides of literals are spaces.
+    /// Same length as `text`; comments and the contents of literals are spaces.
     pub code: String,
 }
 
@@ -19,7 +19,7 @@ impl Source {
         Self { path: path.to_owned(), code: rust_scan::blank_non_code(text), text: text.to_owned() }
     }
 
-    /// The line, counted from one, that a byte stands on.
+    /// Line number of a byte, from one.
     pub fn line_of(&self, byte: usize) -> usize {
         self.text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
     }

@@ -1,5 +1,5 @@
-//! Nobody but octo-grants opens a connection: no other file even names what does. Those that must stand in a list here, with
-//! what they name and why, and the list is printed.
+//! Only octo-grants opens connections: other files may not even name the types that do. Exceptions are listed here with
+//! the names they use and the reason, and the list is printed.
 
 use super::Report;
 use super::rust_sources::Source;
@@ -8,7 +8,7 @@ use crate::rust_scan;
 /// The crate that checks addresses.
 const NETWORK_CRATE: &str = "crates/octo-grants/";
 
-/// What connects or resolves by itself. Names of types, so that a method of theirs under any path is found.
+/// Types that connect or resolve. Type names, so that their methods are found under any path.
 const SOCKET_TYPES: &[&str] = &[
     "HttpConnector",
     "TcpSocket",
@@ -28,7 +28,7 @@ const SOCKET_TYPES: &[&str] = &[
     "ureq",
 ];
 
-/// Of `hyper` and `hyper_util` only the client's half connects; of `rustix` and `libc` only the sockets do.
+/// Of `hyper` and `hyper_util` only the client half connects; of `rustix` and `libc` only the sockets do.
 const SOCKET_MODULES: &[(&str, &str)] = &[
     ("hyper", "client"),
     ("hyper_util", "client"),
@@ -37,7 +37,7 @@ const SOCKET_MODULES: &[(&str, &str)] = &[
     ("libc", "socket"),
 ];
 
-/// A file, or a folder with `/` at its end, that may name these words, and why that opens no way out.
+/// A file, or a directory with a trailing `/`, that may use these names, and why that opens no connection.
 pub struct SocketException {
     path: &'static str,
     words: &'static [&'static str],
@@ -48,21 +48,21 @@ pub const SOCKET_EXCEPTIONS: &[SocketException] = &[
     SocketException {
         path: "crates/octo-upstream/src/transport/http/http_client.rs",
         words: &["hyper_util::client"],
-        why: "speaks HTTP through the connector that Net hands it",
+        why: "uses HTTP over the connector that Net provides",
     },
     SocketException {
         path: "crates/octo-web/src/listener",
         words: &["TcpStream", "socket2"],
-        why: "what the listener has accepted, and its options",
+        why: "accepted connections and their options",
     },
     SocketException {
         path: "crates/octoprox/src/terminal/async_stdio.rs",
         words: &["UnixStream"],
-        why: "the standard input when it is a socket; it is open already",
+        why: "standard input if it is a socket; it is already open",
     },
 ];
 
-/// Tests are servers and clients themselves, and nothing of them is in the binary.
+/// Tests are servers and clients themselves and not part of the binary.
 fn is_test(path: &str) -> bool {
     ["tests/", "xtask/"].iter().any(|home| path.starts_with(home))
         || ["/tests/", "/examples/", "/benches/"].iter().any(|part| path.contains(part))
@@ -80,19 +80,19 @@ pub fn check(sources: &[Source], elsewhere: &[SocketException]) -> Report {
             match excused.and_then(|index| used.get_mut(index)) {
                 Some(used) => *used = true,
                 None => report.problems.push(format!(
-                    "{}:{} names {word}, which connects past Net; ask octo-grants, or excuse it in xtask/src/tidy/socket_use.rs",
+                    "{}:{} uses {word}, which bypasses Net; use octo-grants, or add an exception in xtask/src/tidy/socket_use.rs",
                     source.path,
                     source.line_of(at)
                 )),
             }
         }
     }
-    report.notes.push(format!("files that may name sockets beside {NETWORK_CRATE}: {}", elsewhere.len()));
+    report.notes.push(format!("files that may use sockets besides {NETWORK_CRATE}: {}", elsewhere.len()));
     for (one, used) in elsewhere.iter().zip(used) {
         report.notes.push(format!("  {}  {}: {}", one.path, one.words.join(", "), one.why));
         if !used {
             report.problems.push(format!(
-                "{} needs no excuse for {} any more",
+                "{} no longer needs an exception for {}",
                 one.path,
                 one.words.join(", ")
             ));
@@ -122,7 +122,7 @@ fn socket_names(code: &str) -> Vec<(usize, String)> {
     words.chain(modules).collect()
 }
 
-/// Whether the path that goes on here, up to the end of its statement, leads through this module or takes it from braces.
+/// Whether the path that continues here, up to the end of its statement, contains this module or imports it in braces.
 fn path_uses_module(code: &str, after: usize, module: &str) -> bool {
     let rest = code.get(after..).unwrap_or_default();
     if !rest.starts_with("::") {
@@ -130,7 +130,7 @@ fn path_uses_module(code: &str, after: usize, module: &str) -> bool {
     }
     let end = rest.find(|c: char| !c.is_alphanumeric() && !"_:{}, \n".contains(c)).unwrap_or(rest.len());
     let path = rest.get(..end).unwrap_or_default();
-    // Without braces the path ends at the first blank.
+    // Without braces the path ends at the first space.
     let path = if path.contains('{') { path } else { path.split_whitespace().next().unwrap_or_default() };
     !rust_scan::find_words(path, module).is_empty()
 }

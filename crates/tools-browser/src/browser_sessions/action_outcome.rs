@@ -1,4 +1,4 @@
-//! What an action has led to: not the page again, but what changed and the refs to go on with.
+//! Outcome of an action: what changed on the page, with refs, instead of the whole page.
 
 use crate::browser_sessions::{ActiveSession, PageState};
 use crate::sanitize;
@@ -8,53 +8,53 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Tokens for what has changed.
+/// Token budget for changes.
 const CHANGES_TOKEN_BUDGET: usize = 400;
-/// Tokens for a page that was not there before.
+/// Token budget for a new page.
 const PAGE_TOKEN_BUDGET: usize = 700;
-/// How long a page may take to come to rest.
+/// Maximum time for a page to settle.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long a look at the page may take after that. A script that does not end makes it wait in vain.
+/// Maximum time to read the page after that. A script that does not end would block it forever.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
-/// Dialogs, tabs and downloads that are told of.
+/// Maximum number of dialogs, tabs and downloads that are reported.
 const MAX_EVENTS: usize = 5;
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct ActionOutcome {
-    /// Address of the page now.
+    /// Current URL of the page.
     pub url: String,
-    /// The page's title, when it is news.
+    /// The page's title, if it changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Lines that came (+), went (-) or changed (~), with refs, or that nothing did.
+    /// Lines that were added (+), removed (-) or changed (~), with refs, or that nothing changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<String>,
-    /// The page in short, when it is another one than before.
+    /// Short snapshot of the page, if it is another one than before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<String>,
     /// What else happened: dialogs and how they were answered, new tabs, downloads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<String>,
-    /// True when something is left out; the text says what, after the sign for it.
+    /// True if something is omitted; the text names it after the sign for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }
 
-/// What was there before an action.
+/// State before an action.
 pub struct PageBaseline {
     tab: String,
     tabs: Vec<String>,
     downloads: Vec<String>,
     dialogs: u64,
-    /// How often it has asked for files.
+    /// How often the page has requested files.
     file_requests: u64,
 }
 
-/// Said of an action without effect.
+/// Text for an action without effect.
 pub const NO_CHANGE: &str = "Nothing on the page changed.";
 
 impl ActiveSession {
-    /// Takes stock before an action. The page is looked at only when the caller has not seen it yet.
+    /// Records the state before an action. Reads the page only if the caller has not seen it yet.
     pub async fn baseline(&mut self) -> Result<PageBaseline, ToolError> {
         let document = format!("{}/{}", self.page.id(), self.page.document());
         if self.shown_page().is_none_or(|seen| *seen.document != *document) {
@@ -68,7 +68,7 @@ impl ActiveSession {
         Ok(PageBaseline { tab: self.page.id().to_owned(), tabs, downloads, dialogs, file_requests: asked })
     }
 
-    /// Waits for the page to come to rest and says what is different.
+    /// Waits for the page to settle and returns what changed.
     pub async fn outcome(&mut self, before: &PageBaseline) -> Result<ActionOutcome, ToolError> {
         let settled = self.page.settle(SETTLE_TIMEOUT).await;
         let mut events = self.dialog_events(before);
@@ -76,7 +76,7 @@ impl ActiveSession {
         events.extend(self.download_events(before));
         if self.page.id() == before.tab {
             if !settled?.quiet {
-                events.push("The page is still busy; browser_wait waits for what is to come.".to_owned());
+                events.push("The page is still busy; use browser_wait to wait for it.".to_owned());
             }
         } else {
             self.page.settle(SETTLE_TIMEOUT).await?;
@@ -96,18 +96,18 @@ impl ActiveSession {
         Ok(ActionOutcome { events, ..outcome })
     }
 
-    /// The action took place, but nothing can be said of the page.
+    /// The action was performed, but the page does not respond.
     async fn unresponsive(&self, mut events: Vec<String>) -> Result<ActionOutcome, ToolError> {
         let tabs = self.session.tabs().await?;
         let url = tabs.iter().find(|tab| tab.id == self.page.id()).map(|tab| sanitize::single_line(&tab.url));
         events.push(
-            "The page does not react, so what changed is not known. Wait with browser_wait, or open it again with browser_navigate."
+            "The page does not respond, so it is unknown what changed. Wait with browser_wait, or open it again with browser_navigate."
                 .to_owned(),
         );
         Ok(ActionOutcome { url: url.unwrap_or_default(), events, ..ActionOutcome::default() })
     }
 
-    /// A page that opens a dialog for files gets none; the field takes them.
+    /// A page that opens a file chooser gets no files; the field takes them.
     fn file_request_event(&mut self, before: &PageBaseline, page_state: &PageState) -> Option<String> {
         let (asked, field) = self.page.file_chooser().filter(|_| self.page.id() == before.tab)?;
         if asked <= before.file_requests {
@@ -115,10 +115,10 @@ impl ActiveSession {
         }
         let item = PageItem { node: Some(field), role: FILE_FIELD_ROLE.to_owned(), ..PageItem::default() };
         let name = self.state.refs.get_or_assign(&page_state.document, &item)?;
-        Some(format!("The page asks for files: give them with browser_upload and ref={name}."))
+        Some(format!("The page requests files: upload them with browser_upload and ref={name}."))
     }
 
-    /// The difference to what the caller knows of this tab.
+    /// Difference to the page that the caller has seen in this tab.
     pub fn describe_changes(&mut self, page_state: &PageState) -> ActionOutcome {
         let seen = self.shown_page().cloned();
         let same = seen.as_ref().filter(|seen| seen.document == page_state.document);
@@ -167,14 +167,14 @@ impl ActiveSession {
         lines.collect()
     }
 
-    /// Follows a tab that has become active meanwhile.
+    /// Follows a tab that has become active.
     async fn follow_tabs(&mut self, before: &PageBaseline) -> Result<Vec<String>, ToolError> {
         let tabs = self.session.tabs().await?;
         let new = tabs.iter().enumerate().filter(|(_, tab)| !before.tabs.contains(&tab.id)).take(MAX_EVENTS);
         let lines = new
             .map(|(index, tab)| {
                 let url = sanitize::truncate(&sanitize::single_line(&tab.url), 200);
-                let which = if tab.active { "is the active one now" } else { "was opened" };
+                let which = if tab.active { "is now active" } else { "was opened" };
                 format!("Tab {index} ({url}) {which}.")
             })
             .collect();
@@ -191,7 +191,7 @@ impl ActiveSession {
         new.map(|download| {
             let name = sanitize::truncate(&sanitize::single_line(&download.name), 100);
             format!(
-                "Download {} ({name:?}, {} bytes): browser_downloads saves it.",
+                "Download {} ({name:?}, {} bytes): save it with browser_downloads.",
                 download.id, download.bytes
             )
         })

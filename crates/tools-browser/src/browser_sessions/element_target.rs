@@ -1,4 +1,4 @@
-//! Which element is meant: by ref, by selector or by its text.
+//! Resolves an element by ref, selector or text.
 
 use crate::browser_sessions::{ActiveSession, PageState};
 use crate::engine::Node;
@@ -8,20 +8,20 @@ use octo_toolkit::ToolError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Elements that are named when none or too many fit.
+/// Maximum number of suggestions if no element or too many match.
 const MAX_SUGGESTIONS: usize = 5;
-/// The same for elements that say the same, since only their surroundings tell them apart.
+/// The same for elements with the same text, which only their surroundings distinguish.
 const MAX_AMBIGUOUS: usize = 10;
 
 const BLANK_URL: &str = "about:blank";
 
-/// Exactly one of these is given.
+/// Target of an action; exactly one of the fields is given.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ElementTarget<'a> {
     pub reference: Option<&'a str>,
     pub selector: Option<&'a str>,
     pub text: Option<&'a str>,
-    /// Other words by which it may be named in the message.
+    /// Accepted parameters, for error messages.
     pub accepted: &'static str,
 }
 
@@ -37,7 +37,7 @@ impl<'a> ElementTarget<'a> {
         Self { accepted: "ref or selector", ..Self::default() }
     }
 
-    /// Whether nothing is named.
+    /// Whether no target is given.
     pub fn is_none(&self) -> bool {
         self.reference.is_none() && self.selector.is_none() && self.text.is_none()
     }
@@ -47,16 +47,16 @@ impl<'a> ElementTarget<'a> {
             (Some(reference), None, None) => Ok(Locator::Ref(reference)),
             (None, Some(selector), None) => Ok(Locator::Selector(selector)),
             (None, None, Some(text)) => Ok(Locator::Text(text)),
-            (None, None, None) => Err(ToolError::invalid(format!("Which element? Give {}.", self.accepted))
-                .hint("Refs stand in browser_snapshot and in what browser_find gives.")),
-            _ => Err(ToolError::invalid(format!("Give only one of {}.", self.accepted))
+            (None, None, None) => Err(ToolError::invalid(format!("No element: set {}.", self.accepted))
+                .hint("Refs are listed by browser_snapshot and browser_find.")),
+            _ => Err(ToolError::invalid(format!("Set only one of {}.", self.accepted))
                 .hint("A ref is exact; prefer it.")),
         }
     }
 }
 
 impl ActiveSession {
-    /// The element that is meant, waited for within the time.
+    /// Finds the element, waiting for it until the timeout.
     pub async fn find_element(
         &mut self,
         target: ElementTarget<'_>,
@@ -83,15 +83,15 @@ impl ActiveSession {
             return Err(no_page_error());
         }
         match by {
-            Locator::Text(text) => Err(self.no_match_error(&page_state, &format!("says {text:?}"), text)),
+            Locator::Text(text) => Err(self.no_match_error(&page_state, &format!("has text {text:?}"), text)),
             Locator::Selector(selector) => {
-                Err(self.no_match_error(&page_state, &format!("fits `{selector}`"), selector))
+                Err(self.no_match_error(&page_state, &format!("matches `{selector}`"), selector))
             }
             Locator::Ref(reference) => Err(unknown_ref_error(reference)),
         }
     }
 
-    /// The element of a ref, as long as it lives.
+    /// The element of a ref, if it still exists.
     pub async fn by_ref(&mut self, reference: &str) -> Result<Node, ToolError> {
         let Some(known) = self.state.refs.find(reference).cloned() else {
             return Err(match self.page.location().await {
@@ -104,10 +104,10 @@ impl ActiveSession {
             let tabs = self.session.tabs().await?;
             return Err(match tabs.iter().position(|open| open.id == tab) {
                 Some(index) => ToolError::invalid(format!("{reference} is in another tab.")).hint(format!(
-                    "Select tab {index} with browser_tabs first, or look at this one with browser_snapshot."
+                    "Select tab {index} with browser_tabs first, or take a snapshot of this one with browser_snapshot."
                 )),
                 None => ToolError::not_found(format!("{reference} was in a tab that is closed.")).hint(
-                    "See which tabs are open with browser_tabs, or open the page again with browser_navigate.",
+                    "List the open tabs with browser_tabs, or open the page again with browser_navigate.",
                 ),
             });
         }
@@ -119,15 +119,17 @@ impl ActiveSession {
         Err(self.stale_ref_error(&page_state, reference, &known))
     }
 
-    /// A ref whose element is gone is never taken for another one; the nearest is only named.
+    /// A stale ref is never resolved to another element; the most similar one is only suggested.
     fn stale_ref_error(&mut self, page_state: &PageState, reference: &str, known: &RefTarget) -> ToolError {
         let near = closest_items(&page_state.tree, &known.role, &known.name, 1);
         let hint = match self.describe_matches(page_state, near.into_iter()).as_str() {
-            "" => "Look at the page again with browser_snapshot.".to_owned(),
-            near => format!("The nearest now is {near}. Use it if it is the one, else browser_snapshot."),
+            "" => "Take a new snapshot with browser_snapshot.".to_owned(),
+            near => format!(
+                "The most similar element is {near}. Use it if it is the right one, else browser_snapshot."
+            ),
         };
         let name = truncate(&known.name, 60);
-        ToolError::not_found(format!("{reference} ({} {name:?}) is gone from the page.", known.role))
+        ToolError::not_found(format!("{reference} ({} {name:?}) is no longer on the page.", known.role))
             .hint(hint)
     }
 
@@ -135,7 +137,7 @@ impl ActiveSession {
         let found = self.page.query(selector, 20).await?;
         let rects = self.page.rects(&found).await?;
         let shown = found.iter().zip(&rects).find(|(_, rect)| rect.is_some()).map(|(node, _)| node);
-        // An element that is not shown gives a better message than none at all.
+        // A hidden element gives a better error message than none.
         Ok(shown.or(found.first()).cloned())
     }
 
@@ -150,8 +152,8 @@ impl ActiveSession {
             several => {
                 let many = several.len();
                 let list = self.describe_ambiguous(&page_state, several);
-                Err(ToolError::invalid(format!("{many} elements say {text:?}."))
-                    .hint(format!("Give the ref of one of them: {list}.")))
+                Err(ToolError::invalid(format!("{many} elements have text {text:?}."))
+                    .hint(format!("Use the ref of one of them: {list}.")))
             }
         }
     }
@@ -159,10 +161,10 @@ impl ActiveSession {
     fn no_match_error(&mut self, page_state: &PageState, how: &str, name: &str) -> ToolError {
         let near = closest_items(&page_state.tree, "", name, MAX_SUGGESTIONS);
         let hint = match self.describe_matches(page_state, near.into_iter()).as_str() {
-            "" => "Look at the page with browser_snapshot, or search it with browser_find.".to_owned(),
-            near => format!("Near: {near}."),
+            "" => "Take a snapshot with browser_snapshot, or search with browser_find.".to_owned(),
+            near => format!("Similar elements: {near}."),
         };
-        ToolError::not_found(format!("Nothing on the page {how}.")).hint(hint)
+        ToolError::not_found(format!("No element {how}.")).hint(hint)
     }
 
     fn describe_matches<'a>(
@@ -177,7 +179,7 @@ impl ActiveSession {
         said.join(", ")
     }
 
-    /// Elements that say the same, each with what stands around it.
+    /// Describes elements with the same text, each with its surrounding text.
     pub fn describe_ambiguous(&mut self, page_state: &PageState, found: &[ItemMatch<'_>]) -> String {
         let said = found.iter().take(MAX_AMBIGUOUS).filter_map(|near| {
             let told = self.describe_item(&page_state.document, near.item)?;
@@ -194,19 +196,19 @@ impl ActiveSession {
         said.join(", ")
     }
 
-    /// An element in a sentence.
+    /// Describes an element for a message.
     pub fn describe_item(&mut self, document: &Arc<str>, item: &PageItem) -> Option<String> {
         let name = self.state.refs.get_or_assign(document, item)?;
         Some(format!("{} {:?} [ref={name}]", item.role, truncate(&item.name, 60)))
     }
 }
 
-/// Such as after the browser was closed or has ended.
+/// Error after the browser was closed or has exited.
 fn no_page_error() -> ToolError {
     ToolError::not_found("No page is open in this tab.").hint("Open one with browser_navigate first.")
 }
 
 fn unknown_ref_error(reference: &str) -> ToolError {
-    ToolError::not_found(format!("There is no ref {:?}.", truncate(reference, 20)))
-        .hint("Refs look like e12 and stand in browser_snapshot.")
+    ToolError::not_found(format!("Ref not found: {:?}.", truncate(reference, 20)))
+        .hint("Refs look like e12 and are listed by browser_snapshot.")
 }

@@ -1,4 +1,4 @@
-//! A page in the form that was asked for.
+//! Page content in the requested format.
 
 use crate::browser_sessions::{ActiveSession, PageState};
 use crate::sanitize;
@@ -24,19 +24,19 @@ pub fn default_accessibility() -> ContentFormat {
     ContentFormat::Accessibility
 }
 
-/// Letters of HTML that are looked at.
+/// Maximum characters of HTML.
 const MAX_HTML_CHARS: usize = 2 << 20;
 
-/// A page's content, and whether some of it is left out.
+/// Content of a page, and whether it is truncated.
 pub struct PageContent {
     pub text: String,
     pub truncated: bool,
-    /// What is left out.
+    /// What is omitted.
     pub note: Option<String>,
 }
 
 impl ActiveSession {
-    /// The page's content within so many tokens.
+    /// Content of the page within a token budget.
     pub async fn page_content(
         &mut self,
         page_state: &PageState,
@@ -58,7 +58,9 @@ impl ActiveSession {
         let truncated = short.len() < text.len();
         let note = truncated.then(|| {
             let (here, all) = (short.chars().count() - 1, text.chars().count());
-            format!("The content is the first {here} of {all} letters; browser_get_content gives the rest.")
+            format!(
+                "The content is the first {here} of {all} characters; browser_get_content returns the rest."
+            )
         });
         Ok(PageContent { truncated, text: short, note })
     }

@@ -1,4 +1,4 @@
-//! The accessibility trees of a page's frames.
+//! Accessibility trees of a page's frames.
 
 use super::geometry::FrameOwner;
 use super::tab::FrameSnapshot;
@@ -46,7 +46,7 @@ struct AxProperty {
 }
 
 impl Page {
-    /// The accessibility trees of all frames, the main one first, parents before children.
+    /// Accessibility trees of all frames, the main one first, parents before children.
     pub async fn ax_trees(&self) -> Result<Vec<FrameTree>, ToolError> {
         self.touch();
         let frames = self.tab.frames();
@@ -83,17 +83,17 @@ impl Page {
             match tree {
                 Ok(AxTreeResult { nodes }) => {
                     let nodes = nodes.into_iter().map(AxNode::from).collect();
-                    // It may have arrived there since it was asked.
+                    // The frame may have navigated since its tree was requested.
                     let url = self.tab.state().frames.get(&frame).map_or(url, |now| now.url.clone());
                     trees.push(FrameTree { session, frame, url, owner, nodes });
                 }
-                // A frame that went away, or one that does not react, leaves the others readable.
+                // A frame that is gone or does not respond leaves the others readable.
                 Err(error) if trees.is_empty() => return Err(error),
-                Err(error) => tracing::debug!(frame, url, %error, "a frame cannot be read"),
+                Err(error) => tracing::debug!(frame, url, %error, "cannot read a frame"),
             }
         }
         for FrameTree { frame, url, nodes, .. } in &trees {
-            tracing::trace!(frame, url, nodes = nodes.len(), "a frame was read");
+            tracing::trace!(frame, url, nodes = nodes.len(), "read a frame");
         }
         Ok(trees)
     }

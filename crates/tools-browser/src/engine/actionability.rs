@@ -1,7 +1,7 @@
-//! Where the mouse has to go to meet an element, and the guard that lets it press nothing else.
+//! Finds the point where the mouse hits an element, and guards against hitting another one.
 //!
-//! Moving the mouse may change the page: a menu closes and all below it moves up. So an element is looked for again after the
-//! move, and a press that would reach another element is stopped before the page hears of it.
+//! Moving the mouse may change the page: a menu closes and everything below it moves up. So an element is located again
+//! after the move, and a press that would hit another element is stopped before the page sees it.
 
 use super::geometry::{BoxModelResult, bounding_rect};
 use super::{Node, Page, World};
@@ -10,16 +10,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// How long an element may be covered or on the move.
+/// Maximum time that an element may be covered or moving.
 pub(super) const AIM_TIMEOUT: Duration = Duration::from_secs(2);
-/// Between two tries.
+/// Retry interval.
 pub(super) const AIM_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a page that was pressed may take to say what the press has met.
+/// Maximum time for a page to report what a press has hit.
 const GUARD_TIMEOUT: Duration = Duration::from_secs(1);
-/// Pixels that a point may differ and still be the same.
+/// Distance in pixels within which two points count as the same.
 const POINT_TOLERANCE_PX: f64 = 2.0;
 
-/// What the functions below share: `name` for messages, and `meets`, whether a press on `hit` is one on `target`.
+/// Shared by the functions below: `name` for messages, and `meets`, whether a press on `hit` is one on `target`.
 const SHARED_JS: &str = r"
     const name = e => e.tagName ? e.tagName.toLowerCase() + (e.id ? '#' + e.id : '')
         + (e.className && typeof e.className === 'string' && e.className.trim() ? '.' + e.className.trim().split(/\s+/)[0] : '') : 'the page';
@@ -29,13 +29,13 @@ const SHARED_JS: &str = r"
         const label = target.closest('label');
         if (label && label.contains(hit)) return true;
         if (target.labels && Array.from(target.labels).some(l => l.contains(hit))) return true;
-        // What lets the mouse through, or is drawn by what holds it, is pressed through its holder.
+        // Elements that are transparent to the mouse, or drawn by their container, are pressed through the container.
         const through = getComputedStyle(target).pointerEvents === 'none' || target.ownerSVGElement || target.localName === 'option';
         if (through) for (let e = target; e; e = parents(e)) if (e === hit) return true;
         return false;
     };
     const at = (root, x, y) => root.elementFromPoint ? root.elementFromPoint(x, y) : null;
-    // What lies over a frame, as far as its documents may be asked.
+    // The element that covers a frame, as far as the parent documents are accessible.
     const veil = (view, x, y) => {
         for (let frame; (frame = view.frameElement); view = view.parent) {
             const box = frame.getBoundingClientRect(), style = getComputedStyle(frame);
@@ -48,10 +48,10 @@ const SHARED_JS: &str = r"
     };
 ";
 
-// The world that a function runs in may be the one of a frame around the element's: what belongs to its window is asked there.
+// A function may run in the world of an outer frame, so window properties are read from the element's own window.
 
-/// Brings an element into view, waits until it rests, and says where the mouse would reach it. Runs in our own world, so that
-/// pages cannot answer in its place.
+/// Scrolls an element into view, waits until it stops moving, and returns the point where the mouse hits it. Runs in
+/// the isolated world, so that pages cannot forge the result.
 const REACH_JS: &str = r"async function(rest) {
     SHARED
     if (!this.isConnected) return {state: 'gone'};
@@ -98,14 +98,14 @@ const REACH_JS: &str = r"async function(rest) {
     return first ?? {state: 'outside'};
 }";
 
-/// Whether a frame is what the mouse meets at a point.
+/// Whether the mouse hits a frame at a point.
 const FRAME_HIT_JS: &str = r"function(x, y) {
     SHARED
     const hit = at(this.getRootNode(), x, y);
     return hit && hit !== this && !meets(this, hit) ? name(hit) : veil(this.ownerDocument.defaultView, x, y);
 }";
 
-/// Lets presses reach the element and stops all others, until it is taken away.
+/// Lets presses reach the element and stops all others, until the guard is removed.
 const GUARD_JS: &str = r"function() {
     SHARED
     const target = this.nodeType === 1 ? this : this.parentElement;
@@ -158,30 +158,30 @@ struct ReachResult {
     main: bool,
 }
 
-/// What the guard has seen.
+/// Report of the click guard.
 #[derive(Deserialize)]
 pub(super) struct GuardReport {
-    /// Presses that reached the element.
+    /// Presses that hit the element.
     pub met: u32,
-    /// What another press would have reached.
+    /// Element that another press would have hit.
     pub by: Option<String>,
 }
 
 /// Whether the mouse can reach an element.
 pub(super) enum HitTest {
     At(Point),
-    /// By what.
+    /// Name of the covering element.
     Covered(String),
 }
 
-/// In the viewport of the main frame.
+/// Point in the viewport of the main frame.
 pub type Point = (f64, f64);
 
 impl Page {
-    /// Where the mouse reaches an element now. With `rest` it is waited for while it moves.
+    /// Point where the mouse hits an element now. With `rest`, waits until it stops moving.
     pub(super) async fn hit_test(&self, node: &Node, rest: bool) -> Result<HitTest, ToolError> {
         self.touch();
-        // An element of a frame is brought into view within the frame by the script, and with its frame by this.
+        // The script scrolls within the element's frame; this scrolls the frame itself into view.
         let params = json!({"backendNodeId": node.id});
         let _ = self.call_in::<Value>(&node.session, "DOM.scrollIntoViewIfNeeded", params).await;
         let reached = self.call_on(node, &with_shared(REACH_JS), &[rest.into()]).await?;
@@ -197,7 +197,7 @@ impl Page {
         Ok(self.covering_element(node, point).await?.map_or(HitTest::At(point), HitTest::Covered))
     }
 
-    /// The top left corner of an element, in the viewport of the main frame.
+    /// Top left corner of an element in the viewport of the main frame.
     async fn element_origin(&self, node: &Node) -> Result<Point, ToolError> {
         let params = json!({"backendNodeId": node.id});
         let BoxModelResult { model } = self.call_in(&node.session, "DOM.getBoxModel", params).await?;
@@ -207,7 +207,7 @@ impl Page {
         Ok((rect.x + dx, rect.y + dy))
     }
 
-    /// What lies at a point over the frames around an element, as far as they are in other processes.
+    /// Element that covers the frames around an element at a point, for frames in other processes.
     async fn covering_element(&self, node: &Node, (x, y): Point) -> Result<Option<String>, ToolError> {
         let mut session = node.session.clone();
         while let Some(owner) = self.frame_owner(&session).await? {
@@ -222,7 +222,7 @@ impl Page {
         Ok(None)
     }
 
-    /// Moves the mouse over an element until it is there and the element has not moved away; gives the point.
+    /// Moves the mouse onto an element until it stays there; returns the point.
     pub(super) async fn move_onto(&self, node: &Node, end: Instant) -> Result<Point, ToolError> {
         loop {
             let failure = match self.hit_test(node, true).await? {
@@ -248,7 +248,7 @@ impl Page {
         self.call_on(node, IS_HOVERED_JS, &[]).await.is_ok_and(|over| over == true)
     }
 
-    /// What is at a point of the viewport.
+    /// Name of the element at a point of the viewport.
     pub async fn describe_at(&self, (x, y): Point) -> Result<String, ToolError> {
         let script = format!("(() => {{ {SHARED_JS} return name(at(document, {x}, {y}) ?? document); }})()");
         let name = self.evaluate(&script, World::Isolated, Duration::from_secs(2)).await?;
@@ -262,12 +262,12 @@ impl Page {
         }
     }
 
-    /// Takes the guard away; none when the page is another one already, or does not react.
+    /// Removes the guard; None if the page has navigated or does not respond.
     pub(super) async fn remove_click_guard(&self, node: &Node) -> Option<GuardReport> {
         let report = async {
             match self.call_on(node, UNGUARD_JS, &[]).await {
                 Ok(presses) => Some(presses),
-                // The element may be gone and its document still be there.
+                // The element may be gone while its document still exists.
                 Err(_) => {
                     let script = format!("({UNGUARD_JS})()");
                     self.evaluate(&script, World::Isolated, GUARD_TIMEOUT).await.ok()
@@ -297,10 +297,10 @@ fn is_same_point(one: Point, other: Point) -> bool {
 
 pub(super) fn covered_error(by: &str) -> ToolError {
     ToolError::new(Kind::Conflict, format!("The element is covered by `{by}`."))
-        .hint("Close what covers it (a dialog, a banner), or press Escape, and try again.")
+        .hint("Close the covering element (a dialog, a banner), or press Escape, and try again.")
 }
 
 pub(super) fn moving_error() -> ToolError {
-    ToolError::new(Kind::Conflict, "The element moves away from the mouse.")
-        .hint("Wait until the page is at rest with browser_wait, or focus the element and press Enter.")
+    ToolError::new(Kind::Conflict, "The element keeps moving.")
+        .hint("Wait until the page is idle with browser_wait, or focus the element and press Enter.")
 }

@@ -12,16 +12,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// How many downloads are remembered.
+/// Maximum number of downloads per session.
 const MAX_DOWNLOADS: usize = 50;
-/// A download that grows beyond this is cancelled.
+/// Maximum size of a download; a larger one is cancelled.
 const MAX_DOWNLOAD_BYTES: u64 = 100 << 20;
-/// All that waits to be taken has no more bytes than this.
+/// Maximum size of all downloads in quarantine.
 const MAX_TOTAL_DOWNLOAD_BYTES: u64 = 500 << 20;
-/// How long a tab may take to open.
+/// Maximum time to open a tab.
 const TAB_OPEN_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// What the browser's events know of a session.
+/// Part of a session that browser events update.
 pub(super) struct BrowserContext {
     pub id: String,
     state: Mutex<ContextState>,
@@ -31,13 +31,13 @@ pub(super) struct BrowserContext {
 #[derive(Default)]
 struct ContextState {
     tabs: Vec<Arc<Tab>>,
-    /// Of the active tab.
+    /// Id of the active tab.
     active_tab: String,
-    /// The tab that was last brought to the front.
+    /// Id of the tab that was last brought to the front.
     front_tab: String,
     downloads: VecDeque<Download>,
     policy: DialogPolicy,
-    /// Why the active tab is no more, until its caller was told.
+    /// Why the active tab was lost, until it is reported to the caller.
     tab_loss: Option<LossReason>,
 }
 
@@ -60,13 +60,13 @@ impl BrowserContext {
         self.state().policy.clone()
     }
 
-    /// False when there are too many tabs.
+    /// False if there are too many tabs.
     pub fn add_tab(&self, tab: Arc<Tab>) -> bool {
         self.change(|inside| {
             let has_room = inside.tabs.len() < MAX_TABS;
             if has_room {
                 inside.active_tab.clone_from(&tab.id);
-                // Chromium shows a new tab in front.
+                // Chromium opens a new tab in front.
                 inside.front_tab.clone_from(&tab.id);
                 inside.tabs.push(tab);
             }
@@ -91,7 +91,7 @@ impl BrowserContext {
         self.state().tabs.iter().any(|tab| tab.id == frame || tab.state().frames.contains_key(frame))
     }
 
-    /// Why the active tab is no more, if that was not said yet.
+    /// Why the active tab was lost, if that was not reported yet.
     fn take_tab_loss(&self) -> Option<LossReason> {
         let crashed = {
             let inside = self.state();
@@ -105,7 +105,7 @@ impl BrowserContext {
         self.change(|inside| inside.tab_loss.take())
     }
 
-    /// False when there is no room for another one, until some are taken.
+    /// False if there are too many downloads, until some are taken.
     pub fn add_download(&self, id: String, url: String, name: String) -> bool {
         let name: String = name.chars().filter(|c| !c.is_control()).take(200).collect();
         self.change(|inside| {
@@ -126,7 +126,7 @@ impl BrowserContext {
         })
     }
 
-    /// True when it has become too large, or all together have.
+    /// True if it, or all downloads together, exceed the size limit.
     pub fn update_download(&self, id: &str, bytes: u64, state: DownloadState) -> bool {
         self.change(|inside| {
             let Some(download) = inside.downloads.iter_mut().find(|download| download.id == id) else {
@@ -139,7 +139,7 @@ impl BrowserContext {
     }
 }
 
-/// A session as the engine holds it.
+/// Session data owned by the engine.
 pub(super) struct SessionInner {
     pub browser: Arc<BrowserProcess>,
     pub context: Arc<BrowserContext>,
@@ -191,7 +191,7 @@ impl SessionInner {
         Ok(())
     }
 
-    /// Shows the browser the proxy's own page, where it is asked for the password, which it keeps for this context.
+    /// Opens the proxy's own page, which requests the password; the browser keeps it for this context.
     async fn authenticate_proxy(&self, page: &str) -> Result<(), ToolError> {
         let tab = self.new_tab().await?;
         let wire = &self.browser.cdp;
@@ -202,7 +202,7 @@ impl SessionInner {
             .load(page, WaitUntil::DomContentLoaded, TAB_OPEN_TIMEOUT)
             .await?;
         if page.status != Some(200) {
-            return Err(ToolError::internal(format!("the proxy's own page answered {:?}", page.status)));
+            return Err(ToolError::internal(format!("the proxy's own page returned {:?}", page.status)));
         }
         wire.post(None, "Target.closeTarget", json!({"targetId": tab.id}));
         self.context.remove_tab(&tab.id);
@@ -211,7 +211,7 @@ impl SessionInner {
 
     async fn new_tab(&self) -> Result<Arc<Tab>, ToolError> {
         if self.context.state().tabs.len() >= MAX_TABS {
-            return Err(ToolError::new(Kind::Conflict, format!("There are {MAX_TABS} tabs already."))
+            return Err(ToolError::new(Kind::Conflict, format!("The limit of {MAX_TABS} tabs is reached."))
                 .hint("Close a tab that is no longer needed."));
         }
         let params = json!({"url": "about:blank", "browserContextId": self.context.id, "newWindow": true});
@@ -225,7 +225,9 @@ impl SessionInner {
                 break tab;
             }
             if tokio::time::timeout_at(deadline.into(), changed.changed()).await.is_err() {
-                return Err(ToolError::new(Kind::Timeout, "The tab did not open.").hint("Try again."));
+                return Err(
+                    ToolError::new(Kind::Timeout, "Timed out while opening the tab.").hint("Try again.")
+                );
             }
         };
         tab.wait_for(deadline, |state| if state.ready { Ok(()) } else { Err(None) }).await?;
@@ -251,7 +253,7 @@ impl SessionInner {
 }
 
 impl Session {
-    /// False once it was closed, or its browser has ended.
+    /// False if it was closed or its browser has exited.
     pub fn is_open(&self) -> bool {
         !self.0.closed.load(Ordering::SeqCst) && self.0.browser.is_alive()
     }
@@ -260,7 +262,7 @@ impl Session {
         WeakSession(Arc::downgrade(&self.0))
     }
 
-    /// The active tab; an empty one is opened when there is none. That a page has crashed is said once.
+    /// The active tab; opens an empty one if there is none. A crash of the page is reported once.
     pub async fn page(&self) -> Result<Page, ToolError> {
         match self.0.context.take_tab_loss() {
             Some(why) => Err(why.error()),
@@ -268,7 +270,7 @@ impl Session {
         }
     }
 
-    /// The active tab, also when the page that was there has crashed.
+    /// The active tab, even if its page has crashed.
     pub async fn page_ignoring_crash(&self) -> Result<Page, ToolError> {
         self.0.touch();
         self.0.context.take_tab_loss();
@@ -288,7 +290,7 @@ impl Session {
         Page { session: Some(Arc::clone(&self.0)), tab, browser: Arc::clone(&self.0.browser) }
     }
 
-    /// A tab behind another one draws nothing.
+    /// Brings a tab to the front: tabs in the background are not rendered.
     async fn bring_to_front(&self, tab: &Tab) {
         let hidden = self.0.context.change(|inside| {
             let hidden = inside.front_tab != tab.id;
@@ -300,7 +302,7 @@ impl Session {
         }
     }
 
-    /// In the order in which they were opened. Tabs that pages open are among them, and become active.
+    /// Tabs in the order in which they were opened. Tabs opened by pages are included and become active.
     pub async fn tabs(&self) -> Result<Vec<TabInfo>, ToolError> {
         self.0.touch();
         let (tabs, active) = {
@@ -318,13 +320,13 @@ impl Session {
         Ok(listed)
     }
 
-    /// Opens an empty tab, which becomes active.
+    /// Opens an empty tab and activates it.
     pub async fn open_tab(&self) -> Result<Page, ToolError> {
         self.0.touch();
         self.0.new_tab().await.map(|tab| self.page_for(tab))
     }
 
-    /// Makes the tab at this place active.
+    /// Activates the tab at this index.
     pub async fn select_tab(&self, index: usize) -> Result<Page, ToolError> {
         let tab = self.tab_at(index)?;
         self.0.context.change(|inside| inside.active_tab.clone_from(&tab.id));
@@ -332,7 +334,7 @@ impl Session {
         Ok(self.page_for(tab))
     }
 
-    /// Closes the tab at this place; its neighbour becomes active.
+    /// Closes the tab at this index and activates its neighbour.
     pub async fn close_tab(&self, index: usize) -> Result<(), ToolError> {
         let tab = self.tab_at(index)?;
         let params = json!({"targetId": tab.id});
@@ -345,17 +347,17 @@ impl Session {
         self.0.touch();
         let inside = self.0.context.state();
         inside.tabs.get(index).cloned().ok_or_else(|| {
-            ToolError::not_found(format!("There is no tab {index}; there are {}.", inside.tabs.len()))
-                .hint("List the tabs; the first has the index 0.")
+            ToolError::not_found(format!("Tab {index} not found; there are {}.", inside.tabs.len()))
+                .hint("List the tabs; indexes start at 0.")
         })
     }
 
-    /// Newest last; at most 50.
+    /// Downloads, newest last; at most 50.
     pub fn downloads(&self) -> Vec<Download> {
         self.0.context.state().downloads.iter().cloned().collect()
     }
 
-    /// Waits until a download has ended, and gives its bytes; the file leaves the quarantine.
+    /// Waits until a download has completed and returns its bytes; the file leaves the quarantine.
     pub async fn take_download(&self, id: &str, timeout: Duration) -> Result<(Download, Vec<u8>), ToolError> {
         self.0.touch();
         let deadline = Instant::now() + timeout;
@@ -365,25 +367,23 @@ impl Session {
             let found = self.downloads().into_iter().find(|download| download.id == id);
             match found {
                 None => {
-                    return Err(
-                        ToolError::not_found("There is no such download.").hint("List the downloads.")
-                    );
+                    return Err(ToolError::not_found("Download not found.").hint("List the downloads."));
                 }
                 Some(found) if found.state == DownloadState::Complete => break found,
                 Some(found) if found.state == DownloadState::Cancelled => {
-                    return Err(ToolError::unavailable("The download was broken off.")
-                        .hint(format!("Try again; at most {MAX_DOWNLOAD_BYTES} bytes are taken.")));
+                    return Err(ToolError::unavailable("The download was cancelled.")
+                        .hint(format!("Try again; the limit is {MAX_DOWNLOAD_BYTES} bytes.")));
                 }
                 Some(_) => {}
             }
             if !self.0.browser.is_alive() {
                 return Err(
-                    ToolError::unavailable("The browser has ended.").hint("Navigate and download again.")
+                    ToolError::unavailable("The browser has exited.").hint("Navigate and download again.")
                 );
             }
             if tokio::time::timeout_at(deadline.into(), changed.changed()).await.is_err() {
                 return Err(ToolError::new(Kind::Timeout, "The download is not complete yet.")
-                    .hint("Ask again with a longer timeout."));
+                    .hint("Try again with a longer timeout."));
             }
         };
         let bytes = self.0.browser.launched.take_download(&self.0.context.id, id, MAX_DOWNLOAD_BYTES).await?;
@@ -391,7 +391,7 @@ impl Session {
         Ok((download, bytes))
     }
 
-    /// How dialogs of all tabs are answered from now on.
+    /// Sets how dialogs of all tabs are answered.
     pub fn answer_dialogs(&self, policy: DialogPolicy) {
         let tabs = self.0.context.change(|inside| {
             inside.policy.clone_from(&policy);
@@ -414,7 +414,7 @@ mod tests {
         let taken = (0..80).filter(|id| begin(*id)).count();
         assert_eq!(taken, MAX_DOWNLOADS);
         assert_eq!(context.state().downloads.front().unwrap().name, "ab");
-        // One that was broken off makes room.
+        // A cancelled one makes room.
         assert!(!context.update_download("7", 10, DownloadState::Cancelled));
         assert!(begin(80) && !begin(81));
         assert!(context.update_download("8", MAX_DOWNLOAD_BYTES + 1, DownloadState::Running));

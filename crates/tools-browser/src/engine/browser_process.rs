@@ -1,4 +1,4 @@
-//! One browser process: its wire, its contexts and tabs, and what its events lead to.
+//! A browser process: its connection, contexts and tabs, and event handling.
 
 use super::browser_context::BrowserContext;
 use super::cdp_connection::{CdpConnection, Event};
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A page may not open more tabs than this.
+/// Maximum number of tabs per session.
 pub(super) const MAX_TABS: usize = 20;
 
-/// Width and height of what a page thinks is shown of it.
+/// Width and height of the emulated viewport.
 const VIEWPORT_SIZE: (u32, u32) = (1_280, 720);
 
 pub(super) struct BrowserProcess {
@@ -26,7 +26,7 @@ pub(super) struct BrowserProcess {
 #[derive(Default)]
 struct Routes {
     contexts: HashMap<String, Arc<BrowserContext>>,
-    /// By session, those of frames in other processes included.
+    /// By DevTools session, including those of frames in other processes.
     tabs: HashMap<Arc<str>, Arc<Tab>>,
 }
 
@@ -79,7 +79,7 @@ struct FrameInfo {
 }
 
 impl FrameBranch {
-    /// Events may have told more of a frame already.
+    /// Adds a frame unless events have already reported it.
     fn add(self, state: &mut TabState, session: &Arc<str>) {
         let FrameInfo { id, parent_id, url } = self.frame;
         if state.frames.get(&id).is_none_or(|known| known.url.is_empty()) {
@@ -129,13 +129,13 @@ impl BrowserProcess {
         });
         match browser.enable_discovery().await {
             Ok(()) => {
-                tracing::info!(sandbox = chromium.sandbox(), "a browser was started");
+                tracing::info!(sandbox = chromium.sandbox(), "browser started");
                 Ok(browser)
             }
             Err(error) => {
                 let complaints = browser.launched.stderr_text();
                 Err(ToolError::unavailable("The browser could not be started.")
-                    .hint("Try again; if it stays, ask the operator to look at the hub's log.")
+                    .hint("Try again; if the problem persists, ask the operator to check the hub's log.")
                     .detail(format!("{error}; {complaints}")))
             }
         }
@@ -236,9 +236,9 @@ impl BrowserProcess {
         self.enable_events(&tab, session_id, true);
     }
 
-    /// Asks for the events of a session, and lets it go on only then, so that none is missed.
+    /// Subscribes to the events of a session and only then resumes it, so that none is missed.
     fn enable_events(&self, tab: &Arc<Tab>, session: Arc<str>, main: bool) {
-        // A page's workers are made to wait as well, whatever the filter says; only who is told of them can let them go on.
+        // A page's workers are paused as well, whatever the filter; only an attached session can resume them.
         let page_filter = json!([
             {"type": "iframe", "exclude": false},
             {"type": "worker", "exclude": false},
@@ -257,14 +257,14 @@ impl BrowserProcess {
             self.cdp.post(Some(&session), method, params);
         }
         if main {
-            // Pages behave as if they were looked at, and keys reach them, also while another tab is in front.
+            // Pages behave as if focused, and receive keys, even if another tab is in front.
             self.cdp.post(Some(&session), "Emulation.setFocusEmulationEnabled", json!({"enabled": true}));
             let view = json!({"width": VIEWPORT_SIZE.0, "height": VIEWPORT_SIZE.1, "deviceScaleFactor": 1, "mobile": false});
             self.cdp.post(Some(&session), "Emulation.setDeviceMetricsOverride", view);
         }
         let (tab, wire) = (Arc::clone(tab), Arc::clone(&self.cdp));
         tokio::spawn(async move {
-            // What was there before the events were asked for. A page that waits may answer only when it goes on.
+            // Frames that existed before the subscription. A paused page may reply only after it is resumed.
             let tree = wire.send(Some(&session), "Page.getFrameTree", json!({})).await;
             wire.post(Some(&session), "Runtime.runIfWaitingForDebugger", json!({}));
             let tree = match tree {
@@ -330,7 +330,7 @@ impl BrowserProcess {
             return;
         }
         let frame = downloading.frame_id.unwrap_or_default();
-        // A link that opens a tab only to download has closed it by now.
+        // A link that opens a tab only for a download has closed it by now.
         let owner = contexts.iter().find(|context| context.has_frame(&frame)).or(match contexts.as_slice() {
             [only] => Some(only),
             _ => None,
@@ -347,7 +347,7 @@ impl BrowserProcess {
         }
     }
 
-    /// Answers the proxy's question for its password, which is asked once in every context.
+    /// Answers the proxy's authentication request, which occurs once per context.
     fn answer_proxy_auth(&self, event: &Event<'_>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]

@@ -1,5 +1,5 @@
-//! Asking a tab: the one way in which commands reach it. Whoever waits for an answer is told at once when the tab, or the
-//! frame that was asked, goes away; the wire sees to that.
+//! Sends commands to a tab. A pending command fails immediately if the tab or its frame goes away; the connection takes
+//! care of that.
 
 use super::cdp_connection::{COMMAND_TIMEOUT, PendingReply};
 use super::{Page, World};
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 impl Page {
-    /// Sends a command to a session of the tab; its answer can be awaited later.
+    /// Sends a command to a session of the tab; its reply can be awaited later.
     pub(super) async fn send_command(
         &self,
         session: &str,
@@ -20,7 +20,7 @@ impl Page {
         self.tab.cdp.send(Some(session), method, params).await
     }
 
-    /// Sends a command to a session of the tab and waits for its answer.
+    /// Sends a command to a session of the tab and waits for its reply.
     pub(super) async fn call_in<T: DeserializeOwned>(
         &self,
         session: &str,
@@ -47,27 +47,27 @@ impl Page {
         self.send_command(&self.tab.session, method, params).await?.get_with_timeout(timeout).await
     }
 
-    /// Any other method of the protocol, in the main frame's session.
+    /// Calls any other protocol method in the main frame's session.
     pub async fn cdp(&self, method: &str, params: Value) -> Result<Value, ToolError> {
         self.call(method, params).await
     }
 
-    /// HTML of the main frame as it is now, as far as this many letters go.
+    /// HTML of the main frame, up to this many characters.
     pub async fn html(&self, max_chars: usize) -> Result<String, ToolError> {
         let script = format!(
             "document.documentElement ? document.documentElement.outerHTML.slice(0, {max_chars}) : ''"
         );
         let html = self.evaluate(&script, World::Isolated, Duration::from_secs(10)).await?;
-        html.as_str().map(str::to_owned).ok_or_else(|| ToolError::internal("HTML that is no text"))
+        html.as_str().map(str::to_owned).ok_or_else(|| ToolError::internal("the HTML is not a string"))
     }
 }
 
-/// Whether the browser's own words for a failure have this in them.
+/// Whether the browser's error message contains this text.
 pub(super) fn detail_contains(error: &ToolError, part: &str) -> bool {
     error.detail.as_deref().is_some_and(|detail| detail.contains(part))
 }
 
 pub(super) fn navigated_away_error() -> ToolError {
-    ToolError::new(Kind::Conflict, "The page went elsewhere meanwhile.")
-        .hint("Take a new snapshot and go on.")
+    ToolError::new(Kind::Conflict, "The page navigated away meanwhile.")
+        .hint("Take a new snapshot and continue.")
 }

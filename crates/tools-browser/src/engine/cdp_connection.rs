@@ -1,4 +1,4 @@
-//! The DevTools protocol over a pair of pipes: JSON messages, each ended by a NUL, for many sessions at once.
+//! DevTools protocol over a pair of pipes: NUL-terminated JSON messages, multiplexed over sessions.
 
 use super::tab::LossReason;
 use octo_toolkit::{Kind, ToolError};
@@ -14,29 +14,29 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// A picture of a long page is some megabytes; nothing honest is larger than this, and what is larger is not kept.
+/// Maximum size of a message; larger ones are dropped. A screenshot of a long page has some megabytes.
 const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
-/// Kept of a message that is too large, to know whose answer it is.
+/// Bytes kept of an oversized message, to identify the command it replies to.
 const OVERSIZED_HEAD_BYTES: usize = 64;
 
-/// Messages that wait to be written.
+/// Maximum number of queued outgoing messages.
 const MAX_QUEUED_WRITES: usize = 4_096;
 
-/// How long the browser may take for what needs no waiting.
+/// Timeout of commands that do not wait for anything.
 pub(super) const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 
 type CommandResult = Result<Box<RawValue>, CommandError>;
 
-/// Why a command has no answer.
+/// Why a command has no reply.
 enum CommandError {
     Protocol(ProtocolError),
-    /// Whoever was asked is no more.
+    /// The session is gone.
     SessionLost(LossReason),
     TooLarge,
 }
 
-/// What the browser says against a command.
+/// Error reply of the browser.
 #[derive(Debug, Deserialize)]
 struct ProtocolError {
     message: String,
@@ -56,7 +56,7 @@ struct Incoming<'a> {
     error: Option<ProtocolError>,
 }
 
-/// Something that happened in the browser.
+/// An event of the browser.
 pub(super) struct Event<'a> {
     pub method: &'a str,
     pub session: Option<&'a str>,
@@ -64,12 +64,12 @@ pub(super) struct Event<'a> {
 }
 
 impl Event<'_> {
-    /// The parameters, unless they are not what was expected.
+    /// The parameters; None if they have an unexpected form.
     pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
         match serde_json::from_str(self.params) {
             Ok(params) => Some(params),
             Err(error) => {
-                tracing::debug!(method = self.method, %error, "an event of the browser was not understood");
+                tracing::debug!(method = self.method, %error, "cannot parse browser event");
                 None
             }
         }
@@ -86,7 +86,7 @@ pub(super) struct CdpConnection {
 #[derive(Default)]
 struct PendingCommands {
     waiters: HashMap<u64, Waiter>,
-    /// Sessions whose renderer has crashed: they would take commands and never answer.
+    /// Sessions whose renderer has crashed: they accept commands and never reply.
     crashed_sessions: HashMap<Arc<str>, LossReason>,
 }
 
@@ -123,7 +123,7 @@ impl CdpConnection {
         self.pending.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Reads until the browser is gone.
+    /// Reads messages until the browser exits.
     pub async fn read(&self, mut from: impl AsyncRead + Unpin, on_event: impl Fn(Event<'_>)) {
         let mut buffer: Vec<u8> = Vec::with_capacity(64 << 10);
         let mut searched = 0;
@@ -154,7 +154,7 @@ impl CdpConnection {
 
     fn dispatch(&self, message: &[u8], on_event: &impl Fn(Event<'_>)) {
         let Ok(incoming) = serde_json::from_slice::<Incoming<'_>>(message) else {
-            tracing::debug!("a message of the browser is no JSON");
+            tracing::debug!("browser message is not JSON");
             return;
         };
         if let Some(method) = &incoming.method {
@@ -168,7 +168,7 @@ impl CdpConnection {
                 (_, Some(fault)) => Err(CommandError::Protocol(fault)),
                 (Some(result), None) => Ok(result.to_owned()),
                 (None, None) => {
-                    Err(CommandError::Protocol(ProtocolError { message: "an empty answer".to_owned() }))
+                    Err(CommandError::Protocol(ProtocolError { message: "empty reply".to_owned() }))
                 }
             },
         );
@@ -181,9 +181,9 @@ impl CdpConnection {
         }
     }
 
-    /// The end of a message that was too large to be kept; its head says whose answer it would have been.
+    /// Handles the end of an oversized message; its head identifies the command it replies to.
     fn skip_oversized(&self, head: &[u8]) {
-        tracing::warn!("the browser sent a message that is too large; it was left out");
+        tracing::warn!("dropped an oversized message of the browser");
         let head = String::from_utf8_lossy(head);
         let digits = head.strip_prefix("{\"id\":").and_then(|rest| rest.split_once(','));
         if let Some(id) = digits.and_then(|(digits, _)| digits.parse().ok()) {
@@ -191,7 +191,7 @@ impl CdpConnection {
         }
     }
 
-    /// A session is over, or its renderer has crashed: nothing that was asked there is answered any more.
+    /// Fails all pending commands of a session that is closed or whose renderer has crashed.
     pub fn fail_session(&self, session: &str, why: LossReason) {
         let mut waiting = self.pending();
         match why {
@@ -208,7 +208,7 @@ impl CdpConnection {
         }
     }
 
-    /// A session that had crashed has a renderer again.
+    /// Marks a crashed session as usable: it has a renderer again.
     pub fn restore_session(&self, session: &str) {
         self.pending().crashed_sessions.remove(session);
     }
@@ -217,7 +217,7 @@ impl CdpConnection {
         *self.open.borrow()
     }
 
-    /// Sends a command without waiting for its answer.
+    /// Sends a command without waiting for its reply.
     pub async fn send(
         &self,
         session: Option<&str>,
@@ -228,7 +228,7 @@ impl CdpConnection {
         let (tell, answer) = oneshot::channel();
         let bytes = encode(id, session, method, params)?;
         {
-            // In this order: whoever closes the wire clears what waits after saying so.
+            // In this order: closing the connection sets the flag first and then clears the pending commands.
             let mut waiting = self.pending();
             if let Some(why) = session.and_then(|session| waiting.crashed_sessions.get(session)) {
                 return Err(why.error());
@@ -242,7 +242,7 @@ impl CdpConnection {
         Ok(PendingReply { method: method.to_owned(), answer })
     }
 
-    /// Sends a command whose answer nobody needs; for use while an event is handled.
+    /// Sends a command whose reply is not needed; for use in event handlers.
     pub fn post(&self, session: Option<&str>, method: &str, params: Value) {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         if let Ok(bytes) = encode(id, session, method, params) {
@@ -269,12 +269,12 @@ impl PendingReply {
         let Self { method, answer } = self;
         match tokio::time::timeout(timeout, answer).await {
             Ok(Ok(Ok(result))) => serde_json::from_str(result.get())
-                .map_err(|error| ToolError::internal(format!("{method}: an answer not understood: {error}"))),
+                .map_err(|error| ToolError::internal(format!("{method}: cannot parse the reply: {error}"))),
             Ok(Ok(Err(CommandError::Protocol(fault)))) => Err(map_protocol_error(&method, &fault.message)),
             Ok(Ok(Err(CommandError::SessionLost(why)))) => Err(why.error().detail(method)),
             Ok(Ok(Err(CommandError::TooLarge))) => Err(message_too_large_error().detail(method)),
             Ok(Err(_)) => Err(browser_exited_error()),
-            Err(_) => Err(ToolError::new(Kind::Timeout, "The page does not react.")
+            Err(_) => Err(ToolError::new(Kind::Timeout, "The page does not respond.")
                 .hint("It may be busy; wait and try again, or open it in a new tab.")
                 .detail(method)),
         }
@@ -292,15 +292,15 @@ fn encode(id: u64, session: Option<&str>, method: &str, params: Value) -> Result
 }
 
 fn message_too_large_error() -> ToolError {
-    ToolError::new(Kind::TooLarge, "The page is too large to be read whole.")
-        .hint("Ask for less: browser_find, a part of the snapshot, or one element.")
+    ToolError::new(Kind::TooLarge, "The page is too large to read completely.")
+        .hint("Request less: browser_find, a part of the snapshot, or one element.")
 }
 
 fn browser_exited_error() -> ToolError {
-    ToolError::unavailable("The browser has ended.").hint("Call again; a new one is started.")
+    ToolError::unavailable("The browser has exited.").hint("Call again to start a new one.")
 }
 
-/// Chromium's words for what can be said better.
+/// Maps Chromium's error messages to better ones.
 fn map_protocol_error(method: &str, message: &str) -> ToolError {
     let has = |part: &str| message.contains(part);
     let error = if has("node with given id")
@@ -317,8 +317,8 @@ fn map_protocol_error(method: &str, message: &str) -> ToolError {
     {
         ToolError::not_found("The tab is closed.").hint("List the tabs, or navigate again.")
     } else if has("context was destroyed") || has("Cannot find context") || has("navigated or closed") {
-        ToolError::new(Kind::Conflict, "The page went elsewhere meanwhile.")
-            .hint("Take a new snapshot and go on.")
+        ToolError::new(Kind::Conflict, "The page navigated away meanwhile.")
+            .hint("Take a new snapshot and continue.")
     } else {
         return ToolError::internal(format!("{method}: {message}"));
     };
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(second.get::<Value>().await.unwrap(), json!({"y": 2}));
         assert_eq!(first.get::<Value>().await.unwrap_err().kind, Kind::NotFound);
         assert_eq!(*heard.lock().unwrap(), ["E.e"]);
-        // A session that ends takes its questions with it; one that has crashed takes no more.
+        // A session that ends fails its pending commands; a crashed one accepts no more.
         let closing = wire.send(Some("T"), "C.c", json!({})).await.unwrap();
         let other = wire.send(Some("U"), "C.c", json!({})).await.unwrap();
         wire.fail_session("T", LossReason::Closed);
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(other.get::<Value>().await.unwrap_err().kind, Kind::Unavailable);
         assert_eq!(wire.send(Some("U"), "C.c", json!({})).await.err().unwrap().kind, Kind::Unavailable);
         wire.restore_session("U");
-        // An answer without end is left out, and whoever waited for it is told; what follows is heard.
+        // An oversized reply is dropped and its command fails; the next message is received.
         let large = wire.send(Some("U"), "C.c", json!({})).await.unwrap();
         let id = wire.next_id.load(Ordering::Relaxed) - 1;
         their_out.write_all(format!("{{\"id\":{id},\"result\":\"").as_bytes()).await.unwrap();

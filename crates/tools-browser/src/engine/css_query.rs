@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 impl Page {
-    /// The elements that fit a CSS selector, in the main frame first, then in the others; at most `max_nodes`.
+    /// Elements that match a CSS selector, in the main frame first, then in the others; at most `max_nodes`.
     pub async fn query(&self, selector: &str, max_nodes: usize) -> Result<Vec<Node>, ToolError> {
         let mut found = Vec::new();
         for frame in self.tab.frames() {
@@ -39,14 +39,14 @@ impl Page {
         let evaluated: EvaluateResult = self.call_in(session, "Runtime.evaluate", params).await?;
         if evaluated.exception_details.is_some() {
             return Err(ToolError::invalid(format!("`{selector}` is not a CSS selector.")).hint(
-                "Use a selector such as `#id`, `.class` or `button[type=submit]`, or a ref of a snapshot.",
+                "Use a selector such as `#id`, `.class` or `button[type=submit]`, or a ref from a snapshot.",
             ));
         }
         let Some(list) = evaluated.result.object_id else { return Ok(Vec::new()) };
         self.resolve_nodes(session, &list).await
     }
 
-    /// The elements of an array in a frame, which is let go of.
+    /// Resolves the elements of an array in a frame and releases the array.
     pub(super) async fn resolve_nodes(&self, session: &Arc<str>, list: &str) -> Result<Vec<Node>, ToolError> {
         let params = json!({"objectId": list, "ownProperties": true});
         let listed: Value = self.call_in(session, "Runtime.getProperties", params).await?;

@@ -1,4 +1,4 @@
-//! Dragging: with the mouse alone, or with the events that HTML has for it.
+//! Drag and drop: with mouse events only, or with HTML drag events.
 
 use super::actionability::{AIM_TIMEOUT, HitTest, Point, covered_error};
 use super::{Node, Page};
@@ -6,32 +6,32 @@ use octo_toolkit::ToolError;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Moves between the two places; pages that follow the mouse want more than one.
+/// Mouse moves between start and end; pages that track the mouse need more than one.
 const DRAG_STEPS: u32 = 8;
-/// How long the browser may take to say that a drag has begun.
+/// Maximum time for the browser to report the start of a drag.
 const DRAG_TIMEOUT: Duration = Duration::from_millis(700);
 
-/// Whether the browser begins a drag of its own when the mouse moves with the button held.
+/// Whether the browser starts a native drag when the mouse moves with the button held.
 const IS_DRAGGABLE: &str = r"function() {
     for (let e = this.nodeType === 1 ? this : this.parentElement; e; e = e.parentElement) if (e.draggable) return true;
     return false;
 }";
 
-/// Where something is dragged to.
+/// Target of a drag.
 #[derive(Debug, Clone)]
 pub enum DropTarget {
     Onto(Node),
-    /// So many pixels to the right and down.
+    /// Pixels to the right and down.
     Offset(f64, f64),
 }
 
 impl Page {
-    /// Presses an element, moves and lets go.
+    /// Presses an element, moves the mouse and releases it.
     pub async fn drag(&self, node: &Node, target: &DropTarget, timeout: Duration) -> Result<(), ToolError> {
         let end = Instant::now() + timeout.min(AIM_TIMEOUT);
         let native = self.call_on(node, IS_DRAGGABLE, &[]).await? == true;
         if let DropTarget::Onto(onto) = target {
-            // Both must be in view, and the goal not be covered by anything but what is dragged.
+            // Both must be in view, and nothing but the dragged element may cover the target.
             self.hit_test(onto, true).await?;
         }
         let from = self.move_onto(node, end).await?;
@@ -65,7 +65,7 @@ impl Page {
                     return Err(match failed {
                         Ok(HitTest::Covered(by)) => covered_error(&by),
                         Err(error) => error,
-                        Ok(HitTest::At(_)) => ToolError::internal("a point that is none"),
+                        Ok(HitTest::At(_)) => ToolError::internal("unexpected hit"),
                     });
                 }
             },
@@ -85,7 +85,7 @@ impl Page {
         self.dispatch_left_button("mouseReleased", to).await
     }
 
-    /// The browser has taken over: the page hears of a drag and not of the mouse.
+    /// Completes a native drag: the page receives drag events instead of mouse events.
     async fn drop_at(&self, data: &Value, (x, y): Point) -> Result<(), ToolError> {
         for kind in ["dragEnter", "dragOver", "drop"] {
             let event = json!({"type": kind, "x": x, "y": y, "data": data});

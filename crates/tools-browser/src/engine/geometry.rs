@@ -1,4 +1,4 @@
-//! Where elements are shown.
+//! Positions of elements.
 
 use super::{Node, Page, Rect};
 use octo_toolkit::{Kind, ToolError};
@@ -52,17 +52,17 @@ pub(super) struct Size {
 }
 
 impl Page {
-    /// Where an element is shown; none when it is not.
+    /// Rectangle of an element; None if it is not shown.
     pub async fn rect(&self, node: &Node) -> Result<Option<Rect>, ToolError> {
         Ok(self.rects(std::slice::from_ref(node)).await?.pop().flatten())
     }
 
-    /// Where many elements are shown, in the order of `nodes`, in one round trip per frame.
+    /// Rectangles of elements, in the order of `nodes`, in one round trip per frame.
     pub async fn rects(&self, nodes: &[Node]) -> Result<Vec<Option<Rect>>, ToolError> {
         Ok(self.quads(nodes).await?.iter().map(|quads| bounding_rect(quads)).collect())
     }
 
-    /// The corners of all boxes of each element, in the main frame's viewport.
+    /// Corners of all boxes of each element, in the main frame's viewport.
     pub(super) async fn quads(&self, nodes: &[Node]) -> Result<Vec<Vec<[f64; 8]>>, ToolError> {
         let mut requests = Vec::new();
         for node in nodes {
@@ -101,7 +101,7 @@ impl Page {
         Ok(all)
     }
 
-    /// Where the viewport of a frame in another process begins.
+    /// Origin of the viewport of a frame in another process.
     pub(super) async fn frame_offset(&self, session: &Arc<str>) -> Result<(f64, f64), ToolError> {
         let Some(owner) = self.frame_owner(session).await? else { return Ok((0.0, 0.0)) };
         let quads = Box::pin(self.quads(std::slice::from_ref(&owner))).await?;
@@ -109,7 +109,7 @@ impl Page {
         Ok(corner.unwrap_or_default())
     }
 
-    /// The element that holds the frames of a session; none for the main frame's.
+    /// The element that contains the frames of a session; None for the main frame's.
     pub(super) async fn frame_owner(&self, session: &Arc<str>) -> Result<Option<Node>, ToolError> {
         let frames = self.tab.frames();
         let root = frames.iter().find(|frame| {
@@ -127,7 +127,8 @@ impl Page {
         Ok(Some(Node { session: Arc::clone(around), id: owner.backend_node_id }))
     }
 
-    /// Elements, attributes, texts and boxes of all documents in the main process, as JSON; the same each time while nothing changes.
+    /// Elements, attributes, texts and boxes of all documents in the main process, as JSON; identical until something
+    /// changes.
     pub async fn layout_snapshot(&self) -> Result<String, ToolError> {
         let params = json!({"computedStyles": ["visibility"]});
         let layout: Box<RawValue> = self.call("DOMSnapshot.captureSnapshot", params).await?;
@@ -150,7 +151,7 @@ impl Page {
     }
 }
 
-/// The rectangle around all boxes.
+/// Bounding rectangle of all boxes.
 pub(super) fn bounding_rect(quads: &[[f64; 8]]) -> Option<Rect> {
     let xs = || quads.iter().flat_map(|quad| quad.iter().step_by(2).copied());
     let ys = || quads.iter().flat_map(|quad| quad.iter().skip(1).step_by(2).copied());

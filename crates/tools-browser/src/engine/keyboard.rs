@@ -3,7 +3,7 @@
 use octo_toolkit::ToolError;
 use serde_json::{Value, json};
 
-/// What the keyboard says for a key.
+/// Properties of a key event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
     key: String,
@@ -12,7 +12,7 @@ pub(super) struct Key {
     text: Option<String>,
 }
 
-/// A key with the modifiers that are held down meanwhile.
+/// A key with its modifiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KeyCombination {
     pub modifiers: Vec<(u32, Key)>,
@@ -24,7 +24,7 @@ const CONTROL: u32 = 2;
 const META: u32 = 4;
 const SHIFT: u32 = 8;
 
-/// Name, other names, code, number, text.
+/// Name, aliases, code, key code, text.
 type NamedKey = (&'static str, &'static [&'static str], &'static str, u32, Option<&'static str>);
 
 const NAMED_KEYS: [NamedKey; 25] = [
@@ -55,7 +55,7 @@ const NAMED_KEYS: [NamedKey; 25] = [
     ("Shift", &[], "ShiftLeft", 16, None),
 ];
 
-/// Signs of an American keyboard that need no Shift, and what they are with it, with code and number.
+/// Characters of a US keyboard without and with Shift, with code and key code.
 const CHAR_KEYS: [(char, char, &str, u32); 21] = [
     ('1', '!', "Digit1", 49),
     ('2', '@', "Digit2", 50),
@@ -99,7 +99,7 @@ impl Key {
         })
     }
 
-    /// A sign that an American keyboard has.
+    /// Key of a character on a US keyboard.
     pub fn from_char(sign: char) -> Option<Self> {
         let char_key = |code: String, number| {
             Some(Self { key: sign.to_string(), code, key_code: number, text: Some(sign.to_string()) })
@@ -119,9 +119,9 @@ impl Key {
         char_key((*code).to_owned(), *number)
     }
 
-    /// The parameters of `Input.dispatchKeyEvent`.
+    /// Parameters of `Input.dispatchKeyEvent`.
     pub fn event(&self, down: bool, modifiers: u32) -> Value {
-        // With Control or Alt a key is a command and no text.
+        // With Control, Alt or Meta a key is a command and produces no text.
         let text = self.text.as_ref().filter(|_| down && modifiers & (ALT | CONTROL | META) == 0);
         let kind = match (down, text) {
             (true, Some(_)) => "keyDown",
@@ -145,7 +145,7 @@ impl Key {
 impl KeyCombination {
     pub fn parse(text: &str) -> Result<Self, ToolError> {
         let unknown = || {
-            ToolError::invalid(format!("There is no key `{text}`.")).hint(
+            ToolError::invalid(format!("Unknown key: `{text}`.")).hint(
                 "Use names such as Enter, Tab, Escape, ArrowDown, F5, a, or combinations such as Control+A.",
             )
         };

@@ -1,4 +1,4 @@
-//! Where a page is, where it goes, and when it is at rest.
+//! Navigation: location, history, and waiting for a page to settle.
 
 use super::tab::NAVIGATION_START_TIMEOUT;
 use super::{NavigationResult, Page, SettleResult, WaitUntil, World, url_scheme};
@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// Nothing may be asked for this long before the network counts as idle, when scripts of the page ask for things.
+/// Time without requests before the network counts as idle, if scripts of the page make requests.
 const NETWORK_IDLE_DELAY: Duration = Duration::from_millis(500);
 
-/// The same for a page with scripts that have not asked for anything so far. One without scripts needs no time at all.
+/// The same for a page whose scripts have made no requests so far. A page without scripts needs no delay.
 const QUIET_SCRIPTS_DELAY: Duration = Duration::from_millis(150);
 
-/// Whether anything on the page could ask for more once it has loaded.
+/// Whether anything on the page could make requests after it has loaded.
 const HAS_SCRIPTS_JS: &str = "document.scripts.length > 0 || !!document.querySelector('iframe, frame, object, embed, meta[http-equiv], body[onload]')";
 
-/// How long a page is left alone that does not change although something is waited for.
+/// Maximum time between two checks of a page that does not change.
 const MAX_CHANGE_WAIT: Duration = Duration::from_millis(400);
 
-/// Resolves when something in the document changes, or when it is time to look again anyway.
+/// Resolves when the document changes, or after a timeout.
 const WAIT_FOR_CHANGE_JS: &str = r"new Promise(done => {
     const observer = new MutationObserver(() => end());
     const last = setTimeout(() => end(), CAP);
@@ -28,10 +28,10 @@ const WAIT_FOR_CHANGE_JS: &str = r"new Promise(done => {
     observer.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
 })";
 
-/// Older requests are taken for such as never end.
+/// Older requests are assumed to never end.
 const MAX_REQUEST_AGE: Duration = Duration::from_secs(10);
 
-/// Resolves when nothing in the document has changed for a while.
+/// Resolves when the document has not changed for a while.
 const WAIT_FOR_QUIET_JS: &str = r"new Promise(done => {
     const observer = new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(end, 100); });
     const end = () => { observer.disconnect(); clearTimeout(timer); clearTimeout(last); done(true); };
@@ -40,10 +40,10 @@ const WAIT_FOR_QUIET_JS: &str = r"new Promise(done => {
     observer.observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
 })";
 
-/// How long a page that shows nothing yet may take to fill itself.
+/// Maximum time for an empty page to show content.
 const CONTENT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Resolves when a page shows something: text, an element to use, a picture. A few words may only say that it is loading.
+/// Resolves when a page shows text, an element to use or an image. A few words may only be a loading message.
 const WAIT_FOR_CONTENT_JS: &str = r"new Promise(done => {
     const shows = () => !!document.body && (document.body.innerText.trim().length > 40
         || !!document.querySelector('a[href], button, input:not([type=hidden]), select, textarea, canvas, video, img, svg, iframe, object, embed')
@@ -55,7 +55,7 @@ const WAIT_FOR_CONTENT_JS: &str = r"new Promise(done => {
     if (shows()) { observer.disconnect(); clearTimeout(last); done(null); }
 })";
 
-/// The least time between two looks.
+/// Minimum time between two checks.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(30);
 
 #[derive(Deserialize)]
@@ -82,13 +82,13 @@ struct HistoryEntry {
 }
 
 impl Page {
-    /// The same as in [`super::TabInfo`].
+    /// The same id as in [`super::TabInfo`].
     pub fn id(&self) -> &str {
         &self.tab.id
     }
 
-    /// Goes to an address. Only `http`, `https` and `about:blank` are allowed; a private address is refused by the
-    /// proxy, and the refusal comes back as an error.
+    /// Opens a URL. Only `http`, `https` and `about:blank` are allowed; a private address is refused by the proxy, and
+    /// the refusal is returned as an error.
     pub async fn navigate(
         &self,
         url: &str,
@@ -104,7 +104,7 @@ impl Page {
         let url = self.browser.launched.url(url)?;
         let since = Instant::now();
         let result = self.load(url.as_str(), until, timeout).await;
-        // The proxy knows better why than the browser.
+        // The proxy has a more precise reason than the browser.
         let at = result.as_ref().ok().and_then(|gone| Url::parse(&gone.url).ok()).unwrap_or(url);
         match (at.host_str(), at.port_or_known_default()) {
             (Some(host), Some(port)) => match self.browser.launched.refusal_since(host, port, since) {
@@ -138,13 +138,10 @@ impl Page {
         };
         let NavigateReply { loader_id, error_text, is_download } = reply;
         if is_download {
-            return Err(ToolError::new(
-                Kind::Conflict,
-                "The address is a file that was downloaded, not a page.",
-            )
-            .hint("Take it from the downloads, or read it with fetch_url."));
+            return Err(ToolError::new(Kind::Conflict, "The URL is a file that was downloaded, not a page.")
+                .hint("Save it with browser_downloads, or read it with fetch_url."));
         }
-        // An answer of 400 or more without a body is an answer, too; the browser shows a page of its own for it.
+        // A status of 400 or more without a body is a valid result; the browser shows its own page for it.
         if error_text.as_deref() == Some("net::ERR_HTTP_RESPONSE_CODE_FAILURE") {
             return self.navigation_result(true).await;
         }
@@ -153,20 +150,20 @@ impl Page {
         }
         let complete = match loader_id {
             Some(loader) => self.wait_until_loaded(until, deadline, |state| state.loader == loader).await?,
-            // Within the document.
+            // Navigation within the document.
             None => true,
         };
         self.navigation_result(complete).await
     }
 
-    /// Waits for a document to be loaded; false when the time was over first.
+    /// Waits for a document to load; false on timeout.
     async fn wait_until_loaded(
         &self,
         until: WaitUntil,
         deadline: Instant,
         arrived: impl Fn(&super::tab::TabState) -> bool,
     ) -> Result<bool, ToolError> {
-        // Another document may take its place at once: a redirect by script, say.
+        // Another document may replace it immediately, for example by a script redirect.
         let mut has_arrived = false;
         let loaded = self.tab.wait_for(deadline, |state| {
             has_arrived |= arrived(state);
@@ -202,7 +199,7 @@ impl Page {
         Ok(idle)
     }
 
-    /// Waits while a page with scripts shows nothing, since it may fill itself without asking for anything.
+    /// Waits while a page with scripts shows nothing, since scripts may fill it without requests.
     async fn wait_for_content(&self, deadline: Instant) -> Result<(), ToolError> {
         let left = deadline.saturating_duration_since(Instant::now()).min(CONTENT_TIMEOUT);
         let script = WAIT_FOR_CONTENT_JS.replace("CAP", &left.as_millis().to_string());
@@ -214,20 +211,20 @@ impl Page {
         self.tab.check()
     }
 
-    /// Waits until the page changes, or for a moment: whoever waits for something looks again then.
+    /// Waits until the page changes, or for a moment, so that the caller can check again.
     pub async fn wait_for_change(&self, deadline: Instant) -> Result<(), ToolError> {
         let left = deadline.saturating_duration_since(Instant::now()).min(MAX_CHANGE_WAIT);
         let script = WAIT_FOR_CHANGE_JS.replace("CAP", &left.as_millis().to_string());
         let started = Instant::now();
         match self.evaluate(&script, World::Isolated, left + Duration::from_millis(200)).await {
-            // The document was left, or does not react: no reason to ask without pause.
+            // The document was left or does not respond: do not poll without a pause.
             Err(error) if matches!(error.kind, Kind::Conflict | Kind::Timeout | Kind::Internal) => {
                 tokio::time::sleep_until((started + MIN_POLL_INTERVAL).into()).await;
                 self.tab.check()
             }
             Err(error) => Err(error),
             Ok(_) => {
-                // A page that changes all the time is not looked at all the time.
+                // Limits the rate of checks on a page that changes all the time.
                 tokio::time::sleep_until((started + MIN_POLL_INTERVAL).into()).await;
                 Ok(())
             }
@@ -240,7 +237,7 @@ impl Page {
         Ok(NavigationResult { url, title, status, complete })
     }
 
-    /// One step back in the history; none when there is nothing to go back to.
+    /// Goes one step back in the history; None if there is no previous entry.
     pub async fn back(
         &self,
         until: WaitUntil,
@@ -249,7 +246,7 @@ impl Page {
         self.history_step(-1, until, timeout).await
     }
 
-    /// One step forward in the history; none when there is nothing to go forward to.
+    /// Goes one step forward in the history; None if there is no next entry.
     pub async fn forward(
         &self,
         until: WaitUntil,
@@ -285,7 +282,7 @@ impl Page {
         self.call("Page.getNavigationHistory", json!({})).await
     }
 
-    /// Address and title now.
+    /// Current URL and title.
     pub async fn location(&self) -> Result<(String, String), ToolError> {
         let now =
             self.evaluate("[location.href, document.title]", World::Isolated, Duration::from_secs(2)).await;
@@ -295,20 +292,20 @@ impl Page {
         {
             return Ok((url, title));
         }
-        // The browser itself knows where a page is that does not react.
+        // The browser process knows the location of a page that does not respond.
         let history = self.history().await?;
         let at = usize::try_from(history.current_index).ok();
         let entry = at.and_then(|at| history.entries.into_iter().nth(at));
         Ok(entry.map(|entry| (entry.url, entry.title)).unwrap_or_default())
     }
 
-    /// Changes whenever the main frame loads another document; refs may be kept while it stays the same.
+    /// Changes whenever the main frame loads another document; refs are valid as long as it stays the same.
     pub fn document(&self) -> String {
         self.tab.state().loader.clone()
     }
 
-    /// Waits for the end of what an action has set off: no change of the DOM for 100 ms and no request that is
-    /// under way; a navigation is waited for. Never longer than `cap` (3 s is good).
+    /// Waits for the effects of an action to end: no DOM change for 100 ms, no pending request, and a navigation has
+    /// completed. At most `cap` (3 s is good).
     pub async fn settle(&self, cap: Duration) -> Result<SettleResult, ToolError> {
         let deadline = Instant::now() + cap;
         let (document, dialogs) = {
@@ -326,7 +323,7 @@ impl Page {
 
     async fn wait_until_quiet(&self, cap: Duration, deadline: Instant) -> Result<bool, ToolError> {
         loop {
-            // A tab that closes itself is at rest.
+            // A tab that closes itself has settled.
             if self.tab.check().is_err() {
                 return Ok(true);
             }
@@ -353,7 +350,7 @@ impl Page {
             };
             match quiet_result {
                 Ok(Value::Bool(true)) if !busy => return Ok(true),
-                // The document was left; the next one is waited for.
+                // The document was left; wait for the next one.
                 Err(error) if error.kind == Kind::Conflict => {}
                 Err(_) if self.tab.check().is_err() => return Ok(true),
                 Err(_) => return Ok(false),
@@ -372,7 +369,7 @@ impl Page {
     }
 }
 
-/// False when the time was over first.
+/// Maps a timeout to false.
 fn false_on_timeout(waited: Result<(), ToolError>) -> Result<bool, ToolError> {
     match waited {
         Ok(()) => Ok(true),
@@ -382,17 +379,17 @@ fn false_on_timeout(waited: Result<(), ToolError>) -> Result<bool, ToolError> {
 }
 
 fn navigation_timeout_error(url: &str) -> ToolError {
-    ToolError::new(Kind::Timeout, format!("{url} gave no answer in time."))
-        .hint("Try again with a longer timeout_ms, or another address.")
+    ToolError::new(Kind::Timeout, format!("{url} did not respond in time."))
+        .hint("Try again with a longer timeout_ms, or another URL.")
 }
 
 fn navigation_error(url: &str, text: &str) -> ToolError {
     let error = match text {
         "net::ERR_NAME_NOT_RESOLVED" => ToolError::not_found(format!("The host of {url} does not exist.")),
         "net::ERR_ABORTED" => {
-            ToolError::new(Kind::Conflict, format!("The navigation to {url} was broken off."))
+            ToolError::new(Kind::Conflict, format!("The navigation to {url} was interrupted."))
         }
         _ => ToolError::unavailable(format!("{url} cannot be opened ({text}).")),
     };
-    error.hint("Check the address, or try again later.")
+    error.hint("Check the URL, or try again later.")
 }

@@ -1,4 +1,4 @@
-//! Acting on a page, as a person would: through the mouse and the keyboard.
+//! User input: mouse and keyboard.
 
 use super::actionability::{AIM_INTERVAL, AIM_TIMEOUT, HitTest, covered_error, moving_error};
 use super::keyboard::{Key, KeyCombination};
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Prepares a field for text; says whether text can be put in, or puts it in itself where a keyboard could not.
+/// Prepares a field for text; returns whether text can be typed, or sets the value itself where a keyboard could not.
 const FILL_JS: &str = r"function(text, clear) {
     const field = this.nodeType === 1 ? this : this.parentElement;
     if (!field || !field.isConnected) return 'gone';
@@ -77,8 +77,8 @@ struct SelectResult {
 }
 
 impl Page {
-    /// Presses an element and nothing else: a press that would reach another one is stopped, and tried again where the element
-    /// is then.
+    /// Clicks an element and nothing else: a press that would hit another one is stopped and retried at the element's
+    /// new position.
     pub async fn click(
         &self,
         node: &Node,
@@ -96,18 +96,14 @@ impl Page {
             pressed?;
             match presses.by {
                 None if presses.met > 0 => return Ok(()),
-                // It went to another frame.
+                // The press went to another frame.
                 None if Instant::now() >= end => return Err(moving_error()),
                 Some(by) if presses.met > 0 => {
                     return Err(ToolError::new(
                         Kind::Conflict,
-                        format!(
-                            "The first click moved the page, so that the next would have pressed `{by}`."
-                        ),
+                        format!("The first click moved the page, so the next one would have hit `{by}`."),
                     )
-                    .hint(
-                        "Look at the page with browser_snapshot, and click again if that is still wanted.",
-                    ));
+                    .hint("Take a snapshot with browser_snapshot, and click again if it is still needed."));
                 }
                 Some(by) if Instant::now() >= end => return Err(covered_error(&by)),
                 _ => tokio::time::sleep(AIM_INTERVAL).await,
@@ -115,7 +111,7 @@ impl Page {
         }
     }
 
-    /// Presses whatever is at a point of the viewport.
+    /// Clicks whatever is at a point of the viewport.
     pub async fn click_at(&self, point: (f64, f64), button: Button, count: u32) -> Result<(), ToolError> {
         self.touch();
         self.move_to(point).await?;
@@ -139,7 +135,7 @@ impl Page {
         Ok(())
     }
 
-    /// Moves the mouse over an element and follows it when that moves the page.
+    /// Moves the mouse over an element and follows it if that moves the page.
     pub async fn hover(&self, node: &Node, timeout: Duration) -> Result<(), ToolError> {
         let end = Instant::now() + timeout.min(AIM_TIMEOUT);
         loop {
@@ -152,7 +148,7 @@ impl Page {
                 }
             };
             self.move_to(point).await?;
-            // It may be gone, or covered by what it has opened: it was met all the same.
+            // It may be gone or covered by what it has opened; it was hovered anyway.
             if self.is_hovered(node).await || !self.is_attached(node).await {
                 return Ok(());
             }
@@ -168,14 +164,14 @@ impl Page {
         match self.call_in::<Value>(&node.session, "DOM.focus", params).await {
             Ok(_) => Ok(()),
             Err(error) if error.kind == Kind::Internal => {
-                Err(ToolError::invalid("The element cannot have the focus.")
+                Err(ToolError::invalid("The element cannot be focused.")
                     .hint("Choose a field, a button or a link."))
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Focuses a field, empties it when told so, and puts text in at once (`input` and `change` handlers see it).
+    /// Focuses a field, optionally clears it, and inserts text at once (`input` and `change` handlers see it).
     pub async fn fill(&self, node: &Node, text: &str, clear_first: bool) -> Result<(), ToolError> {
         self.touch();
         let state = self.call_on(node, FILL_JS, &[text.into(), clear_first.into()]).await?;
@@ -190,7 +186,7 @@ impl Page {
         }
     }
 
-    /// Types into whatever has the focus, one key event for each character.
+    /// Types into the focused element, one key event per character.
     pub async fn type_text(&self, text: &str) -> Result<(), ToolError> {
         self.touch();
         for sign in text.chars().filter(|sign| *sign != '\r') {
@@ -228,28 +224,28 @@ impl Page {
         Ok(())
     }
 
-    /// Selects options of a `<select>` by value or by label, and gives the values that are selected then.
+    /// Selects options of a `<select>` by value or label, and returns the selected values.
     pub async fn select(&self, node: &Node, values: &[String]) -> Result<Vec<String>, ToolError> {
         self.touch();
         let found = self.call_on(node, SELECT_JS, &[json!(values)]).await?;
         let found: SelectResult = serde_json::from_value(found).map_err(ToolError::internal)?;
         match found.state.as_str() {
             "ok" => Ok(found.values),
-            "no option" => Err(ToolError::not_found(format!("There is no option `{}`.", found.value))
+            "no option" => Err(ToolError::not_found(format!("Option not found: `{}`.", found.value))
                 .hint(format!("The options are: {}.", found.options.join(", ")))),
-            "one" => Err(ToolError::invalid("Only one option can be selected here.").hint("Give one value.")),
+            "one" => Err(ToolError::invalid("Only one option can be selected here.").hint("Use one value.")),
             other => Err(element_state_error(other)),
         }
     }
 
-    /// Brings an element into view.
+    /// Scrolls an element into view.
     pub async fn scroll_into_view(&self, node: &Node) -> Result<(), ToolError> {
         self.touch();
         let script = "function() { (this.nodeType === 1 ? this : this.parentElement)?.scrollIntoView({block: 'center', behavior: 'instant'}); }";
         self.call_on(node, script, &[]).await.map(drop)
     }
 
-    /// Turns the wheel over the middle of the viewport, or over an element.
+    /// Turns the mouse wheel over the middle of the viewport, or over an element.
     pub async fn scroll(&self, over: Option<&Node>, dx: f64, dy: f64) -> Result<(), ToolError> {
         self.touch();
         let (x, y) = match over {
@@ -266,8 +262,8 @@ impl Page {
             .await
     }
 
-    /// Puts files (name and bytes, read by the tool from the workspace) into an `<input type=file>`, and gives the names and
-    /// sizes of those that it holds then.
+    /// Sets the files (name and bytes, read by the tool from the workspace) of an `<input type=file>`, and returns the
+    /// names and sizes of the files it has then.
     pub async fn upload(
         &self,
         node: &Node,
@@ -278,11 +274,11 @@ impl Page {
         let max_files = self.call_on(node, file_count_js, &[]).await?.as_u64().unwrap_or(0);
         if max_files == 0 {
             return Err(
-                ToolError::invalid("The element takes no files.").hint("Choose an <input type=file>.")
+                ToolError::invalid("The element does not accept files.").hint("Choose an <input type=file>.")
             );
         }
         if max_files == 1 && files.len() > 1 {
-            return Err(ToolError::invalid("The field takes one file only.").hint("Give one file."));
+            return Err(ToolError::invalid("The field accepts only one file.").hint("Use one file."));
         }
         let mut staged = Vec::new();
         for (name, bytes) in files {
@@ -303,12 +299,12 @@ pub(super) fn element_state_error(state: &str) -> ToolError {
         "gone" => ToolError::not_found("The element is no longer on the page.")
             .hint("Take a new snapshot and use its refs."),
         "disabled" => ToolError::new(Kind::Conflict, "The element is disabled.")
-            .hint("Fill in what the page wants first, or choose another element."),
+            .hint("Fill in the required fields first, or choose another element."),
         "readonly" => {
-            ToolError::new(Kind::Conflict, "The field can only be read.").hint("Choose another field.")
+            ToolError::new(Kind::Conflict, "The input field is read-only.").hint("Choose another field.")
         }
         "hidden" | "outside" => ToolError::new(Kind::Conflict, "The element is not shown.")
-            .hint("Open the menu or section that holds it first."),
+            .hint("Open the menu or section that contains it first."),
         "file" => ToolError::invalid("The element is a file field.").hint("Use browser_upload with its ref."),
         "select" => {
             ToolError::invalid("The element is a list of options.").hint("Use browser_select_option.")
@@ -316,8 +312,8 @@ pub(super) fn element_state_error(state: &str) -> ToolError {
         "no select" => {
             ToolError::invalid("The element is not a <select>.").hint("Click it and its option instead.")
         }
-        "value" => ToolError::invalid("The field does not take this value.")
+        "value" => ToolError::invalid("The field does not accept this value.")
             .hint("Dates are YYYY-MM-DD, times HH:MM, colours #rrggbb, ranges a number."),
-        _ => ToolError::invalid("The element takes no text.").hint("Choose a text field."),
+        _ => ToolError::invalid("The element does not accept text.").hint("Choose a text field."),
     }
 }

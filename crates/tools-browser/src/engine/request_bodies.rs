@@ -1,11 +1,11 @@
-//! What requests carried: their headers are not kept, their bodies are as long as the browser keeps them.
+//! Request and response bodies. Headers are not stored; bodies as long as the browser keeps them.
 
 use super::{Page, Request};
 use octo_toolkit::ToolError;
 use serde::Deserialize;
 use serde_json::json;
 
-/// What was sent and what came back, as text.
+/// Bodies of a request, as text.
 #[derive(Debug, Default)]
 pub struct RequestBodies {
     pub sent: Option<String>,
@@ -15,9 +15,9 @@ pub struct RequestBodies {
 #[derive(Debug, Default)]
 pub enum ResponseBody {
     Text(String),
-    /// Not text; about so many bytes.
+    /// Not text; approximate size in bytes.
     Binary(usize),
-    /// The browser does not have it, or not any more.
+    /// The browser does not have it, or no longer has it.
     #[default]
     Missing,
 }
@@ -36,7 +36,7 @@ struct ResponseBodyResult {
 }
 
 impl Page {
-    /// The bodies of a request, as far as the browser has kept them.
+    /// Bodies of a request, as far as the browser has kept them.
     pub async fn bodies(&self, request: &Request) -> Result<RequestBodies, ToolError> {
         let params = json!({"requestId": request.id});
         let sent = self.send_command(&request.session, "Network.getRequestPostData", params.clone()).await?;

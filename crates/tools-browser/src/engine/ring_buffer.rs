@@ -1,12 +1,12 @@
-//! What happened on a page: the newest of each kind, numbered.
+//! Ring buffers of page events with serial numbers.
 
 use super::{ConsoleLine, Dialog, Request};
 use std::collections::VecDeque;
 
-/// How many are kept.
+/// Capacity of a buffer.
 const MAX_ITEMS: usize = 200;
 
-/// Characters kept of a text that a page chose.
+/// Maximum length of a text that a page controls.
 const MAX_TEXT_BYTES: usize = 2_000;
 
 pub(super) trait HasSerial {
@@ -30,7 +30,7 @@ impl<T> Default for RingBuffer<T> {
 }
 
 impl<T: HasSerial + Clone> RingBuffer<T> {
-    /// Numbers it, and forgets the oldest when there are too many.
+    /// Assigns a serial number, and drops the oldest item if the buffer is full.
     pub fn push(&mut self, mut item: T) -> u64 {
         self.last += 1;
         *item.serial() = self.last;
@@ -58,7 +58,7 @@ impl<T: HasSerial + Clone> RingBuffer<T> {
     }
 }
 
-/// Cuts a text that a page chose.
+/// Truncates a text that a page controls.
 pub(super) fn truncate(mut text: String) -> String {
     if text.len() > MAX_TEXT_BYTES {
         text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));

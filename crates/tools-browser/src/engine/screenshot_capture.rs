@@ -1,11 +1,11 @@
-//! Pictures of a page.
+//! Screenshots.
 
 use super::{CaptureArea, CapturedImage, ImageFormat, Page, Rect};
 use octo_toolkit::{Kind, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Pictures are not larger than this in either direction.
+/// Maximum width and height of a screenshot.
 const MAX_IMAGE_SIDE_PX: f64 = 16_000.0;
 
 #[derive(Deserialize)]
@@ -41,7 +41,7 @@ impl Page {
         Ok(CapturedImage { base64: captured.data, width: pixels(width), height: pixels(height) })
     }
 
-    /// The part of the document that is to be seen, in its own pixels.
+    /// The area to capture, in document coordinates.
     async fn clip(&self, shot: &CaptureArea) -> Result<Rect, ToolError> {
         let metrics = self.metrics().await?;
         let (view, content) = (metrics.css_visual_viewport, metrics.css_content_size);
@@ -53,8 +53,8 @@ impl Page {
             CaptureArea::Element(node) => {
                 let rect = self.rect(node).await?.filter(|rect| rect.width >= 1.0 && rect.height >= 1.0);
                 let rect = rect.ok_or_else(|| {
-                    ToolError::new(Kind::Conflict, "The element is not shown, so there is no picture of it.")
-                        .hint("Choose an element that is visible, or take the whole page.")
+                    ToolError::new(Kind::Conflict, "The element is not visible.")
+                        .hint("Choose a visible element, or capture the whole page.")
                 })?;
                 Rect { x: rect.x + view.page_x, y: rect.y + view.page_y, ..rect }
             }

@@ -1,4 +1,4 @@
-//! JavaScript in a page.
+//! JavaScript evaluation.
 
 use super::cdp_call::{detail_contains, navigated_away_error};
 use super::cdp_connection::COMMAND_TIMEOUT;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Our world beside the page's.
+/// Name of the isolated world.
 const ISOLATED_WORLD_NAME: &str = "octoprox";
 
 #[derive(Deserialize)]
@@ -59,8 +59,8 @@ impl Page {
         Ok(reply.get_with_timeout::<IsolatedWorldResult>(timeout).await?.execution_context_id)
     }
 
-    /// Runs an expression in the main frame (or the body of an async function: `(async () => {…})()`), awaits it and
-    /// gives its value as JSON. An exception is an `invalid` error with its text.
+    /// Evaluates an expression in the main frame (or the body of an async function: `(async () => {…})()`), awaits it
+    /// and returns its value as JSON. An exception is an `invalid` error with its text.
     pub async fn evaluate(&self, script: &str, world: World, timeout: Duration) -> Result<Value, ToolError> {
         let deadline = Instant::now() + timeout;
         let mut params = json!({
@@ -80,35 +80,35 @@ impl Page {
         let evaluated: EvaluateResult =
             match self.call_within("Runtime.evaluate", params, reply_timeout).await {
                 Ok(evaluated) => evaluated,
-                // Chromium ends a script that is busy, as an error without words; one that waits we leave.
+                // Chromium terminates a busy script with an error without a message; a waiting one is abandoned.
                 Err(error)
                     if error.kind == Kind::Timeout
                         || (error.kind == Kind::Internal && Instant::now() >= deadline) =>
                 {
                     self.tab.cdp.post(Some(&self.tab.session), "Runtime.terminateExecution", json!({}));
-                    return Err(ToolError::new(Kind::Timeout, "The script did not end in time.")
-                        .hint("Give it a longer timeout_ms, or let it do less."));
+                    return Err(ToolError::new(Kind::Timeout, "The script timed out.")
+                        .hint("Use a longer timeout_ms, or do less in the script."));
                 }
-                // What promised a value went with its document.
+                // The promise was collected together with its document.
                 Err(error) if detail_contains(&error, "Promise was collected") => {
                     return Err(navigated_away_error());
                 }
                 Err(error) if error.kind == Kind::TooLarge => {
                     return Err(ToolError::new(Kind::TooLarge, "The script's value is too large.")
-                        .hint("Let it give back less."));
+                        .hint("Return less from the script."));
                 }
                 Err(error) => return Err(error),
             };
         into_value(evaluated)
     }
 
-    /// Calls `function` (the text of a JavaScript function) with `this` being the element, in the isolated world.
+    /// Calls `function` (the text of a JavaScript function) with the element as `this`, in the isolated world.
     pub async fn call_on(&self, node: &Node, function: &str, args: &[Value]) -> Result<Value, ToolError> {
         let object = self.resolve_object(node).await?;
         self.call_object(node, &object, function, args).await
     }
 
-    /// The same for an object that is known already, which is let go of.
+    /// The same for an object that is already resolved, which is released.
     pub(super) async fn call_object(
         &self,
         node: &Node,
@@ -130,7 +130,7 @@ impl Page {
         into_value(evaluated?)
     }
 
-    /// The element as an object of our world in its frame.
+    /// The element as an object of the isolated world in its frame.
     pub(super) async fn resolve_object(&self, node: &Node) -> Result<String, ToolError> {
         let mut last = None;
         // Outer frames first.
@@ -165,8 +165,9 @@ fn into_value(evaluated: EvaluateResult) -> Result<Value, ToolError> {
             .exception
             .and_then(|thrown| thrown.description.or_else(|| thrown.value.as_str().map(str::to_owned)));
         let text = super::ring_buffer::truncate(text.unwrap_or(exception.text));
-        return Err(ToolError::invalid(format!("The script failed: {text}"))
-            .hint("Correct the script and try again."));
+        return Err(
+            ToolError::invalid(format!("The script failed: {text}")).hint("Fix the script and try again.")
+        );
     }
     let RemoteObject { kind, value, unserializable_value, .. } = evaluated.result;
     Ok(match (kind.as_str(), unserializable_value) {

@@ -1,4 +1,4 @@
-//! What is known of a tab, kept up to date by the browser's events.
+//! State of a tab, updated by browser events.
 
 mod tab_events;
 
@@ -12,16 +12,16 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// Requests that do not keep a page from being at rest.
+/// Requests that do not prevent a page from settling.
 const BACKGROUND_REQUEST_KINDS: [&str; 5] = ["WebSocket", "EventSource", "Ping", "Media", "Prefetch"];
 
-/// A page that was told to go elsewhere has this long to begin.
+/// Maximum time for a requested navigation to start.
 pub(super) const NAVIGATION_START_TIMEOUT: Duration = Duration::from_millis(2_500);
 
 pub(super) struct Tab {
-    /// Chromium's `targetId`, which is also the main frame's.
+    /// Chromium's `targetId`, which is also the main frame's id.
     pub id: String,
-    /// The session of the main frame.
+    /// Session of the main frame.
     pub session: Arc<str>,
     pub cdp: Arc<CdpConnection>,
     state: Mutex<TabState>,
@@ -30,49 +30,49 @@ pub(super) struct Tab {
 
 #[derive(Default)]
 pub(super) struct TabState {
-    /// Set when its events are heard.
+    /// Set once its events are enabled.
     pub ready: bool,
-    /// Why it cannot be used any more.
+    /// Why it can no longer be used.
     pub loss: Option<LossReason>,
     pub url: String,
     pub title: String,
     pub frames: HashMap<String, Frame>,
-    /// Of the main frame's document.
+    /// Loader id of the main frame's document.
     pub loader: String,
     pub content_loaded: bool,
     pub loaded: bool,
-    /// Whether its scripts have asked for anything.
+    /// Whether its scripts have made requests.
     pub has_script_requests: bool,
-    /// When the main frame was last told to go elsewhere, until it has.
+    /// When a navigation of the main frame was last requested, until it has happened.
     pub pending_navigation: Option<Instant>,
-    /// How often the main frame has gone elsewhere, within a document as well.
+    /// Number of navigations of the main frame, including those within a document.
     pub navigation_count: u64,
-    /// Of the newest main document.
+    /// Status of the newest main document.
     pub status: Option<u16>,
-    /// What is under way, by Chromium's id.
+    /// Pending requests, by Chromium's id.
     pub in_flight: HashMap<String, InFlightRequest>,
-    /// When the last request began or ended.
+    /// When the last request started or ended.
     pub last_network_activity: Option<Instant>,
     pub policy: DialogPolicy,
     pub dialogs: RingBuffer<Dialog>,
-    /// Since when dialogs are counted, and how many there were.
+    /// Start of the current dialog count, and the count.
     pub dialog_burst: Option<(Instant, u32)>,
     pub console: RingBuffer<ConsoleLine>,
     pub requests: RingBuffer<Request>,
-    /// What the mouse has begun to drag, while drags are intercepted.
+    /// Data of the drag that the mouse has started, while drags are intercepted.
     pub drag_data: Option<Value>,
-    /// The field that a page last wanted files for.
+    /// The field that the page last requested files for.
     pub file_chooser: Option<(u64, Node)>,
 }
 
-/// Why nothing can be asked there any more.
+/// Why a session is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LossReason {
     Closed,
     Crashed,
-    /// Closed by us, because it showed dialogs without end.
+    /// Closed by the hub, because it kept opening dialogs.
     DialogFlood,
-    /// A frame in a process of its own went away, or that process crashed.
+    /// A frame in another process went away, or that process crashed.
     FrameClosed,
     FrameCrashed,
 }
@@ -82,16 +82,15 @@ impl LossReason {
         let again = "Open it again with browser_navigate, or another page.";
         match self {
             Self::Closed => ToolError::not_found("The tab is closed.")
-                .hint("See which are open with browser_tabs, or open a page with browser_navigate."),
+                .hint("List the open tabs with browser_tabs, or open a page with browser_navigate."),
             Self::Crashed => {
                 ToolError::unavailable("The page has crashed; it may have used too much memory.").hint(again)
             }
             Self::DialogFlood => {
-                ToolError::unavailable("The page showed dialogs without end, so its tab was closed.")
-                    .hint(again)
+                ToolError::unavailable("The page kept opening dialogs, so its tab was closed.").hint(again)
             }
             Self::FrameClosed | Self::FrameCrashed => {
-                ToolError::not_found("The frame that holds the element is gone.")
+                ToolError::not_found("The frame that contains the element is gone.")
                     .hint("Take a new snapshot and use its refs.")
             }
         }
@@ -103,7 +102,7 @@ pub(super) struct Frame {
     pub session: Arc<str>,
     pub parent: Option<String>,
     pub url: String,
-    /// The order in which frames came.
+    /// Order in which frames were added.
     pub serial: u64,
 }
 
@@ -111,11 +110,11 @@ pub(super) struct InFlightRequest {
     pub serial: u64,
     pub since: Instant,
     pub is_background: bool,
-    /// The document that asked for it.
+    /// The document that made the request.
     pub loader: String,
 }
 
-/// A frame as it was when it was asked for.
+/// Copy of a frame's state.
 #[derive(Debug, Clone)]
 pub(super) struct FrameSnapshot {
     pub id: String,
@@ -125,7 +124,7 @@ pub(super) struct FrameSnapshot {
 }
 
 impl TabState {
-    /// All frames, this one first, parents before children.
+    /// All frames, `main` first, parents before children.
     fn frames_in_order(&self, main: &str) -> Vec<FrameSnapshot> {
         let mut frames: Vec<_> = self.frames.iter().collect();
         frames.sort_by_key(|(id, frame)| (*id != main, frame.serial));
@@ -138,7 +137,7 @@ impl TabState {
         frames.into_iter().map(snapshot).collect()
     }
 
-    /// What keeps the page from being at rest; requests that are older than `age` are taken for endless.
+    /// Whether pending requests keep the page from settling; requests older than `age` are assumed to never end.
     pub fn is_busy(&self, age: Duration) -> bool {
         self.in_flight.values().any(|request| !request.is_background && request.since.elapsed() < age)
     }
@@ -151,7 +150,7 @@ impl Tab {
     }
 
     pub fn state(&self) -> MutexGuard<'_, TabState> {
-        // A thread that panicked with it left nothing half done that matters.
+        // A panic while holding the lock leaves no inconsistent state that matters.
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
@@ -166,7 +165,7 @@ impl Tab {
         result
     }
 
-    /// Nothing is answered any more, and whoever waits is told so at once.
+    /// Marks the tab as lost and fails all pending commands.
     pub fn mark_lost(&self, why: LossReason) {
         self.change(|state| state.loss = state.loss.or(Some(why)));
         self.cdp.fail_session(&self.session, why);
@@ -176,7 +175,7 @@ impl Tab {
         self.state().loss.map_or(Ok(()), |why| Err(why.error()))
     }
 
-    /// Waits until `done` gives something. `done` may also say when to look again although nothing has changed.
+    /// Waits until `done` returns a value. `done` may also return when to check again although nothing has changed.
     pub async fn wait_for<T>(
         &self,
         deadline: Instant,
@@ -191,7 +190,7 @@ impl Tab {
                 Err(again) => again.unwrap_or(deadline).min(deadline),
             };
             if Instant::now() >= deadline {
-                return Err(ToolError::new(Kind::Timeout, "The page took too long."));
+                return Err(ToolError::new(Kind::Timeout, "Timed out waiting for the page."));
             }
             let _ = tokio::time::timeout_at(retry_at.into(), changed.changed()).await;
         }

@@ -1,4 +1,4 @@
-//! Real Chromium against pages on loopback.
+//! Real Chromium with pages on loopback.
 
 #![expect(clippy::disallowed_methods, reason = "tests serve pages and look at the machine itself")]
 
@@ -8,9 +8,9 @@ mod page_actions;
 mod page_navigation;
 mod session_lifetime;
 
-/// The launcher that the others start: this very binary.
+/// The launcher process that the other tests start: this binary.
 #[test]
-#[ignore = "a process that other tests start"]
+#[ignore = "worker process, started by other tests"]
 fn launcher() {
     octo_toolkit::exec::launcher::main(std::env::args_os());
 }

@@ -1,8 +1,8 @@
-//! Which addresses a tab may be at.
+//! URLs that a tab may have.
 
 use octo_toolkit::ToolError;
 
-/// Where nobody goes: the machine's files and the browser's own pages.
+/// Forbidden schemes: local files and the browser's own pages.
 const FORBIDDEN_SCHEMES: [&str; 12] = [
     "file:",
     "filesystem:",
@@ -18,7 +18,7 @@ const FORBIDDEN_SCHEMES: [&str; 12] = [
     "content:",
 ];
 
-/// Whether a tab that is at this address must be closed.
+/// Whether a tab at this URL must be closed.
 pub(super) fn is_forbidden(url: &str) -> bool {
     let url = url.trim_start();
     FORBIDDEN_SCHEMES
@@ -26,13 +26,13 @@ pub(super) fn is_forbidden(url: &str) -> bool {
         .any(|scheme| url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)))
 }
 
-/// Whether an address can be asked for, before anything else looks at it.
+/// Whether a URL may be opened; checked before anything else.
 pub(super) fn check_navigable(url: &str) -> Result<(), ToolError> {
     let scheme = url.trim().split(':').next().unwrap_or_default().to_ascii_lowercase();
     match scheme.as_str() {
         "http" | "https" => Ok(()),
-        _ => Err(ToolError::denied("The browser goes only to http and https addresses.")
-            .hint("Give an address that begins with https:// or http://; read files with the fs tools.")),
+        _ => Err(ToolError::denied("The browser opens only http and https URLs.")
+            .hint("Use a URL that starts with https:// or http://; read files with the fs tools.")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pages that are too large to be read whole: how large one is, and what its viewport shows.
+//! Pages that are too large to read completely: node count and viewport contents.
 
 use super::cdp_connection::COMMAND_TIMEOUT;
 use super::script_eval::EvaluateResult;
@@ -8,13 +8,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Nodes that a page may have to be read whole: some hundred bytes each come over the wire.
+/// Maximum nodes of a page that is read completely: each costs some hundred bytes of protocol messages.
 const MAX_NODES: u64 = 150_000;
 
-/// Elements that a glance gives.
+/// Maximum elements of a viewport snapshot.
 const MAX_VIEWPORT_ELEMENTS: usize = 200;
 
-/// Counts the nodes of a document as far as the limit, those in shadow roots included.
+/// Counts the nodes of a document up to the limit, including those in shadow roots.
 const COUNT_NODES_JS: &str = r"(() => {
     let count = 0;
     const roots = [document];
@@ -28,7 +28,7 @@ const COUNT_NODES_JS: &str = r"(() => {
     return count;
 })()";
 
-/// Elements in the viewport that can be acted on, are headings or have words of their own, within a second and a half.
+/// Elements in the viewport that are actionable, headings or have text of their own, within 1.5 seconds.
 const VIEWPORT_ELEMENTS_JS: &str = r"(() => {
     const end = performance.now() + 1500, found = [], facts = [];
     const roles = {a: 'link', button: 'button', select: 'combobox', textarea: 'textbox', summary: 'button'};
@@ -45,7 +45,7 @@ const VIEWPORT_ELEMENTS_JS: &str = r"(() => {
         if (at % 100 === 0 && performance.now() > end) break;
         const tag = e.localName, box = e.getBoundingClientRect();
         inside = box.width > 0 || box.height > 0 || getComputedStyle(e).display !== 'none';
-        // What follows so many elements below the viewport is below it, too.
+        // After this many elements below the viewport, the rest is below it, too.
         below = box.top >= innerHeight ? below + 1 : 0;
         if (box.width < 1 || box.height < 1 || box.bottom <= 0 || box.right <= 0 || box.top >= innerHeight || box.left >= innerWidth) continue;
         const level = /^h[1-6]$/.test(tag) ? +tag[1] : 0;
@@ -67,9 +67,9 @@ struct DomCounters {
 }
 
 impl Page {
-    /// How many nodes the page has when they are too many to be read whole; none when it can be.
+    /// Node count of a page that is too large to read; None if it can be read.
     pub async fn oversized_node_count(&self) -> Result<Option<u64>, ToolError> {
-        // All nodes of the process, which is quick to say; some may belong to nobody any more.
+        // All nodes of the process, which is quick to query; some may be detached.
         let DomCounters { nodes } = self.call("Memory.getDOMCounters", json!({})).await?;
         if nodes <= MAX_NODES {
             return Ok(None);
@@ -79,15 +79,17 @@ impl Page {
         Ok(document_nodes.as_u64().is_some_and(|here| here > MAX_NODES).then_some(nodes))
     }
 
-    /// What the viewport shows of a page that cannot be read whole.
+    /// Viewport of a page that cannot be read completely.
     pub async fn viewport_snapshot(&self) -> Result<ViewportSnapshot, ToolError> {
         self.touch();
         let session = &self.tab.session;
         let context = self.isolated_world(session, &self.tab.id, COMMAND_TIMEOUT).await?;
         let params = json!({"expression": VIEWPORT_ELEMENTS_JS.replace("MOST", &MAX_VIEWPORT_ELEMENTS.to_string()), "contextId": context});
         let evaluated: EvaluateResult = self.call("Runtime.evaluate", params).await?;
-        let object_id =
-            evaluated.result.object_id.ok_or_else(|| ToolError::internal("a glance without an answer"))?;
+        let object_id = evaluated
+            .result
+            .object_id
+            .ok_or_else(|| ToolError::internal("viewport script returned no object"))?;
         let params = json!({"objectId": object_id, "ownProperties": true});
         let listed: Value = self.call("Runtime.getProperties", params).await?;
         let part = |name: &str, of: &str| {

@@ -1,20 +1,20 @@
-//! One item as one line.
+//! Formats an item as one line.
 
 use super::element_refs::Refs;
 use super::page_tree::{PageItem, append_words};
 use crate::sanitize::truncate;
 use std::sync::Arc;
 
-/// How much is said of one item.
+/// Limits of a line.
 #[derive(Debug, Clone, Copy)]
 pub struct LineStyle {
-    /// Letters of a text.
+    /// Characters of a text.
     pub max_text: usize,
-    /// Letters of a name.
+    /// Characters of a name.
     pub max_name: usize,
     /// Options of a field.
     pub max_options: usize,
-    /// Siblings that look alike.
+    /// Similar siblings.
     pub max_alike: usize,
 }
 
@@ -28,7 +28,7 @@ impl LineStyle {
     pub const WIDE: LineStyle = LineStyle { max_text: 200, max_name: 100, max_options: 12, max_alike: 12 };
 }
 
-/// Gives names to what a line shows, or shows none.
+/// Assigns refs to the items of a line, or shows none.
 pub struct RefNamer<'a> {
     pub refs: Option<&'a mut Refs>,
     pub document: &'a Arc<str>,
@@ -41,7 +41,7 @@ impl RefNamer<'_> {
     }
 }
 
-/// Whether an item with all that is in it is one line.
+/// Whether an item with its children fits on one line.
 pub fn is_line(item: &PageItem) -> bool {
     let role = item.role.as_str();
     let takes = match role {
@@ -74,7 +74,7 @@ pub fn is_heading(role: &str) -> bool {
     role.strip_prefix('h').is_some_and(|level| level.parse::<u8>().is_ok())
 }
 
-/// Marks between elements, which mean nothing on a line of their own.
+/// Whether an item is punctuation between elements, which has no meaning on its own line.
 pub fn is_separator(item: &PageItem) -> bool {
     item.role == "text"
         && item.name.chars().count() <= 3
@@ -85,7 +85,7 @@ fn is_leaf(item: &PageItem) -> bool {
     item.children.is_empty() || is_text_line(&item.role) && item.children.iter().all(is_leaf)
 }
 
-/// The line of an item that is one; of others the first line.
+/// Formats the line of an item; for larger items, their first line.
 pub fn format_line(item: &PageItem, style: LineStyle, namer: &mut RefNamer) -> String {
     if item.children.is_empty() || !is_line(item) {
         return element_head(item, style, namer);
@@ -98,7 +98,7 @@ pub fn format_line(item: &PageItem, style: LineStyle, namer: &mut RefNamer) -> S
             format!("{}: {}", if is_header { "header" } else { "row" }, cells.join(" | "))
         }
         "paragraph" | "listitem" | "label" => inline_parts(item, style, namer),
-        // The heading and the link in it are one thing to a reader.
+        // A heading and its only link are shown as one.
         role if is_heading(role) && item.children.len() == 1 => {
             format!("{role} {}", inline_parts(item, style, namer))
         }
@@ -106,7 +106,7 @@ pub fn format_line(item: &PageItem, style: LineStyle, namer: &mut RefNamer) -> S
     }
 }
 
-/// What stands in a line, one after the other.
+/// Parts of a line, in order.
 fn inline_parts(item: &PageItem, style: LineStyle, namer: &mut RefNamer) -> String {
     if item.children.is_empty() {
         return if item.actionable {
@@ -127,7 +127,7 @@ fn inline_parts(item: &PageItem, style: LineStyle, namer: &mut RefNamer) -> Stri
     joined
 }
 
-/// A text that was cut has a name by which the rest can be asked for.
+/// A truncated text has a ref for reading the rest.
 fn text_line(item: &PageItem, style: LineStyle, namer: &mut RefNamer) -> String {
     let short = truncate(&item.name, style.max_text);
     match short.len() < item.name.len() {

@@ -1,16 +1,16 @@
-//! Items by what they say, and the one that comes nearest to what is gone.
+//! Finds items by text, and the item most similar to one that is gone.
 
 use super::page_tree::{PageItem, PageTree};
 use std::collections::HashSet;
 
-/// An item and how well it fits, up to 100.
+/// An item and its score, up to 100.
 #[derive(Debug, Clone, Copy)]
 pub struct ItemMatch<'a> {
     pub item: &'a PageItem,
     pub score: u32,
 }
 
-/// The items that come nearest to a role and a name, best first.
+/// Items most similar to a role and name, best first.
 pub fn closest_items<'a>(tree: &'a PageTree, role: &str, name: &str, max_items: usize) -> Vec<ItemMatch<'a>> {
     let mut found = Vec::new();
     tree.walk(&mut |item| {
@@ -27,7 +27,7 @@ pub fn closest_items<'a>(tree: &'a PageTree, role: &str, name: &str, max_items: 
     found
 }
 
-/// The items that have a text and a role, best first, in the order of the page where they are equal.
+/// Items that match a text and a role, best first, in document order for equal scores.
 pub fn find_items<'a>(tree: &'a PageTree, text: Option<&str>, role: Option<&str>) -> Vec<ItemMatch<'a>> {
     let text = text.map(normalize).filter(|text| !text.is_empty());
     let mut found = Vec::new();
@@ -61,7 +61,7 @@ fn normalize(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// How alike two names are, up to 100: the pairs of letters that they share.
+/// Similarity of two names, up to 100, by shared pairs of letters.
 fn similarity(one: &str, other: &str) -> u32 {
     let (one, other) = (normalize(one), normalize(other));
     if one == other {

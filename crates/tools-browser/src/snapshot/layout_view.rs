@@ -1,26 +1,26 @@
-//! What layout knows of a page: which elements the viewport shows, and which answer to a click.
+//! Layout information: which elements are in the viewport, and which are clickable.
 
 use crate::engine::Node;
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Elements of the main process; those of frames elsewhere count as shown with the element that holds them.
+/// Elements of the main process; elements of other frames are visible if the element that contains the frame is.
 #[derive(Debug, Default)]
 pub struct LayoutView {
     pub visible: HashSet<Node>,
     pub clickable: HashSet<Node>,
-    /// What the page lets itself be dragged.
+    /// Elements that are draggable.
     pub draggable: HashSet<Node>,
-    /// Fields that take files.
+    /// File inputs.
     pub file_inputs: HashSet<Node>,
 }
 
-/// Where the top left corner of a document lies in the viewport.
+/// Position of a document's top left corner in the viewport.
 type FrameOrigin = (f64, f64);
 
 impl LayoutView {
-    /// Reads the answer of `DOMSnapshot.captureSnapshot`.
+    /// Parses the result of `DOMSnapshot.captureSnapshot`.
     pub fn from_dom_snapshot(answer: &Value, session: &Arc<str>, size: (f64, f64)) -> Self {
         let mut view = Self::default();
         let mut corners: HashMap<usize, FrameOrigin> = HashMap::from([(0, (0.0, 0.0))]);
@@ -72,7 +72,7 @@ impl LayoutView {
     }
 }
 
-/// Where the few words that matter stand in the list of all strings of a page.
+/// Indexes of the relevant words in the string table of a page.
 #[derive(Default)]
 struct StringIndexes {
     draggable: Option<i64>,
@@ -102,7 +102,7 @@ impl StringIndexes {
 }
 
 impl LayoutView {
-    /// What attributes say of an element.
+    /// Reads the attributes of the elements.
     fn read_attributes(&mut self, document: &Value, session: &Arc<str>, words: &StringIndexes) {
         if words.draggable.is_none() && words.file.is_none() {
             return;

@@ -1,4 +1,4 @@
-//! The accessibility trees of a page as one trimmed tree.
+//! Merges the accessibility trees of a page into one trimmed tree.
 
 use super::LayoutView;
 use super::roles::{self, RoleKind};
@@ -8,32 +8,32 @@ use serde_json::Value;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Nodes within nodes; what lies deeper is left out, since nobody reads it and a page can nest without end.
+/// Maximum depth; deeper nodes are dropped, since a page can nest without limit.
 const MAX_DEPTH: usize = 300;
-/// Letters of a text that make an element without a role worth clicking.
+/// Maximum text length of a clickable element without a role.
 const MAX_LABEL_CHARS: usize = 100;
-/// Letters of the address of a link that says nothing.
+/// Maximum characters of the URL shown for a link without a name.
 const MAX_LINK_ADDRESS_CHARS: usize = 40;
 
-/// The role of a field that takes files, which browsers call a button.
+/// Role of a file input, which browsers call a button.
 pub const FILE_FIELD_ROLE: &str = "file field";
-/// The role of what can be dragged and is nothing else.
+/// Role of an element that is draggable and has no other role.
 const DRAGGABLE_ROLE: &str = "draggable";
 
-/// Something on the page that is worth a line, or a part of one.
+/// An element of the page that is shown on a line or as part of one.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PageItem {
-    /// None for what has no element.
+    /// None for items without an element.
     pub node: Option<Node>,
     pub role: String,
     pub name: String,
     pub states: Vec<String>,
-    /// Where a link leads.
+    /// Target of a link.
     pub url: Option<String>,
     pub visible: bool,
     /// Whether it can be acted on.
     pub actionable: bool,
-    /// What a field can be set to.
+    /// Options of a field.
     pub options: Vec<String>,
     pub children: Vec<PageItem>,
 }
@@ -56,7 +56,7 @@ impl PageTree {
         Self { items: build.frame(main, 0, None) }
     }
 
-    /// Walks over all items, parents first.
+    /// Visits all items, parents first.
     pub fn walk<'a>(&'a self, look: &mut dyn FnMut(&'a PageItem)) {
         fn each<'a>(items: &'a [PageItem], look: &mut dyn FnMut(&'a PageItem)) {
             for item in items {
@@ -67,9 +67,9 @@ impl PageTree {
         each(&self.items, look);
     }
 
-    /// What is written beside an element: in the row or entry that holds it, or before it.
+    /// Text beside an element: in the row or entry that contains it, or before it.
     pub fn surrounding_text(&self, node: &Node) -> Option<String> {
-        /// None when it is not there, and nothing inside when nothing is written beside it.
+        /// None if the node is not found, Some(None) if there is no text beside it.
         fn within(items: &[PageItem], node: &Node, is_entry: bool) -> Option<Option<String>> {
             for (at, item) in items.iter().enumerate() {
                 let found = match item.node.as_ref() == Some(node) {
@@ -115,11 +115,11 @@ struct TreeBuilder<'a> {
     inner: HashMap<&'a Node, Vec<&'a FrameTree>>,
 }
 
-/// One frame's nodes by id.
+/// Nodes of a frame by id.
 struct FrameNodes<'a> {
     session: &'a Arc<str>,
     by_id: HashMap<&'a str, &'a AxNode>,
-    /// For a frame in another process: whether the element that holds it is shown.
+    /// For a frame in another process: whether the element that contains it is visible.
     visible: Option<bool>,
 }
 
@@ -187,7 +187,7 @@ impl TreeBuilder<'_> {
         item
     }
 
-    /// What can be dragged has a ref, with what is in it as its name, or around what can be acted on in it.
+    /// A draggable element gets a ref, with its content as its name, or around the actionable elements in it.
     fn draggable(&self, frame: &FrameNodes, ax: &AxNode, depth: usize, out: &mut Vec<PageItem>) {
         let mut within = Vec::new();
         self.children(frame, ax, depth, &mut within);
@@ -253,7 +253,7 @@ impl TreeBuilder<'_> {
             return;
         }
         out.push(item);
-        // What can be acted on within it is worth a line of its own.
+        // Actionable elements within it get their own line.
         out.extend(within.into_iter().filter(has_actionable));
     }
 
@@ -270,7 +270,7 @@ impl TreeBuilder<'_> {
         item
     }
 
-    /// The options of a list lie in a popup that is no node of its own.
+    /// Options of a list are in a popup without a node.
     fn options(&self, frame: &FrameNodes, ax: &AxNode, depth: usize, out: &mut Vec<String>) {
         for child in ax.children.iter().filter_map(|id| frame.by_id.get(id.as_str())) {
             if child.role == "option" && !child.ignored {
@@ -305,7 +305,7 @@ impl TreeBuilder<'_> {
         }
         item.actionable = ax.role == "listbox";
         if part == RoleKind::Line {
-            // Named by its contents, which are here.
+            // Its name comes from its content, which is shown.
             if !within.is_empty() {
                 item.name.clear();
             }
@@ -337,7 +337,7 @@ impl TreeBuilder<'_> {
         out.push(item);
     }
 
-    /// The element without anything that is said of it.
+    /// The item without name and states.
     fn bare_item(&self, frame: &FrameNodes, ax: &AxNode) -> PageItem {
         let node = ax.backend.map(|id| Node { session: Arc::clone(frame.session), id });
         let shown = frame
@@ -401,7 +401,7 @@ fn states(ax: &AxNode) -> Vec<String> {
     states
 }
 
-/// Whether a description says hardly more than the name, as the title of a link often does.
+/// Whether a description adds hardly anything to the name, as the title of a link often does.
 pub(super) fn is_redundant(description: &str, name: &str) -> bool {
     let cut_by_page = name.ends_with('…') || name.ends_with("...");
     let stem = name.trim_end_matches(|letter: char| !letter.is_alphanumeric());
@@ -409,7 +409,7 @@ pub(super) fn is_redundant(description: &str, name: &str) -> bool {
         || !cut_by_page && description.starts_with(stem) && stem.len() * 2 > description.len()
 }
 
-/// What an address leads to on its host.
+/// Path of a URL on its host.
 fn url_path(url: &str) -> &str {
     let path = url.split_once("://").and_then(|(_, rest)| rest.find('/').and_then(|at| rest.get(at..)));
     path.filter(|path| path.len() > 1).unwrap_or(url)
@@ -419,7 +419,7 @@ pub fn has_actionable(item: &PageItem) -> bool {
     item.actionable || item.children.iter().any(has_actionable)
 }
 
-/// All that is written in some items.
+/// All text in some items.
 pub fn all_text(items: &[PageItem]) -> String {
     fn add(items: &[PageItem], text: &mut String) {
         for item in items {
@@ -432,7 +432,7 @@ pub fn all_text(items: &[PageItem]) -> String {
     text
 }
 
-/// A text goes on: words apart, marks without a space.
+/// Appends words with a space, punctuation without.
 pub fn append_words(text: &mut String, more: &str) {
     let mark = more.starts_with(['.', ',', ';', ':', '!', '?', ')']);
     if !text.is_empty() && !more.is_empty() && !mark && !text.ends_with('(') {
@@ -445,7 +445,7 @@ fn is_text_item(item: &PageItem) -> bool {
     item.children.is_empty() && matches!(item.role.as_str(), "text" | "label")
 }
 
-/// Texts that follow each other are one; a text that only repeats its neighbour's name is none.
+/// Joins adjacent texts and drops texts that only repeat their neighbour's name.
 fn join_texts(items: Vec<PageItem>) -> Vec<PageItem> {
     let mut joined: Vec<PageItem> = Vec::with_capacity(items.len());
     for item in items {

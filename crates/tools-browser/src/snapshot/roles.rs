@@ -1,23 +1,23 @@
-//! What the browser's roles mean for the trimmed tree.
+//! Roles of the accessibility tree and how they are trimmed.
 
-/// What becomes of a node.
+/// How a node is trimmed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoleKind {
-    /// Left out with all that is in it.
+    /// Dropped with its subtree.
     Skip,
-    /// Left out; its children take its place.
+    /// Replaced by its children.
     Wrapper,
     /// A run of text.
     Text,
-    /// Something to act on, named by what is in it.
+    /// Actionable, named by its content.
     Control,
     /// A field: its inner nodes only repeat its value.
     Field,
-    /// Holds others and says so.
+    /// Contains others and is shown.
     Container,
-    /// Holds one line of text and actors.
+    /// Contains one line of text and actionable elements.
     Line,
-    /// A picture or the like, worth a line when it has a name.
+    /// An image or the like, shown if it has a name.
     Figure,
 }
 
@@ -62,7 +62,7 @@ pub fn role_kind(role: &str) -> RoleKind {
     }
 }
 
-/// Holders that say nothing unless they have a name.
+/// Whether a container is shown only if it has a name.
 pub fn needs_name(role: &str) -> bool {
     matches!(
         role,
@@ -70,7 +70,7 @@ pub fn needs_name(role: &str) -> bool {
     )
 }
 
-/// The role in the words of a reader.
+/// The role as shown to readers.
 pub fn display_role(role: &str) -> &str {
     match role {
         "DisclosureTriangle" => "summary",

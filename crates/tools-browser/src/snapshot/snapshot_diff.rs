@@ -1,4 +1,4 @@
-//! What an action has changed.
+//! Changes between two snapshots.
 
 use super::CHARS_PER_TOKEN;
 use super::element_refs::Refs;
@@ -9,18 +9,18 @@ use crate::sanitize::truncate;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// A page's lines without refs, to be compared with later ones.
+/// Lines of a page without refs, for later comparison.
 #[derive(Debug, Clone, Default)]
 pub struct FlatSnapshot {
     lines: Vec<(Option<Node>, String)>,
 }
 
-/// What changed, and how much of the page that is.
+/// The changes, and whether the page is another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changes {
     pub text: String,
     pub truncated: bool,
-    /// True when so little is left of the page that it is another one.
+    /// True if so little of the page is left that it counts as another one.
     pub is_other_page: bool,
 }
 
@@ -31,7 +31,7 @@ pub fn flatten(tree: &PageTree, document: &Arc<str>) -> FlatSnapshot {
 }
 
 fn line_without_refs(item: &PageItem, document: &Arc<str>) -> String {
-    // The focus moves with every action; where it went need not be said.
+    // The focus moves with every action, so it is not reported.
     let mut text = format_line(item, LineStyle::WIDE, &mut RefNamer { refs: None, document });
     for focus in [" (focused)", ", focused", "focused, "] {
         text = text.replace(focus, "");
@@ -39,7 +39,7 @@ fn line_without_refs(item: &PageItem, document: &Arc<str>) -> String {
     text
 }
 
-/// The items that are a line each, in order.
+/// Items that have their own line, in order.
 fn line_items(tree: &PageTree) -> Vec<&PageItem> {
     fn add<'a>(items: &'a [PageItem], out: &mut Vec<&'a PageItem>) {
         for item in items.iter().filter(|item| !is_separator(item)) {
@@ -54,7 +54,7 @@ fn line_items(tree: &PageTree) -> Vec<&PageItem> {
     out
 }
 
-/// The lines that came (`+`), went (`-`) and changed (`~`), within so many tokens.
+/// Added (`+`), removed (`-`) and changed (`~`) lines within a token budget.
 pub fn changes(
     before: &FlatSnapshot,
     tree: &PageTree,
@@ -81,7 +81,7 @@ pub fn changes(
         match then.get(node) {
             Some(&old) if old == text => {}
             Some(_) => found.push(('~', item, String::new())),
-            // The same line in another element: only its name is news, and only to who knew it.
+            // The same line in another element: report only the new ref, and only if the caller knew the old one.
             None => match gone.iter().position(|(_, old)| *old == text) {
                 Some(at) => {
                     let (old, _) = gone.swap_remove(at);
@@ -132,7 +132,7 @@ fn write_changes(
         written += 1;
     }
     if written < total {
-        text.push_str(&format!("… {} more changes; browser_snapshot shows the page\n", total - written));
+        text.push_str(&format!("… {} more changes; use browser_snapshot to see the page\n", total - written));
     }
     let text = text.trim_end().to_owned();
     Changes { text, truncated: written < total, is_other_page: other_page }

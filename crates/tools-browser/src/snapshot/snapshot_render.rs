@@ -1,4 +1,4 @@
-//! The trimmed tree within a budget: what the viewport shows first, then the rest as far as there is room, then counts.
+//! Renders the trimmed tree within a budget: the viewport first, then the rest as far as it fits, then counts.
 
 use super::CHARS_PER_TOKEN;
 use super::element_refs::Refs;
@@ -7,7 +7,7 @@ use super::page_tree::{PageItem, PageTree};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// From generous to tight; the first whose viewport leaves room for the rest is taken.
+/// From generous to tight; the first one whose viewport leaves room for the rest is used.
 const STYLES: [LineStyle; 4] = [
     LineStyle::WIDE,
     LineStyle { max_text: 140, max_name: 80, max_options: 6, max_alike: 5 },
@@ -15,37 +15,37 @@ const STYLES: [LineStyle; 4] = [
     TIGHT,
 ];
 const TIGHT: LineStyle = LineStyle { max_text: 40, max_name: 40, max_options: 1, max_alike: 2 };
-/// Letters that the viewport may take whatever the budget is, so that all of it can be acted on.
+/// Characters that the viewport may take regardless of the budget, so that all of it can be acted on.
 const MAX_VIEWPORT_CHARS: usize = 24_000;
-/// Letters that make the beginning of something worth showing.
+/// Minimum budget in characters for showing the beginning of an item.
 const MIN_PARTIAL_CHARS: usize = 400;
-/// Letters of an element that shares its line with the next, and of such a line.
+/// Maximum characters of an element that shares its line with the next, and of such a line.
 const MAX_SHORT_ITEM_CHARS: usize = 60;
 const MAX_LINE_CHARS: usize = 100;
 
-/// What is wanted of a tree.
+/// Rendering options.
 #[derive(Debug, Clone, Copy)]
 pub struct RenderOptions<'a> {
-    /// In tokens; none for everything.
+    /// In tokens; None for everything.
     pub budget: Option<usize>,
-    /// Only what is in this item.
+    /// Only the content of this item.
     pub part: Option<&'a PageItem>,
-    /// Leaves out so many of its (or the page's) children.
+    /// Number of children (of the item or the page) to skip.
     pub from: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedSnapshot {
     pub text: String,
-    /// Whether something was left out or shortened.
+    /// Whether something was omitted or shortened.
     pub truncated: bool,
-    /// Entries that are folded, and texts that are shortened.
+    /// Number of folded entries and of shortened texts.
     pub folded: usize,
     pub shortened: usize,
 }
 
 impl RenderedSnapshot {
-    /// What was left out, and how to see it.
+    /// What was omitted, and how to see it.
     pub fn note(&self) -> Option<String> {
         let count = |many: usize, one: &str, more: &str| match many {
             0 => None,
@@ -92,7 +92,7 @@ struct Piece {
     depth: usize,
     /// Whether it is short and may share a line with its neighbours.
     short: bool,
-    /// Whether it stands in the line of the piece before it.
+    /// Whether it continues the line of the previous piece.
     follows: bool,
 }
 
@@ -103,7 +103,7 @@ struct SnapshotWriter<'a> {
     compact: bool,
     pieces: Vec<Piece>,
     used: usize,
-    /// Letters for what the viewport does not show.
+    /// Characters left for what the viewport does not show.
     remaining: usize,
     limit: usize,
     truncated: bool,
@@ -142,7 +142,7 @@ impl<'a> SnapshotWriter<'a> {
         let items = items.get(ask.from..).unwrap_or_default();
         match (whole, ask.part) {
             (true, _) => items.iter().for_each(|item| self.write_whole(item, depth)),
-            // A part was asked for because it is wanted, so its order counts and not the viewport.
+            // A part was requested explicitly, so it is rendered in order and not by viewport.
             (false, Some(part)) => self.write_in_order(items, depth, Some(part), ask.from),
             (false, None) => self.write_visible_first(items, depth, None, ask.from),
         }
@@ -164,7 +164,7 @@ impl<'a> SnapshotWriter<'a> {
         RenderedSnapshot { text, truncated, folded, shortened }
     }
 
-    /// The line of an item, or its part of one.
+    /// Writes the line of an item, or its part of one.
     fn write_item(&mut self, item: &PageItem, depth: usize) {
         if is_separator(item) {
             return;
@@ -185,7 +185,7 @@ impl<'a> SnapshotWriter<'a> {
         self.pieces.push(Piece { text, depth, short, follows });
     }
 
-    /// Whether the last line is one of short elements that can take one more.
+    /// Whether the last line consists of short elements and has room for another one.
     fn has_room(&self, letters: usize, depth: usize) -> bool {
         if self.pieces.last().is_none_or(|last| !last.short || last.depth != depth) {
             return false;
@@ -200,7 +200,7 @@ impl<'a> SnapshotWriter<'a> {
         width <= MAX_LINE_CHARS
     }
 
-    /// What the viewport shows, and of the rest what there is room for.
+    /// Writes what the viewport shows, and the rest as far as it fits.
     fn write_visible_first(
         &mut self,
         items: &[PageItem],
@@ -228,7 +228,7 @@ impl<'a> SnapshotWriter<'a> {
         }
     }
 
-    /// Items that the viewport does not show, from one place to another.
+    /// Writes a range of items that the viewport does not show.
     fn write_hidden(
         &mut self,
         items: &[PageItem],
@@ -264,7 +264,7 @@ impl<'a> SnapshotWriter<'a> {
         }
     }
 
-    /// The beginning of an item for which there is no room as a whole.
+    /// Writes the beginning of an item that does not fit.
     fn write_partial(&mut self, item: &PageItem, depth: usize) -> bool {
         let begins = !is_line(item) && self.remaining > MIN_PARTIAL_CHARS;
         if begins {
@@ -276,7 +276,7 @@ impl<'a> SnapshotWriter<'a> {
         begins
     }
 
-    /// One after the other while there is room.
+    /// Writes items in order while they fit.
     fn write_in_order(&mut self, items: &[PageItem], depth: usize, parent: Option<&PageItem>, from: usize) {
         for (at, item) in items.iter().enumerate() {
             if self.try_write_whole(item, depth) {
@@ -288,7 +288,7 @@ impl<'a> SnapshotWriter<'a> {
         }
     }
 
-    /// Writes an item with all that is in it if there is room, else nothing.
+    /// Writes an item with its subtree if it fits, otherwise nothing.
     fn try_write_whole(&mut self, item: &PageItem, depth: usize) -> bool {
         let (pieces, used, truncated) = (self.pieces.len(), self.used, self.truncated);
         let counts = (self.folded, self.shortened);
@@ -310,7 +310,7 @@ impl<'a> SnapshotWriter<'a> {
         false
     }
 
-    /// An item with all that is in it; only siblings that look alike are folded.
+    /// Writes an item with its subtree; only similar siblings are folded.
     fn write_whole(&mut self, item: &PageItem, depth: usize) {
         if self.used > self.limit {
             return;
@@ -332,7 +332,7 @@ impl<'a> SnapshotWriter<'a> {
         }
     }
 
-    /// Says how much is left out, and how to ask for it.
+    /// Writes how much is omitted, and the parameters to request it.
     fn write_omitted(&mut self, items: &[PageItem], depth: usize, parent: Option<&PageItem>, from: usize) {
         let Some(first) = items.first() else { return };
         self.truncated = true;
@@ -349,9 +349,9 @@ impl<'a> SnapshotWriter<'a> {
     }
 }
 
-/// Items of one shape repeat each other.
+/// Shape of an item; items of the same shape are similar.
 fn shape(item: &PageItem) -> (&str, usize, Option<&str>) {
-    // The number of parts may differ a little between the entries of a list.
+    // The number of parts may differ slightly between the entries of a list.
     let first = item.children.first().map(|child| child.role.as_str());
     (item.role.as_str(), usize::from(!item.children.is_empty()), first)
 }
@@ -367,7 +367,7 @@ fn plural(role: &str) -> String {
     }
 }
 
-/// What is in some items, by kind.
+/// Counts items and their content by kind.
 fn count_by_kind(items: &[PageItem]) -> String {
     fn add(items: &[PageItem], counts: &mut BTreeMap<usize, (usize, &'static str)>) {
         for item in items {

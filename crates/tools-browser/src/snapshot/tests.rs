@@ -95,7 +95,7 @@ fn a_heading_needs_its_text_only_once() {
     assert_eq!(render_full("heading \"One\" level=1\n  StaticText \"One\""), "- h1 \"One\"");
 }
 
-/// A list with so many entries, of which the viewport shows some.
+/// A list with this many entries, some of which are in the viewport.
 fn long_list(entries: usize, in_view: std::ops::Range<usize>) -> PageTree {
     let mut outline = String::from("main\n  list\n");
     for entry in 0..entries {

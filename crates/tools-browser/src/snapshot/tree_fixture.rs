@@ -1,4 +1,4 @@
-//! Accessibility trees written as outlines: role, name, then facts.
+//! Accessibility trees written as outlines: role, name, then properties.
 
 use super::{LayoutView, PageTree};
 use crate::engine::{AxNode, FrameTree, Node};
@@ -11,7 +11,8 @@ pub fn node(id: i64) -> Node {
     Node { session: SESSION.into(), id }
 }
 
-/// A tree from lines such as `link "Home" url=/ shown`, indented by two spaces. The id of a node is `#7`, else its line.
+/// Parses lines such as `link "Home" url=/ shown`, indented by two spaces. The id of a node is `#7`, otherwise its
+/// line.
 pub fn tree(outline: &str) -> PageTree {
     let mut view = LayoutView::default();
     let mut nodes = vec![AxNode { id: "0".to_owned(), role: "RootWebArea".to_owned(), ..AxNode::default() }];

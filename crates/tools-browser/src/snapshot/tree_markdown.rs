@@ -1,16 +1,16 @@
-//! A page's text as Markdown, made of what the accessibility tree shows and nothing that is hidden.
+//! Page text as Markdown, from the accessibility tree, so that hidden content is excluded.
 
 use super::item_line::is_heading;
 use super::page_tree::{PageItem, PageTree, append_words};
 
-/// Where a link of the page leads.
+/// A link of the page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     pub text: String,
     pub url: String,
 }
 
-/// The items of the main content, or all when the page marks none.
+/// Items of the main content, or all if the page marks none.
 fn main_items(tree: &PageTree) -> Vec<&PageItem> {
     let mut found: Vec<&PageItem> = Vec::new();
     for role in ["main", "article"] {
@@ -43,14 +43,14 @@ pub fn markdown(tree: &PageTree, main_only: bool) -> String {
     out.trim().to_owned()
 }
 
-/// The text alone.
+/// Plain text.
 pub fn plain_text(tree: &PageTree, main_only: bool) -> String {
     let mut out = String::new();
     roots(tree, main_only).into_iter().for_each(|item| block(item, 0, false, &mut out));
     out.trim().to_owned()
 }
 
-/// The links in the order of the page, each address once.
+/// Links in document order, without duplicate URLs.
 pub fn links(tree: &PageTree, main_only: bool) -> Vec<Link> {
     fn add(item: &PageItem, seen: &mut std::collections::HashSet<String>, out: &mut Vec<Link>) {
         if let (Some(url), "link") = (&item.url, item.role.as_str())
@@ -103,7 +103,7 @@ fn list_of(list: &PageItem, depth: usize, marked: bool, out: &mut String) {
     for item in &list.children {
         match item.role.as_str() {
             "listitem" => block(item, depth, marked, out),
-            // A single link in an entry has taken the entry's place.
+            // An entry with a single link was replaced by the link.
             _ => out.push_str(&format!("{:1$}- {2}\n", "", depth * 2, inline(item, marked))),
         }
     }

@@ -1,4 +1,4 @@
-//! A hub's worth of grants, and a server with pages.
+//! Grants and a server with pages.
 
 use super::test_pages;
 use crate::browser_sessions::BrowserSessions;
@@ -22,7 +22,7 @@ pub struct BrowserFixture {
     toolbox: Toolbox,
     capabilities: Capabilities,
     pub folder: tempfile::TempDir,
-    /// Where the pages are.
+    /// Base URL of the pages.
     pub base_url: String,
 }
 
@@ -74,7 +74,7 @@ impl BrowserFixture {
         tool.run_with_images(Json::from(input), &self.capabilities, &cx).await
     }
 
-    /// Processes of the browser: those with the folder of this bench in their arguments.
+    /// Processes of the browser: those with the directory of this fixture in their arguments.
     pub fn processes(&self) -> Vec<u32> {
         let state_dir = self.folder.path().join("state");
         let mark = state_dir.to_str().unwrap().as_bytes();
@@ -90,7 +90,7 @@ impl BrowserFixture {
         Ok(self.call_raw(name, input).await?.typed.to().unwrap())
     }
 
-    /// A call that must go well.
+    /// A call that must succeed.
     pub async fn ok(&self, name: &str, input: Value) -> Value {
         let said = format!("{name} {input}");
         self.call(name, input).await.unwrap_or_else(|error| panic!("{said}: {error} {:?}", error.detail))
@@ -102,7 +102,7 @@ impl BrowserFixture {
         self.ok("browser_navigate", serde_json::json!({"url": url})).await
     }
 
-    /// The page in short.
+    /// Snapshot of the page.
     pub async fn snapshot(&self) -> String {
         string_field(&self.ok("browser_snapshot", serde_json::json!({})).await, "snapshot")
     }
@@ -112,7 +112,7 @@ pub fn string_field(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_default().to_owned()
 }
 
-/// The ref on the line of a snapshot that has some words.
+/// The ref on the line of a snapshot that contains these words.
 pub fn find_ref(page: &str, words: &str) -> String {
     let line =
         page.lines().find(|line| line.contains(words)).unwrap_or_else(|| panic!("no {words} in\n{page}"));

@@ -1,4 +1,4 @@
-//! The promises that every tool of the toolbox makes, without a browser.
+//! Requirements that every tool of the toolbox meets, without a browser.
 
 use crate::{Settings, toolbox};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Pages that want more than their share: every answer stays small and comes in time, and the next call works.
+//! Hostile pages: every reply stays small and arrives in time, and the next call works.
 
 use super::browser_fixture::{BrowserFixture, find_ref, string_field};
 use octo_model::Kind;
@@ -35,7 +35,7 @@ async fn sec_br_05_dialogs_without_end_close_their_tab() {
     bench.open("/alerts").await;
     let begun = Instant::now();
     let error = bench.call("browser_click", json!({"text": "Start"})).await.unwrap_err();
-    assert!(error.message.contains("dialogs without end"), "{error}");
+    assert!(error.message.contains("kept opening dialogs"), "{error}");
     assert!(error.hint.unwrap().contains("browser_navigate"));
     assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
     assert_eq!(bench.open("/app").await["title"], "Tasks");
@@ -88,7 +88,7 @@ async fn sec_br_05_a_page_that_eats_memory_is_ended_and_the_next_one_works() {
     };
     assert!(error.message.contains("crashed") && error.hint.unwrap().contains("browser_navigate"));
     assert_eq!(bench.open("/app").await["title"], "Tasks");
-    // Nobody else has noticed.
+    // Other sessions are not affected.
     let other = bench.ok("browser_snapshot", json!({"session": "other"})).await;
     assert_eq!(other["title"], "Tasks");
 }
@@ -105,7 +105,7 @@ async fn sec_br_05_a_script_without_end_and_a_value_without_end_are_bounded() {
     bench.open("/endless").await;
     let begun = Instant::now();
     let _ = bench.call("browser_click", json!({"text": "Start"})).await;
-    // Waiting for the page to come to rest has ended its script, or else it still does not react.
+    // Waiting for the page to settle has terminated its script, or it still does not respond.
     let asked = Instant::now();
     let next = bench.call("browser_execute_js", json!({"script": "1", "timeout_ms": 500})).await;
     assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());

@@ -1,4 +1,4 @@
-//! Ways through several pages.
+//! Flows across several pages.
 
 use super::browser_fixture::{BrowserFixture, find_ref, string_field};
 use serde_json::json;
@@ -23,7 +23,7 @@ async fn a_page_is_opened_read_and_left_again() {
     let forward = bench.ok("browser_forward", json!({})).await;
     assert_eq!(forward["title"], "Form");
     let nowhere = bench.call("browser_forward", json!({})).await.unwrap_err();
-    assert!(nowhere.message.contains("nothing to go forward to"));
+    assert!(nowhere.message.contains("no next page"));
     bench.open("/article").await;
     let scrolled = bench.ok("browser_scroll", json!({"direction": "down", "amount": 3_000})).await;
     assert!(string_field(&scrolled, "page").contains("h2 \"Chapter"), "{scrolled}");
@@ -45,7 +45,7 @@ async fn a_form_in_three_steps() {
         json!({"fields": [{"label": "First name", "value": "Ada"}, {"label": "Country", "value": "Norway"}]});
     let error = bench.call("browser_fill_form", wrong).await.unwrap_err();
     assert!(error.message.starts_with("Field 2 (Country): No field"), "{error}");
-    // Nothing was filled, since not all could be.
+    // Nothing was filled, since not all fields could be.
     let page = bench.snapshot().await;
     assert!(page.contains("textbox \"First name\" [ref=") && !page.contains("Ada"), "{page}");
     let fields = json!({"fields": [{"label": "First name", "value": "Ada"}, {"selector": "input[type=email]", "value": "ada@example.org"}]});

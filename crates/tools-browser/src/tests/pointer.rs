@@ -1,4 +1,4 @@
-//! The mouse presses what is meant, and nothing else.
+//! The mouse hits the intended element and nothing else.
 
 use super::browser_fixture::{BrowserFixture, find_ref, string_field};
 use octo_model::Kind;
@@ -68,7 +68,7 @@ async fn things_are_dragged_with_the_events_of_html() {
     let once = "dragstart dragenter drop dragend ";
     assert_eq!(string_field(&log, "result"), format!("{once}{once}"));
     let missing = bench.call("browser_drag", json!({"ref": milk})).await.unwrap_err();
-    assert!(missing.message.contains("Where to?"), "{missing}");
+    assert!(missing.message.contains("No drop target"), "{missing}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Replies say what a model needs to know next.
+//! Replies contain what a model needs for its next step.
 
 use super::browser_fixture::{BrowserFixture, find_ref, string_field};
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ async fn what_is_left_out_is_counted() {
     let opened = bench.open("/article").await;
     assert_eq!(opened["truncated"], true);
     let note = string_field(&opened, "note");
-    assert!(note.contains("browser_get_content") && note.contains("letters"), "{note}");
+    assert!(note.contains("browser_get_content") && note.contains("characters"), "{note}");
     let page = bench.ok("browser_snapshot", json!({})).await;
     assert!(page["truncated"] == true && string_field(&page, "note").contains("folded"), "{page}");
 }
@@ -69,7 +69,7 @@ async fn a_page_that_fills_itself_is_waited_for_and_an_empty_one_says_so() {
     let opened = bench.open("/spa").await;
     assert!(string_field(&opened, "content").contains("Three orders"), "{opened}");
     let empty = bench.open("/empty").await;
-    assert!(string_field(&empty, "note").contains("shows nothing"), "{empty}");
+    assert!(string_field(&empty, "note").contains("no readable content"), "{empty}");
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn pictures_keep_their_size_until_they_are_too_large() {
     assert!(width < 1280 && string_field(&facts, "note").contains("from 1280 by"), "{facts}");
 }
 
-/// Width and height, read from the picture itself.
+/// Width and height, read from the image itself.
 fn size(base64: &str) -> (u32, u32) {
     use base64::Engine as _;
     let bytes = base64::engine::general_purpose::STANDARD.decode(base64).unwrap();

@@ -1,4 +1,4 @@
-//! What lasts, what ends, and who sees it.
+//! Lifetime and isolation of sessions.
 
 use super::browser_fixture::{BrowserFixture, find_ref, string_field};
 use crate::Settings;
@@ -46,14 +46,14 @@ async fn sec_br_04_what_one_caller_does_another_cannot_see_or_use() {
         call_as(&bench, "bob", "browser_close", json!({"session": "work"})).await.unwrap()["closed"],
         true
     );
-    // It lives on for who owns it, with its ref and its login.
+    // Its owner can still use it, with its ref and its login.
     call_as(&bench, "ada", "browser_click", json!({"ref": add, "session": "work"})).await.unwrap();
     let still =
         call_as(&bench, "ada", "browser_navigate", json!({"url": account, "session": "work"})).await.unwrap();
     assert!(string_field(&still, "content").contains("Hello who=ada"), "{still}");
     let script = json!({"script": "localStorage.x ?? 'nothing'", "session": "work"});
     assert_eq!(call_as(&bench, "ada", "browser_execute_js", script).await.unwrap()["result"], "nothing");
-    // Once closed, nothing of it comes back under its name.
+    // After it is closed, nothing of it reappears under its name.
     call_as(&bench, "ada", "browser_close", json!({"session": "work"})).await.unwrap();
     let anew =
         call_as(&bench, "ada", "browser_navigate", json!({"url": account, "session": "work"})).await.unwrap();
@@ -78,7 +78,7 @@ async fn after_the_browser_or_a_page_has_ended_it_is_said_and_the_next_call_work
     assert!(gone.message.contains("No page is open"), "{gone}");
     assert!(gone.hint.unwrap().contains("browser_navigate"));
     assert_eq!(bench.open("/app").await["title"], "Tasks");
-    // A page that takes its renderer with it: told once, then there is an empty tab.
+    // A page that crashes its renderer is reported once, then there is an empty tab.
     let pids = bench.processes();
     let renderer = |pid: &&u32| {
         std::fs::read(format!("/proc/{pid}/cmdline"))
@@ -113,7 +113,7 @@ async fn a_session_that_nobody_uses_ends_with_its_browser_and_its_memory() {
         assert!(begun.elapsed() < TEST_TIMEOUT, "the browser still runs");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    // Nor does one stay whose last session was closed by hand.
+    // Nor does a browser stay whose last session was closed explicitly.
     let url = format!("{}/", bench.base_url);
     bench.ok("browser_navigate", json!({"url": url, "session": "next"})).await;
     assert_eq!(bench.browser.session_count(), 1, "the first session is forgotten");

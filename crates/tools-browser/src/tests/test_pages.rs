@@ -1,4 +1,4 @@
-//! The pages that the tests look at.
+//! Pages of the tests.
 
 use axum::Router;
 use axum::extract::Path;
@@ -54,19 +54,19 @@ pub fn router() -> Router {
         .route("/states", get(|| async { Html(STATES) }))
 }
 
-/// A menu that takes room while the pointer is over it, above a field with suggestions.
+/// A menu that takes space while the pointer is over it, above a field with suggestions.
 const MENU: &str = r#"<!doctype html><title>Menu</title><style>.menu ul{display:none;margin:0}.menu:hover ul{display:block}.menu li{height:30px}
 #list div{height:24px}</style><div class="menu"><b>Account</b><ul><li><a href='#p'>Profile</a></li><li><a href='#o'>Orders</a></li><li><a href='#l'>Log out</a></li></ul></div>
 <label>City <input id="cb" oninput="draw()"></label><div id="list"></div><p id="said" role="status"></p>
 <script>function draw() { list.replaceChildren(...['Oslo', 'Osaka', 'Osnabrück', 'Ostend', 'Ostrava', 'Osh'].map(name => { const row = document.createElement('div');
 row.textContent = name; row.onclick = () => { cb.value = name; said.textContent = 'chosen ' + name; list.replaceChildren() }; return row })) }</script>"#;
 
-/// What is under the pointer changes when it comes: another element slides there.
+/// The element under the pointer changes when the pointer arrives: another one slides there.
 const SWAP: &str = r#"<!doctype html><title>Swap</title><style>button{position:absolute;width:120px;height:40px;left:20px}#delete{top:200px}</style>
 <button id="keep" style="top:20px" onclick="said.textContent='kept'">Keep</button><button id="delete" onclick="said.textContent='deleted'">Delete</button><p id="said" role="status">nothing</p>
 <script>let moved = false; keep.onmouseenter = () => { if (!moved) { moved = true; keep.style.top = '200px'; document.getElementById('delete').style.top = '20px' } }</script>"#;
 
-/// A frame whose button lies under an overlay of the page around it.
+/// A frame whose button is covered by an overlay of the outer page.
 const VEILED: &str = r#"<!doctype html><title>Veiled</title><iframe title="Inner" srcdoc="<button onclick=&quot;parent.said.textContent='inner'&quot;>Inner</button>" width="300" height="200" style="position:absolute;left:0;top:40px;border:0"></iframe>
 <div id="veil" onclick="said.textContent='veil'" style="position:absolute;left:0;top:40px;width:300px;height:200px;z-index:2;background:rgba(0,0,0,.1)"></div><p id="said" role="status">nothing</p>"#;
 
@@ -79,7 +79,7 @@ const RUNAWAY: &str = r#"<!doctype html><title>Runaway</title><button id="run" s
 const DOUBLE: &str = r#"<!doctype html><title>Double</title><div id="gap"></div><button id="one" onclick="gap.style.height='300px'" ondblclick="said.textContent='twice'">Twice</button>
 <button id="two" style="position:absolute;left:8px;top:400px" onclick="said.textContent='two'">Two</button><p id="said" role="status">nothing</p><div style="height:100px;width:600px" onclick="said.textContent='other'">Other</div>"#;
 
-/// Dragged with the events of HTML.
+/// Dragged with HTML drag events.
 const DRAG: &str = r#"<!doctype html><title>Drag</title><style>li,#basket{padding:8px;margin:4px;background:#eee;width:200px}</style>
 <ul><li draggable="true" id="milk">Milk</li><li draggable="true" id="sugar">Sugar</li></ul><div id="basket">Basket: <span id="in"></span></div><p id="log" role="status"></p>
 <script>const note = e => log.textContent += e.type + ' ';
@@ -87,7 +87,7 @@ for (const li of document.querySelectorAll('li')) { li.ondragstart = e => { e.da
 basket.ondragenter = e => { e.preventDefault(); note(e) }; basket.ondragover = e => e.preventDefault();
 basket.ondrop = e => { e.preventDefault(); document.getElementById('in').textContent += e.dataTransfer.getData('text/plain') + ' '; note(e) }</script>"#;
 
-/// Dragged with the mouse alone.
+/// Dragged with mouse events only.
 const SLIDE: &str = r#"<!doctype html><title>Slide</title><div id="knob" style="position:absolute;left:20px;top:60px;width:40px;height:40px;z-index:2;background:#46c">Knob</div>
 <div id="goal" style="position:absolute;left:400px;top:300px;width:80px;height:80px;background:#ddd">Goal</div><p id="said" role="status">still</p>
 <script>let held = false, steps = 0; knob.onmousedown = e => { held = true; e.preventDefault() };
@@ -235,7 +235,7 @@ const WORDS: [&str; 16] = [
     "through", "coral", "gardens", "small", "fish",
 ];
 
-/// So many words, the same each time.
+/// This many words, the same each time.
 fn words(many: usize, seed: usize) -> String {
     let mut text = String::new();
     let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12_345);
@@ -324,6 +324,6 @@ async fn order(body: String) -> Html<String> {
     ))
 }
 
-/// States that neither attributes nor texts tell.
+/// States that neither attributes nor texts contain.
 const STATES: &str = r#"<!doctype html><title>States</title><label>Name <input id="t"></label><label><input type="checkbox" id="c"> Box</label>
 <button id="b">Send</button><p id="p">Words here</p><div id="host"></div><script>host.attachShadow({mode: 'open'}).innerHTML = '<button>Inside</button>'</script>"#;

@@ -1,4 +1,4 @@
-//! What a model pays for large pages and for a task of ten steps.
+//! Token costs of large pages and of a task of ten steps.
 
 use super::browser_fixture::{BrowserFixture, find_ref, string_field};
 use crate::snapshot::tokens;

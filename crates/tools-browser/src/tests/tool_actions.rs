@@ -1,4 +1,4 @@
-//! Each tool, on pages that are made for it.
+//! Each tool, on pages made for it.
 
 use super::browser_fixture::{BrowserFixture, find_ref, string_field};
 use crate::Settings;
@@ -19,20 +19,20 @@ async fn an_app_is_used_by_what_changes() {
     assert!(changes.contains("button \"Done Tea\" [ref=") && changes.contains("1 tasks"), "{changes}");
     assert!(string_field(&added, "url").ends_with("#1"), "{added}");
     assert!(added.get("page").is_none() && added.get("title").is_none(), "{added}");
-    // Refs stay although the page changed.
+    // Refs remain valid although the page changed.
     let more = bench.ok("browser_type", json!({"ref": field, "text": "Rice", "press_enter": true})).await;
     assert!(string_field(&more, "changes").contains("Done Rice"), "{more}");
     let page = bench.snapshot().await;
     assert_eq!(find_ref(&page, "button \"Add\""), add);
-    // An element that was drawn anew is another one.
+    // An element that was recreated is another one.
     let old = find_ref(&page, "button \"Done Rice\"");
     bench.ok("browser_click", json!({"text": "Done Tea"})).await;
     let gone = bench.call("browser_click", json!({"ref": old})).await.unwrap_err();
     assert_eq!(gone.kind, Kind::NotFound);
-    assert!(gone.message.contains("Done Rice") && gone.message.contains("gone"), "{gone}");
+    assert!(gone.message.contains("Done Rice") && gone.message.contains("no longer on the page"), "{gone}");
     let now = find_ref(&bench.snapshot().await, "button \"Done Rice\"");
     assert!(gone.hint.unwrap().contains(&format!("button \"Done Rice\" [ref={now}]")));
-    // What only listens can be clicked, too.
+    // An element with only a listener can be clicked, too.
     let clicked = bench.ok("browser_click", json!({"text": "Click me"})).await;
     assert!(string_field(&clicked, "changes").contains("Clicked"), "{clicked}");
 }
@@ -42,11 +42,11 @@ async fn an_element_is_meant_by_exactly_one_way_and_near_ones_are_named() {
     let bench = BrowserFixture::new().await;
     bench.open("/").await;
     let rows = [
-        (json!({}), "Which element?"),
+        (json!({}), "No element"),
         (json!({"ref": "e1", "text": "App"}), "only one of"),
-        (json!({"ref": "e999"}), "no ref"),
-        (json!({"text": "Formular", "timeout_ms": 100}), "says \"Formular\""),
-        (json!({"selector": "#nothing", "timeout_ms": 100}), "fits `#nothing`"),
+        (json!({"ref": "e999"}), "Ref not found"),
+        (json!({"text": "Formular", "timeout_ms": 100}), "has text \"Formular\""),
+        (json!({"selector": "#nothing", "timeout_ms": 100}), "matches `#nothing`"),
     ];
     for (input, wanted) in rows {
         let error = bench.call("browser_click", input).await.unwrap_err();
@@ -90,7 +90,7 @@ async fn tabs_are_followed_listed_and_closed() {
     let opened = bench.ok("browser_click", json!({"text": "Open the app"})).await;
     assert!(opened["events"][0].as_str().unwrap().starts_with("Tab 1 ("), "{opened}");
     assert!(string_field(&opened, "page").contains("button \"Add\""), "{opened}");
-    // A ref of another tab is not taken for an element of this one.
+    // A ref of another tab is not resolved to an element of this one.
     let other = bench.call("browser_click", json!({"ref": here})).await.unwrap_err();
     assert!(other.message.contains("another tab"), "{other}");
     let tabs = bench.ok("browser_tabs", json!({})).await;
@@ -129,7 +129,7 @@ async fn waiting_ends_when_it_has_come_and_says_so_when_it_has_not() {
     assert!(console["lines"][0].as_str().unwrap().starts_with("error: late"), "{console}");
     let requests = bench.ok("browser_network", json!({"url": "/slow"})).await;
     assert!(requests["requests"][0].as_str().unwrap().contains("200"), "{requests}");
-    // A page that never comes to rest can be used all the same.
+    // A page that never settles can be used anyway.
     let url = format!("{}/busy", bench.base_url);
     bench.ok("browser_navigate", json!({"url": url, "timeout_ms": 2_000})).await;
     let pressed = bench.ok("browser_click", json!({"text": "Press"})).await;

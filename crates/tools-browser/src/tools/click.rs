@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::Duration;
 
-/// Clicks an element, given by ref, selector or text, or a point of the viewport, and says what changed, with refs to go on with;
-/// presses nothing else, and fails naming what is near or in the way. Prefer a ref when you have one.
+/// Clicks an element, given by ref, selector or text, or a point of the viewport, and returns what changed, with refs;
+/// clicks nothing else, and on failure lists similar or covering elements. Prefer a ref when you have one.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -22,7 +22,7 @@ pub struct Input {
     /// CSS selector of the element.
     #[serde(default)]
     selector: Option<String>,
-    /// What the element says; must fit one element.
+    /// Text of the element; must match one element.
     #[serde(default)]
     text: Option<String>,
     /// Pixels from the left edge of the viewport, with y, for what has no element of its own.
@@ -31,22 +31,22 @@ pub struct Input {
     /// Pixels from the top edge of the viewport.
     #[serde(default)]
     y: Option<f64>,
-    /// Most milliseconds to wait for the element.
+    /// Maximum milliseconds to wait for the element.
     #[serde(default = "browser_defaults::default_action_timeout_ms")]
     timeout_ms: u64,
-    /// Clicks twice, quickly.
+    /// Double-clicks.
     #[serde(default)]
     double: bool,
-    /// Button of the mouse.
+    /// Mouse button.
     #[serde(default = "default_button")]
     button: MouseButton,
-    /// What to answer when a dialog comes up; without it alerts are accepted and questions dismissed.
+    /// How to answer a dialog; by default alerts are accepted and other dialogs dismissed.
     #[serde(default)]
     dialog: Option<DialogAnswer>,
-    /// Text for a dialog that asks for one.
+    /// Text for a prompt dialog.
     #[serde(default)]
     dialog_text: Option<String>,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
@@ -82,10 +82,7 @@ impl Tool for Click {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("By ref", json!({"ref": "e12"})),
-            Example::new(
-                "By text, saying yes to its question",
-                json!({"text": "Delete", "dialog": "accept"}),
-            ),
+            Example::new("By text, accepting its dialog", json!({"text": "Delete", "dialog": "accept"})),
         ]
     }
 
@@ -126,10 +123,10 @@ impl Tool for Click {
     }
 }
 
-/// What is clicked.
+/// Target of a click.
 enum ClickTarget {
     Element(Node),
-    /// With what is there.
+    /// With the name of the element there.
     Point((f64, f64), String),
 }
 
@@ -154,8 +151,8 @@ async fn resolve_target(
             }
             Ok(ClickTarget::Point((x, y), active.page.describe_at((x, y)).await?))
         }
-        (Some(_), Some(_)) => Err(ToolError::invalid(format!("Give only one of {}.", target.accepted))
+        (Some(_), Some(_)) => Err(ToolError::invalid(format!("Set only one of {}.", target.accepted))
             .hint("A ref is exact; prefer it.")),
-        _ => Err(ToolError::invalid("Give both x and y.")),
+        _ => Err(ToolError::invalid("Set both x and y.")),
     }
 }

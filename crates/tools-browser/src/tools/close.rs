@@ -6,19 +6,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Closes the session with all its tabs and forgets its cookies and refs; nothing happens when there is none. Prefer
+/// Closes the session with all its tabs and drops its cookies and refs; does nothing if there is none. Prefer
 /// browser_tabs to close a single tab.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// False when there was no such session.
+    /// False if there was no such session.
     closed: bool,
 }
 

@@ -7,32 +7,32 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Lines of one answer.
+/// Maximum lines of a reply.
 const MAX_LINES: usize = 50;
 
-/// Gives the newest lines that the page has written to its console, exceptions among them; only errors when told so, and only what
-/// came after an earlier answer. Prefer browser_network for requests.
+/// Returns the newest lines of the page's console, including exceptions; optionally only errors, and only lines after
+/// an earlier reply. Prefer browser_network for requests.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// Only errors and exceptions.
     #[serde(default)]
     errors_only: bool,
-    /// Only what came after this number, from an earlier answer.
+    /// Only lines after this number, from an earlier reply.
     #[serde(default)]
     after: u64,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Level, text and place of each, the oldest first.
+    /// Level, text and location of each line, oldest first.
     lines: Vec<String>,
-    /// Give it as after to get only newer ones.
+    /// Value of after to get only newer lines.
     last: u64,
-    /// True when older lines were left out.
+    /// True if older lines were omitted.
     truncated: bool,
 }
 
@@ -47,7 +47,7 @@ impl Tool for Console {
     type Grants = Chromium;
 
     fn examples() -> Vec<Example> {
-        vec![Example::new("What went wrong", json!({"errors_only": true}))]
+        vec![Example::new("Errors only", json!({"errors_only": true}))]
     }
 
     async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {

@@ -9,30 +9,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Lists what pages have sent as files, or saves one of them into the workspace, waiting for its end; fails when the file exists
-/// already or the download was cancelled.
+/// Lists downloads, or saves one of them into the workspace after waiting for its completion; fails if the file already
+/// exists or the download was cancelled.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The download to save; without it they are listed.
+    /// The download to save; omit to list them.
     #[serde(default)]
     id: Option<String>,
     /// New file in the workspace to save it as.
     #[serde(default)]
     path: Option<WorkPath>,
-    /// Most milliseconds to wait for its end.
+    /// Maximum milliseconds to wait for its completion.
     #[serde(default = "browser_defaults::default_navigation_timeout_ms")]
     timeout_ms: u64,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The downloads, the newest last.
+    /// The downloads, newest last.
     downloads: Vec<DownloadInfo>,
-    /// Where it was saved.
+    /// Path it was saved to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     saved: Option<String>,
 }
@@ -41,9 +41,9 @@ pub struct Output {
 struct DownloadInfo {
     /// Its id.
     id: String,
-    /// Name that the server gave it.
+    /// File name from the server.
     name: String,
-    /// Where it came from.
+    /// URL of the file.
     url: String,
     /// Bytes so far.
     bytes: u64,
@@ -75,7 +75,7 @@ impl Tool for Downloads {
     type Grants = (Chromium, Fs<Write>);
 
     fn examples() -> Vec<Example> {
-        vec![Example::new("What was downloaded", json!({}))]
+        vec![Example::new("List the downloads", json!({}))]
     }
 
     async fn run(&self, input: Input, grants: Self::Grants, cx: &CallContext) -> Result<Output, ToolError> {
@@ -88,16 +88,16 @@ impl Tool for Downloads {
                 return Ok(Output { downloads, saved: None });
             }
             _ => {
-                return Err(ToolError::invalid("id and path belong together.")
-                    .hint("Give both to save a download, or none to list them."));
+                return Err(ToolError::invalid("id and path must be given together.")
+                    .hint("Set both to save a download, or none to list them."));
             }
         };
-        // Before the file leaves its quarantine: a place that cannot be had must not cost the download.
+        // Checked before the file leaves its quarantine: an unusable path must not lose the download.
         let place = fs.place(&path)?;
         let is_new_path = fs.clone().run(move |fs| Ok(fs.stat(&place).is_err())).await?;
         if !is_new_path {
-            return Err(ToolError::new(octo_toolkit::Kind::Conflict, "There is such a file already.")
-                .hint("Give another path."));
+            return Err(ToolError::new(octo_toolkit::Kind::Conflict, "The file already exists.")
+                .hint("Use another path."));
         }
         let (download, bytes) =
             active.session.take_download(&id, browser_defaults::clamp_timeout(input.timeout_ms, cx)).await?;

@@ -10,8 +10,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Drags an element, given by ref, selector or text, onto another one or by so many pixels, and says what changed; works for pages
-/// that listen to drags and for those that follow the mouse. Prefer browser_click for anything that takes a click.
+/// Drags an element, given by ref, selector or text, onto another one or by an offset in pixels, and returns what
+/// changed; works for pages with drag events and for those that follow the mouse. Prefer browser_click for anything
+/// that takes a click.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -21,7 +22,7 @@ pub struct Input {
     /// CSS selector of the element to drag.
     #[serde(default)]
     selector: Option<String>,
-    /// What the element to drag says.
+    /// Text of the element to drag.
     #[serde(default)]
     text: Option<String>,
     /// Ref of the element to drop it on.
@@ -30,7 +31,7 @@ pub struct Input {
     /// CSS selector of the element to drop it on.
     #[serde(default)]
     to_selector: Option<String>,
-    /// What the element to drop it on says.
+    /// Text of the element to drop it on.
     #[serde(default)]
     to_text: Option<String>,
     /// Pixels to the right, or to the left when negative, instead of an element to drop it on.
@@ -39,10 +40,10 @@ pub struct Input {
     /// Pixels down, or up when negative.
     #[serde(default)]
     by_y: Option<f64>,
-    /// Most milliseconds to wait for the elements.
+    /// Maximum milliseconds to wait for the elements.
     #[serde(default = "browser_defaults::default_action_timeout_ms")]
     timeout_ms: u64,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
@@ -88,11 +89,11 @@ impl Tool for Drag {
             .then(|| (input.by_x.unwrap_or_default(), input.by_y.unwrap_or_default()));
         let drop_target = match (to.is_none(), by) {
             (true, None) => {
-                return Err(ToolError::invalid("Where to?")
-                    .hint("Give to_ref, to_selector or to_text, or pixels as by_x and by_y."));
+                return Err(ToolError::invalid("No drop target given.")
+                    .hint("Set to_ref, to_selector or to_text, or pixels as by_x and by_y."));
             }
             (false, Some(_)) => {
-                return Err(ToolError::invalid("Give an element to drop it on or pixels, not both."));
+                return Err(ToolError::invalid("Set an element to drop it on or pixels, not both."));
             }
             (true, Some((dx, dy))) => DropTarget::Offset(dx, dy),
             (false, None) => DropTarget::Onto(active.find_element(to, timeout).await?),

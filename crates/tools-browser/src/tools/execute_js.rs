@@ -9,31 +9,31 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Letters of a result; a larger one is given as cut text.
+/// Maximum characters of a result; a larger one is returned as truncated text.
 const MAX_RESULT_CHARS: usize = 20_000;
 
 const MIN_RUN_TIME: Duration = Duration::from_millis(10);
 
-/// Runs JavaScript in the page and gives its value as JSON; an exception is an error with its text. Prefer the other
-/// browser tools, which wait for the page and say what changed.
+/// Runs JavaScript in the page and returns its value as JSON; an exception is an error with its text. Prefer the other
+/// browser tools, which wait for the page and return what changed.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// An expression, a function, which is called, or statements with a return; promises are awaited.
     script: String,
-    /// Most milliseconds to run.
+    /// Maximum milliseconds to run.
     #[serde(default = "browser_defaults::default_action_timeout_ms")]
     timeout_ms: u64,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The value; text when it was too large and is cut.
+    /// The value; truncated text if it was too large.
     result: Value,
-    /// True when the value was too large.
+    /// True if the value was too large.
     truncated: bool,
 }
 
@@ -53,13 +53,14 @@ impl Tool for ExecuteJs {
 
     async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         if !self.0.settings().allow_javascript {
-            return Err(ToolError::denied("The operator has turned scripts off.")
-                .hint("Use the other browser tools, or ask for `browser.allow_javascript`."));
+            return Err(ToolError::denied("JavaScript is disabled by the operator.").hint(
+                "Use the other browser tools, or ask the operator to set `browser.allow_javascript`.",
+            ));
         }
         let active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let timeout = browser_defaults::clamp_timeout(input.timeout_ms, cx);
         let started = Instant::now();
-        // A page that is busy does not even read a script; running it ends with the right error.
+        // A busy page does not even compile a script; running it then fails with the right error.
         let compiles = tokio::time::timeout(timeout, is_expression(&active, &input.script)).await;
         let script = wrap_script(&input.script, compiles.unwrap_or(false));
         let left = timeout.saturating_sub(started.elapsed()).max(MIN_RUN_TIME);
@@ -68,22 +69,22 @@ impl Tool for ExecuteJs {
     }
 }
 
-/// Calls a value that is a function, unless it makes objects.
+/// Calls a value that is a function, unless it is a class.
 const CALL_IF_FUNCTION_JS: &str = "(value => typeof value === 'function' && !/^class\\b/.test(Function.prototype.toString.call(value)) ? value() : value)";
 
-/// An expression as a function gives it back; promises in it can be awaited.
+/// Wraps an expression in an async function, so that promises can be awaited.
 fn wrap_expression(script: &str) -> String {
     format!("(async () => {CALL_IF_FUNCTION_JS}(await (\n{}\n)))()", script.trim().trim_end_matches(';'))
 }
 
-/// Whether the browser reads it as an expression; asked without running it.
+/// Whether the script compiles as an expression; checked without running it.
 async fn is_expression(active: &ActiveSession, script: &str) -> bool {
     let params = json!({"expression": wrap_expression(script), "sourceURL": "", "persistScript": false});
     let compiled = active.page.cdp("Runtime.compileScript", params).await;
     compiled.is_ok_and(|read| read.get("exceptionDetails").is_none())
 }
 
-/// Statements that return or await are the body of a function; others give the value of the last one.
+/// Statements with return or await become a function body; others yield the value of the last one.
 fn wrap_script(script: &str, is_expression: bool) -> String {
     let has_word = |word: &str| {
         script.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|found| found == word)

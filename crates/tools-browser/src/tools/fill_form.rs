@@ -11,25 +11,25 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Fields of one call.
+/// Maximum fields of one call.
 const MAX_FIELDS: usize = 100;
 
-/// Fills several fields of a form at once: texts, boxes, choices; all are checked before the first is filled, and what
-/// changed is said afterwards. Prefer browser_type for a single field.
+/// Fills several fields of a form at once: text, checkboxes, choices; checks all before filling the first, and returns
+/// what changed. Prefer browser_type for a single field.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The fields, in the order in which they are filled.
+    /// The fields, in the order of filling.
     fields: Vec<Field>,
     /// Presses Enter in the last field afterwards.
     #[serde(default)]
     submit: bool,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
 
-/// One of ref, selector and label says which field is meant.
+/// A field, given by one of ref, selector and label.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Field {
@@ -42,7 +42,7 @@ struct Field {
     /// Label of the field.
     #[serde(default)]
     label: Option<String>,
-    /// Text; for a box true or false; for a choice the option's value or label, or a list of them.
+    /// Text; for a checkbox true or false; for a choice the option's value or label, or a list of them.
     value: Value,
 }
 
@@ -74,7 +74,7 @@ impl Tool for FillForm {
         cx: &CallContext,
     ) -> Result<ActionOutcome, ToolError> {
         if input.fields.is_empty() || input.fields.len() > MAX_FIELDS {
-            return Err(ToolError::invalid(format!("Give 1 to {MAX_FIELDS} fields.")));
+            return Err(ToolError::invalid(format!("fields must have 1 to {MAX_FIELDS} entries.")));
         }
         let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let mut fills = Vec::new();
@@ -100,14 +100,14 @@ impl Tool for FillForm {
     }
 }
 
-/// What is to be done to a field.
+/// How a field is filled.
 enum FieldAction {
     Text(String),
     Checkbox { click: bool },
     Options(Vec<String>),
 }
 
-/// What a field is, asked of the element itself.
+/// Properties of a field, read from the element.
 #[derive(Deserialize)]
 struct FieldInfo {
     kind: String,
@@ -154,7 +154,7 @@ async fn resolve_field(
                 )
                 .await?
         }
-        _ => return Err(ToolError::invalid("Give only one of ref, selector and label.")),
+        _ => return Err(ToolError::invalid("Set only one of ref, selector and label.")),
     };
     let facts = active.page.call_on(&node, FIELD_INFO_JS, &[]).await?;
     let facts: FieldInfo = serde_json::from_value(facts).map_err(ToolError::internal)?;
@@ -162,12 +162,12 @@ async fn resolve_field(
     Ok((node, fill))
 }
 
-/// What the value means for this kind of field.
+/// Action for a value, by kind of field.
 fn choose_action(facts: &FieldInfo, value: &Value) -> Result<FieldAction, ToolError> {
     if facts.disabled || facts.readonly {
         let how = if facts.disabled { "disabled" } else { "read-only" };
         return Err(ToolError::invalid(format!("It is {how}."))
-            .hint("See what the page asks for before it can be filled."));
+            .hint("Check what the page requires before it can be filled."));
     }
     match facts.kind.as_str() {
         "checkbox" | "radio" | "aria-box" => {
@@ -175,11 +175,11 @@ fn choose_action(facts: &FieldInfo, value: &Value) -> Result<FieldAction, ToolEr
                 Value::Bool(on) => *on,
                 Value::String(text) if ["true", "on", "yes"].contains(&text.as_str()) => true,
                 Value::String(text) if ["false", "off", "no"].contains(&text.as_str()) => false,
-                _ => return Err(ToolError::invalid("It is a box.").hint("Give true or false.")),
+                _ => return Err(ToolError::invalid("It is a checkbox.").hint("Use true or false.")),
             };
             if facts.kind == "radio" && !on {
                 return Err(ToolError::invalid("A radio button cannot be turned off.")
-                    .hint("Turn another one of its group on."));
+                    .hint("Turn on another one of its group."));
             }
             Ok(FieldAction::Checkbox { click: on != facts.checked })
         }
@@ -198,13 +198,13 @@ fn choose_action(facts: &FieldInfo, value: &Value) -> Result<FieldAction, ToolEr
                         facts.options.iter().take(20).map(|(_, label)| crate::sanitize::single_line(label));
                     let labels: Vec<String> = labels.collect();
                     Err(ToolError::invalid(format!("It has no option {missing:?}."))
-                        .hint(format!("There are: {}.", labels.join("; "))))
+                        .hint(format!("Available: {}.", labels.join("; "))))
                 }
             }
         }
-        "file" => Err(ToolError::invalid("It takes files.").hint("Use browser_upload.")),
+        "file" => Err(ToolError::invalid("It is a file field.").hint("Use browser_upload.")),
         "button" | "submit" | "reset" | "image" | "a" => {
-            Err(ToolError::invalid("It is no field.").hint("Use browser_click."))
+            Err(ToolError::invalid("It is not a field.").hint("Use browser_click."))
         }
         "input" | "textarea" => Ok(FieldAction::Text(value_text(value)?)),
         _ => Ok(FieldAction::Text(value_text(value)?)),
@@ -216,7 +216,7 @@ fn value_text(value: &Value) -> Result<String, ToolError> {
         Value::String(text) => Ok(text.clone()),
         Value::Number(number) => Ok(number.to_string()),
         Value::Bool(yes) => Ok(yes.to_string()),
-        _ => Err(ToolError::invalid("The value is no text.").hint("Give a string.")),
+        _ => Err(ToolError::invalid("The value is not text.").hint("Use a string.")),
     }
 }
 
@@ -267,7 +267,7 @@ async fn find_by_label(active: &mut ActiveSession, label: &str) -> Result<Node, 
         several => {
             let list = active.describe_ambiguous(&page_state, several);
             Err(ToolError::invalid(format!("{} fields have the label {label:?}.", several.len()))
-                .hint(format!("Give the ref of one: {list}.")))
+                .hint(format!("Use the ref of one: {list}.")))
         }
     }
 }
@@ -313,9 +313,9 @@ mod tests {
             ("select", json!("Atlantis"), "no option"),
             ("radio", json!(false), "cannot be turned off"),
             ("checkbox", json!("maybe"), "box"),
-            ("file", json!("a.txt"), "files"),
-            ("submit", json!("x"), "no field"),
-            ("text", json!({}), "no text"),
+            ("file", json!("a.txt"), "file field"),
+            ("submit", json!("x"), "not a field"),
+            ("text", json!({}), "not text"),
         ];
         for (kind, value, wanted) in wrong {
             let error = choose_action(&field_info(kind), &value).err().unwrap();

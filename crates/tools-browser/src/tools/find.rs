@@ -8,21 +8,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Finds elements of the page by text, role or both, in view or not, and gives their refs, best first; says so when there
-/// are none. Prefer browser_snapshot to see what there is.
+/// Finds elements of the page by text, role or both, in view or not, and returns their refs, best first, or none.
+/// Prefer browser_snapshot to see the page.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Part of what the element says, in any case.
+    /// Part of the element's text, case-insensitive.
     #[serde(default)]
     text: Option<String>,
     /// Role, such as link, button, textbox, heading, row.
     #[serde(default)]
     role: Option<String>,
-    /// Most elements to give.
+    /// Maximum number of elements.
     #[serde(default = "default_limit")]
     limit: u64,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
@@ -35,9 +35,9 @@ fn default_limit() -> u64 {
 pub struct Output {
     /// One line for each: role, name, ref, states.
     found: Vec<String>,
-    /// How many there are.
+    /// Total number of matches.
     total: usize,
-    /// True when there are more than are given.
+    /// True if there are more than returned.
     truncated: bool,
 }
 
@@ -57,7 +57,7 @@ impl Tool for Find {
 
     async fn run(&self, input: Input, chromium: Chromium, cx: &CallContext) -> Result<Output, ToolError> {
         if input.text.is_none() && input.role.is_none() {
-            return Err(ToolError::invalid("What is to be found? Give text, role or both."));
+            return Err(ToolError::invalid("Set text, role or both."));
         }
         let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let page_state = active.page_state().await?;

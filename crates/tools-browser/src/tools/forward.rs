@@ -9,12 +9,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Goes one step forward in the tab's history and shows the page there in short, with refs; fails when there is nothing to
-/// go forward to. Prefer browser_navigate when you know the address.
+/// Goes one step forward in the tab's history and returns a short snapshot of that page, with refs; fails if there is
+/// nothing to go forward to. Prefer browser_navigate when you know the URL.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
@@ -42,8 +42,9 @@ impl Tool for Forward {
         let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         let timeout = browser_defaults::clamp_timeout(browser_defaults::default_navigation_timeout_ms(), cx);
         if active.page.forward(WaitUntil::NetworkIdle, timeout).await?.is_none() {
-            return Err(ToolError::invalid("There is nothing to go forward to.")
-                .hint("Open an address with browser_navigate."));
+            return Err(
+                ToolError::invalid("The history has no next page.").hint("Open a URL with browser_navigate.")
+            );
         }
         let page_state = active.page_state().await?;
         let mut after = active.describe_changes(&page_state);

@@ -9,44 +9,44 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Gives the page that is open, as it is now, as its accessibility tree, Markdown, text or HTML, from an offset on where it is
-/// long. Prefer browser_snapshot to act on it.
+/// Returns the current page as its accessibility tree, Markdown, text or HTML; a long one from an offset on. Prefer
+/// browser_snapshot to act on it.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Form of the content.
+    /// Format of the content.
     #[serde(default = "default_accessibility")]
     output_format: ContentFormat,
-    /// Leaves out navigation, header and footer.
+    /// Omits navigation, header and footer.
     #[serde(default)]
     main_only: bool,
     /// Tokens of content.
     #[serde(default = "browser_defaults::default_reading_tokens")]
     max_tokens: u64,
-    /// Letters to skip, to go on with next.
+    /// Characters to skip; next of an earlier reply.
     #[serde(default)]
     offset: u64,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
 
-/// Tokens of a page that are looked at, at most.
+/// Maximum tokens of a page that are processed.
 const MAX_PAGE_TOKENS: usize = 500_000;
-/// Bytes that the reply takes beside address, title and content, at most.
+/// Maximum bytes of the reply besides URL, title and content.
 const REPLY_OVERHEAD_BYTES: usize = 120;
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Address of the page.
+    /// URL of the page.
     url: String,
     /// Title of the page.
     title: String,
-    /// The page in the form that was asked for.
+    /// The page in the requested format.
     content: String,
-    /// True when this is not all.
+    /// True if this is not all.
     truncated: bool,
-    /// Give it as offset to continue reading.
+    /// Value of offset to continue reading.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
 }

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Moves the mouse over an element, given by ref or selector, and says what that changed, such as a menu that opened; fails
-/// when there is no such element.
+/// Moves the mouse over an element, given by ref or selector, and returns what changed, such as a menu that opened;
+/// fails if the element is not found.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -20,7 +20,7 @@ pub struct Input {
     /// CSS selector of the element.
     #[serde(default)]
     selector: Option<String>,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }

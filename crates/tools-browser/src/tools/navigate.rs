@@ -12,45 +12,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Links that are listed.
+/// Maximum links in a reply.
 const MAX_LINKS: usize = 15;
-/// Said of a page without any text or element.
-const EMPTY_PAGE_NOTE: &str = "The page shows nothing that can be read. It may still be filling itself: wait with browser_wait, or see it with browser_screenshot.";
-/// Tokens for the elements to go on with.
+/// Note for a page without any text or element.
+const EMPTY_PAGE_NOTE: &str = "The page shows no readable content. It may still be loading: wait with browser_wait, or view it with browser_screenshot.";
+/// Token budget for the elements in view.
 const SNAPSHOT_TOKEN_BUDGET: usize = 500;
 
-/// Opens an address in the active tab and gives the page's main text, its links and the elements in view with refs;
-/// fails when it cannot be reached or is not allowed. Prefer read_page for reading only.
+/// Opens a URL in the active tab and returns the page's main text, its links and the elements in view with refs; fails
+/// if it cannot be reached or is not allowed. Prefer read_page for reading only.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Address to open, http or https.
+    /// URL to open, http or https.
     url: String,
-    /// Until when to wait.
+    /// Condition to wait for.
     #[serde(default = "default_wait_until")]
     wait_until: Until,
-    /// Waits for an element that fits this CSS selector, too.
+    /// Also waits for an element that matches this CSS selector.
     #[serde(default)]
     wait_for_selector: Option<String>,
-    /// Most milliseconds to wait.
+    /// Maximum milliseconds to wait.
     #[serde(default = "browser_defaults::default_navigation_timeout_ms")]
     timeout_ms: u64,
-    /// Form of the content; accessibility gives the snapshot instead of text.
+    /// Format of the content; accessibility returns the snapshot instead of text.
     #[serde(default = "default_markdown")]
     output_format: ContentFormat,
-    /// Leaves out navigation, header and footer.
+    /// Omits navigation, header and footer.
     #[serde(default = "browser_defaults::default_true")]
     extract_main_content: bool,
-    /// Whether links are listed.
+    /// Whether to list links.
     #[serde(default = "browser_defaults::default_true")]
     include_links: bool,
-    /// Whether a picture of the viewport comes along.
+    /// Whether to include a screenshot of the viewport.
     #[serde(default)]
     screenshot: bool,
     /// Tokens of content.
     #[serde(default = "browser_defaults::default_content_tokens")]
     max_tokens: u64,
-    /// A session of its own by name, with its own cookies and tabs.
+    /// Name of a separate session, with its own cookies and tabs.
     #[serde(default)]
     session: Option<String>,
 }
@@ -79,23 +79,23 @@ impl From<Until> for WaitUntil {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Where the browser is, after redirects.
+    /// URL of the page, after redirects.
     url: String,
     /// The page's title.
     title: String,
     /// HTTP status of the page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
-    /// The page in the form that was asked for.
+    /// The page in the requested format.
     content: String,
     /// The first links of the content.
     links: Vec<PageLink>,
-    /// What the viewport shows, with refs to act on.
+    /// Elements in the viewport, with refs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     snapshot: Option<String>,
-    /// True when content or links are not all; browser_get_content gives more.
+    /// True if content or links are incomplete; browser_get_content returns more.
     truncated: bool,
-    /// What is left out or was not as asked for.
+    /// What is omitted or differs from the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     #[serde(skip)]
@@ -104,9 +104,9 @@ pub struct Output {
 
 #[derive(Serialize, JsonSchema)]
 struct PageLink {
-    /// What the link says.
+    /// Text of the link.
     text: String,
-    /// Where it leads.
+    /// Target of the link.
     url: String,
 }
 
@@ -139,7 +139,7 @@ impl Tool for Navigate {
         let timeout = browser_defaults::clamp_timeout(input.timeout_ms, cx);
         let navigation = active.page.navigate(&input.url, input.wait_until.into(), timeout).await?;
         let mut note =
-            (!navigation.complete).then(|| "The page was still loading when the time was over.".to_owned());
+            (!navigation.complete).then(|| "The page was still loading at the timeout.".to_owned());
         if let Some(selector) = &input.wait_for_selector {
             let target = ElementTarget { selector: Some(selector), ..ElementTarget::default() };
             let left = browser_defaults::clamp_timeout(input.timeout_ms, cx);

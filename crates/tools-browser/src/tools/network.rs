@@ -8,48 +8,48 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Requests of one answer.
+/// Maximum requests of a reply.
 const MAX_REQUESTS: usize = 50;
-/// Letters of a body.
+/// Maximum characters of a body.
 const MAX_BODY_CHARS: usize = 20_000;
 
-/// Lists the newest requests that the page has made, each with a number, status, size and why it failed, or shows one of them with
-/// the bodies that were sent and received. Credentials are masked. Prefer browser_console for errors of scripts.
+/// Lists the newest requests of the page, each with a number, status, size and error, or shows one of them with its
+/// request and response body. Credentials are masked. Prefer browser_console for script errors.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Only requests that failed or were answered with 400 or more.
+    /// Only requests that failed or have a status of 400 or more.
     #[serde(default)]
     failed_only: bool,
-    /// Only addresses with this text in them.
+    /// Only URLs that contain this text.
     #[serde(default)]
     url: Option<String>,
-    /// Only what came after this number, from an earlier answer.
+    /// Only requests after this number, from an earlier reply.
     #[serde(default)]
     after: u64,
     /// Number of one request, to see its bodies.
     #[serde(default)]
     request: Option<u64>,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Number, method, address, kind and outcome of each, the oldest first.
+    /// Number, method, URL, kind and outcome of each, oldest first.
     requests: Vec<String>,
-    /// Give it as after to get only newer ones.
+    /// Value of after to get only newer requests.
     last: u64,
-    /// True when older requests, or ends of bodies, were left out.
+    /// True if older requests, or ends of bodies, were omitted.
     truncated: bool,
-    /// How much was left out.
+    /// How much was omitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
-    /// Body of the one request, when it had one.
+    /// Body of the requested entry, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     request_body: Option<String>,
-    /// Body of its answer, when the browser still has it.
+    /// Body of its response, if the browser still has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     response_body: Option<String>,
 }
@@ -66,7 +66,7 @@ impl Tool for Network {
 
     fn examples() -> Vec<Example> {
         vec![
-            Example::new("What failed", json!({"failed_only": true})),
+            Example::new("Failed requests", json!({"failed_only": true})),
             Example::new("One request with its bodies", json!({"request": 12})),
         ]
     }
@@ -85,17 +85,18 @@ impl Tool for Network {
         });
         let older = all.len().saturating_sub(MAX_REQUESTS);
         let requests = all.iter().skip(older).map(format_request).collect();
-        let note = (older > 0).then(|| format!("{older} older requests are not listed; narrow it with url."));
+        let note =
+            (older > 0).then(|| format!("{older} older requests are not listed; narrow the list with url."));
         Ok(Output { requests, last, truncated: older > 0, note, request_body: None, response_body: None })
     }
 }
 
-/// A request in a line.
+/// Formats a request as a line.
 fn format_request(request: &Request) -> String {
     let outcome = match (&request.error, request.status) {
         (Some(why), _) => format!("failed: {}", sanitize::truncate(&sanitize::single_line(why), 120)),
         (None, Some(status)) => format!("{status}, {} bytes", request.bytes),
-        (None, None) => "no answer yet".to_owned(),
+        (None, None) => "no response yet".to_owned(),
     };
     let url = secrets::mask(&request.url).into_owned();
     let url = sanitize::truncate(&sanitize::single_line(&url), 200);
@@ -106,19 +107,19 @@ fn format_request(request: &Request) -> String {
 async fn show_request(active: &ActiveSession, number: u64) -> Result<Output, ToolError> {
     let all = active.page.requests(number.saturating_sub(1));
     let Some(request) = all.first().filter(|request| request.serial == number) else {
-        return Err(ToolError::not_found(format!("There is no request {number}."))
-            .hint("The numbers stand in the list that browser_network gives without request; the newest 200 are kept."));
+        return Err(ToolError::not_found(format!("Request {number} not found."))
+            .hint("Call browser_network without request to list the numbers; the newest 200 are stored."));
     };
     let RequestBodies { sent, received } = active.page.bodies(request).await?;
     let (mut notes, mut truncated) = (Vec::new(), false);
     let mut text = |what: &str, body: &str| {
-        // Masked first: a secret that the end of the part cuts would not be recognised.
+        // Masked before truncation: a secret cut at the end would not be recognized.
         let body = secrets::mask(body);
         let shown = truncate_body(&body);
         if shown.len() < body.len() {
             truncated = true;
             notes.push(format!(
-                "Of the {what} the first {MAX_BODY_CHARS} of {} letters are shown.",
+                "The first {MAX_BODY_CHARS} of {} characters of the {what} are shown.",
                 body.chars().count()
             ));
         }
@@ -132,7 +133,7 @@ async fn show_request(active: &ActiveSession, number: u64) -> Result<Output, Too
             None
         }
         ResponseBody::Missing => {
-            notes.push("The browser does not have the response body, or not any more.".to_owned());
+            notes.push("The browser does not have the response body, or no longer has it.".to_owned());
             None
         }
     };

@@ -7,14 +7,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Presses a key or a combination on what has the focus and says what changed; fails on a key that does not exist. Prefer
+/// Presses a key or a combination on the focused element and returns what changed; fails for an unknown key. Prefer
 /// browser_type for text.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Such as Enter, Escape, Tab, ArrowDown, PageDown, a, Control+A.
+    /// Key, such as Enter, Escape, Tab, ArrowDown, PageDown, a, Control+A.
     key: String,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }

@@ -10,42 +10,42 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Letters of base64 of one picture. Models pay for pixels and not for bytes, so this is only what is worth sending.
+/// Maximum base64 length of a screenshot. Models pay for pixels and not for bytes, so this only limits the transfer.
 const MAX_BASE64_LEN: usize = 2_000_000;
-/// Marks on a picture.
+/// Maximum marks on a screenshot.
 const MAX_MARKS: usize = 150;
 
-/// Takes a picture of what the viewport shows, of the whole page or of one element; marks put refs on the elements in
-/// view. Prefer browser_snapshot to act on the page: a picture has no refs of its own.
+/// Takes a screenshot (picture) of the viewport, the whole page or one element; marks put refs on the elements in view.
+/// Prefer browser_snapshot to act on the page: a screenshot has no refs of its own.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// CSS selector of the element to show.
+    /// CSS selector of the element to capture.
     #[serde(default)]
     selector: Option<String>,
-    /// Ref of the element to show.
+    /// Ref of the element to capture.
     #[serde(default, rename = "ref")]
     reference: Option<String>,
-    /// Shows the whole page and not only the viewport.
+    /// Captures the whole page instead of the viewport.
     #[serde(default)]
     full_page: bool,
-    /// Writes their refs on the elements in view.
+    /// Draws refs on the elements in view.
     #[serde(default)]
     marks: bool,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Pixels across.
+    /// Width in pixels.
     width: u32,
-    /// Pixels down.
+    /// Height in pixels.
     height: u32,
-    /// Address of the page.
+    /// URL of the page.
     url: String,
-    /// From what size to what size the picture was made smaller.
+    /// Original and reduced size, if the image was scaled down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
     #[serde(skip)]
@@ -56,7 +56,7 @@ pub struct Screenshot(pub BrowserSessions);
 
 impl Tool for Screenshot {
     const NAME: &'static str = "browser_screenshot";
-    const TITLE: &'static str = "Take a picture of the page";
+    const TITLE: &'static str = "Take a screenshot of the page";
     const EFFECT: Effect = Effect::reads().open_world();
     const HAS_OUTPUT_SCHEMA: bool = false;
     type Input = Input;
@@ -109,7 +109,7 @@ impl Tool for Screenshot {
     }
 }
 
-/// A picture with its size.
+/// An image with its size.
 pub struct SizedPicture {
     pub picture: Image,
     width: u32,
@@ -117,7 +117,7 @@ pub struct SizedPicture {
     note: Option<String>,
 }
 
-/// A picture that fits into a reply: as PNG, with some loss when that is too large, and smaller only when that is, too.
+/// Screenshot that fits into a reply: PNG, then JPEG if that is too large, then scaled down.
 pub async fn capture_picture(page: &Page, shot: &CaptureArea) -> Result<SizedPicture, ToolError> {
     let jpeg = |(quality, scale)| ImageFormat::Jpeg { quality, scale };
     let fallbacks = [(80, 1.0), (55, 1.0), (60, 0.75), (55, 0.5), (50, 0.35), (45, 0.25)].map(jpeg);
@@ -138,18 +138,18 @@ pub async fn capture_picture(page: &Page, shot: &CaptureArea) -> Result<SizedPic
         let note = (scale < 1.0).then(|| {
             let whole = |side: u32| (f64::from(side) / scale).round();
             format!(
-                "Made smaller from {} by {} to {width} by {height} pixels. Take the viewport or one element to see more.",
+                "Scaled down from {} by {} to {width} by {height} pixels. Capture the viewport or one element to see more.",
                 whole(width),
                 whole(height)
             )
         });
         return Ok(SizedPicture { picture: Image { mime, base64: image.base64 }, width, height, note });
     }
-    Err(ToolError::new(Kind::TooLarge, "The picture is too large for a reply.")
-        .hint("Take the viewport or one element instead of the whole page."))
+    Err(ToolError::new(Kind::TooLarge, "The screenshot is too large for a reply.")
+        .hint("Capture the viewport or one element instead of the whole page."))
 }
 
-/// Labels over the elements that can be acted on.
+/// Draws labels over the actionable elements.
 async fn draw_marks(active: &mut ActiveSession, page_state: &PageState) -> Result<(), ToolError> {
     let mut items = Vec::new();
     page_state.tree.walk(&mut |item| {
@@ -181,7 +181,7 @@ const DRAW_MARKS_JS: &str = r#"marks => {
         frame.style.cssText = `position:absolute;left:${x}px;top:${y}px;width:${width}px;height:${height}px;outline:1px solid #d22`;
         const label = document.createElement('span');
         label.textContent = name;
-        // Above the element where there is room, so that its first letters can be read.
+        // Above the element if there is room, so that its first letters can be read.
         const above = y >= 13;
         label.style.cssText = `position:absolute;${above ? 'left:-1px;bottom:100%' : 'right:-1px;top:0'};background:#b00;color:#fff;font:bold 11px/13px sans-serif;padding:0 2px;white-space:nowrap;outline:1px solid #fff`;
         frame.append(label);

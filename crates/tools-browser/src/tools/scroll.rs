@@ -12,39 +12,39 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// Scrolls the page, or what is under an element, once or until a text shows, and gives what is in view then, with refs, and how far
-/// down that is. Prefer browser_find for what the page holds already.
+/// Scrolls the page, or the area under an element, once or until a text is visible, and returns what is in view, with
+/// refs, and the scroll position. Prefer browser_find for what the page already contains.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Where to.
+    /// Scroll direction.
     #[serde(default = "default_direction")]
     direction: Direction,
-    /// Pixels; without it most of the viewport.
+    /// Pixels; by default most of the viewport.
     #[serde(default)]
     amount: Option<u64>,
     /// Ref of the element to scroll instead of the page.
     #[serde(default, rename = "ref")]
     reference: Option<String>,
-    /// Scrolls on until this text is in view, also where the page loads more on the way.
+    /// Scrolls until this text is in view, even if the page loads more while scrolling.
     #[serde(default)]
     until_text: Option<String>,
-    /// Most milliseconds to scroll until the text shows.
+    /// Maximum milliseconds to scroll until the text is visible.
     #[serde(default = "browser_defaults::default_navigation_timeout_ms")]
     timeout_ms: u64,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
 
-/// Screens of one call.
+/// Maximum screens of one call.
 const MAX_STEPS: usize = 100;
-/// How long a page may take to load more once it was scrolled.
+/// Maximum time for a page to load more after scrolling.
 const LOAD_MORE_TIMEOUT: Duration = Duration::from_secs(2);
-/// How far everything is scrolled, and how much there is of it.
+/// Scroll positions and sizes of all scrollable elements.
 const SCROLL_EXTENT_JS: &str = "[...document.querySelectorAll('*')].filter(e => e.scrollTop || e.scrollLeft || e === document.scrollingElement)\
                       .slice(0, 100).map(e => [e.scrollTop, e.scrollLeft, e.scrollHeight, e.scrollWidth])";
-/// Tokens for what is in view.
+/// Token budget for what is in view.
 const VIEW_TOKEN_BUDGET: usize = 600;
 const SCROLL_POSITION_JS: &str = "`In view: ${Math.round(scrollY)} to ${Math.round(scrollY + innerHeight)} of \
                      ${document.documentElement.scrollHeight} pixels.`";
@@ -75,7 +75,7 @@ impl Tool for Scroll {
     fn examples() -> Vec<Example> {
         vec![
             Example::new("Further down", json!({})),
-            Example::new("To a text that is loaded on the way", json!({"until_text": "Terms of use"})),
+            Example::new("To a text that loads while scrolling", json!({"until_text": "Terms of use"})),
         ]
     }
 
@@ -146,29 +146,29 @@ async fn scroll_until(
         if found.iter().any(|near| near.item.visible) {
             return Ok(());
         }
-        // It is on the page already, further down or up.
+        // It is already on the page, further down or up.
         if let Some(node) = found.iter().find_map(|near| near.item.node.as_ref()) {
             return active.page.scroll_into_view(node).await;
         }
         if Instant::now() >= end {
-            return Err(ToolError::new(Kind::Timeout, format!("{text:?} did not show in time."))
-                .hint("Call again to go on from here, or with a longer timeout_ms."));
+            return Err(ToolError::new(Kind::Timeout, format!("{text:?} did not appear in time."))
+                .hint("Call again to continue from here, or use a longer timeout_ms."));
         }
-        // The page and all that is in it, in pixels: when none of it moves or grows, this is the end.
+        // If no scroll position or size changes any more, this is the end.
         let place = active.page.evaluate(SCROLL_EXTENT_JS, World::Isolated, Duration::from_secs(2)).await?;
         still = if seen.as_ref() == Some(&place) { still + 1 } else { 0 };
         if still > 2 {
-            return Err(ToolError::not_found(format!("{text:?} is not there: this is the end of the page."))
-                .hint("Scroll the other way, or search with browser_find for other words."));
+            return Err(ToolError::not_found(format!("{text:?} not found: this is the end of the page."))
+                .hint("Scroll the other way, or search for other words with browser_find."));
         }
         seen = Some(place);
         active.page.scroll(over, dx, dy).await?;
         active.page.settle(LOAD_MORE_TIMEOUT).await?;
         if still > 0 {
-            // What loads more may take its time.
+            // Loading more may take a while.
             active.page.wait_for_change(end).await?;
         }
     }
-    Err(ToolError::not_found(format!("{text:?} did not show within {MAX_STEPS} screens."))
-        .hint("Call again to go on from here."))
+    Err(ToolError::not_found(format!("{text:?} did not appear within {MAX_STEPS} screens."))
+        .hint("Call again to continue from here."))
 }

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Selects options of a drop-down or list by their value or label, in place of what was selected, and says what changed;
-/// fails naming the options when one does not exist. Prefer browser_click for menus that are no select element.
+/// Selects options of a drop-down or list by value or label, replacing the selection, and returns what changed; if an
+/// option does not exist, lists the options. Prefer browser_click for menus that are not a select element.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -22,7 +22,7 @@ pub struct Input {
     selector: Option<String>,
     /// Values or labels to select.
     values: Vec<String>,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
@@ -49,7 +49,7 @@ impl Tool for SelectOption {
     ) -> Result<ActionOutcome, ToolError> {
         let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
         if input.values.is_empty() {
-            return Err(ToolError::invalid("values is empty.").hint("Name at least one option."));
+            return Err(ToolError::invalid("values is empty.").hint("Set at least one option."));
         }
         let target = ElementTarget {
             reference: input.reference.as_deref(),

@@ -8,21 +8,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Lists the tabs, opens one, selects one or closes one, and gives the tabs as they are then, with the page in short after
-/// new and select; fails when there is no such tab. Prefer browser_close to end the session.
+/// Lists the tabs, opens, selects or closes one, and returns the tabs afterwards, with a short snapshot after new and
+/// select; fails if the tab is not found. Prefer browser_close to end the session.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// What to do.
     #[serde(default = "default_action")]
     action: Action,
-    /// Place of the tab in the list, from 0; for select and close.
+    /// Index of the tab in the list, from 0; for select and close.
     #[serde(default)]
     index: Option<u64>,
-    /// Address for a new tab.
+    /// URL for a new tab.
     #[serde(default)]
     url: Option<String>,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
@@ -42,20 +42,20 @@ fn default_action() -> Action {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// The tabs, in the order in which they were opened.
+    /// The tabs, in the order of opening.
     tabs: Vec<TabEntry>,
-    /// The active page in short, with refs; after new and select.
+    /// Short snapshot of the active page, with refs; after new and select.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     page: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 struct TabEntry {
-    /// Its place.
+    /// Index of the tab.
     index: usize,
-    /// Its address.
+    /// URL of the tab.
     url: String,
-    /// Its title.
+    /// Title of the tab.
     title: String,
     /// Whether the other tools act on it.
     active: bool,
@@ -73,8 +73,8 @@ impl Tool for Tabs {
 
     fn examples() -> Vec<Example> {
         vec![
-            Example::new("Which tabs are there", json!({})),
-            Example::new("Go to the first", json!({"action": "select", "index": 0})),
+            Example::new("List the tabs", json!({})),
+            Example::new("Select the first", json!({"action": "select", "index": 0})),
         ]
     }
 
@@ -126,6 +126,6 @@ impl Tool for Tabs {
 fn tab_index(input: &Input) -> Result<usize, ToolError> {
     let index = input.index.and_then(|index| usize::try_from(index).ok());
     index.ok_or_else(|| {
-        ToolError::invalid("Which tab? index is missing.").hint("Give its index from action \"list\".")
+        ToolError::invalid("No tab given: index is missing.").hint("Use its index from action \"list\".")
     })
 }

@@ -8,39 +8,39 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Shows the page as a short tree with a ref for every element to act on, the viewport first; what is folded names the
-/// part to ask for. Prefer browser_find when you know what you look for.
+/// Returns the page as a short tree with a ref for every actionable element, the viewport first; folded parts name the
+/// parameters to request them. Prefer browser_find when you know what you look for.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Gives everything, nothing folded or cut.
+    /// Returns everything, nothing folded or truncated.
     #[serde(default)]
     full: bool,
-    /// Only what is in the element with this ref.
+    /// Only the content of the element with this ref.
     #[serde(default)]
     part: Option<String>,
-    /// Skips so many entries of the part or page, to go on where it was folded.
+    /// Entries of the part or page to skip, to continue where it was folded.
     #[serde(default)]
     from: u64,
-    /// Tokens of the snapshot, about; the elements in the viewport are always there.
+    /// Approximate tokens of the snapshot; elements in the viewport are always included.
     #[serde(default = "browser_defaults::default_snapshot_tokens")]
     max_tokens: u64,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// Address of the page.
+    /// URL of the page.
     url: String,
     /// Title of the page.
     title: String,
     /// One line for each element: role, name, ref, states.
     snapshot: String,
-    /// True when something is folded or cut.
+    /// True if something is folded or truncated.
     truncated: bool,
-    /// What is left out, and what else is to be known of the page, such as that it is too large to be read whole.
+    /// What is omitted, and other notes, such as that the page is too large to read completely.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     note: Option<String>,
 }
@@ -49,7 +49,7 @@ pub struct TakeSnapshot(pub BrowserSessions);
 
 impl Tool for TakeSnapshot {
     const NAME: &'static str = "browser_snapshot";
-    const TITLE: &'static str = "Look at the page";
+    const TITLE: &'static str = "Take a snapshot of the page";
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;
@@ -57,7 +57,7 @@ impl Tool for TakeSnapshot {
 
     fn examples() -> Vec<Example> {
         vec![
-            Example::new("The page in short", json!({})),
+            Example::new("Short snapshot of the page", json!({})),
             Example::new("More of a list", json!({"part": "e40", "from": 12})),
         ]
     }
@@ -71,7 +71,7 @@ impl Tool for TakeSnapshot {
         let page_state = active.page_state().await?;
         let part = match part {
             Some(node) => Some(page_state.tree.find(&node).ok_or_else(|| {
-                ToolError::not_found("That element holds nothing that is worth showing.")
+                ToolError::not_found("That element has no visible content.")
                     .hint("Take the snapshot without part.")
             })?),
             None => None,

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Types text into a field, given by ref or selector, else into what has the focus, and says what changed; fails when
-/// there is no such field. Prefer browser_fill_form for several fields.
+/// Types text into a field, given by ref or selector, or else into the focused element, and returns what changed; fails
+/// if the field is not found. Prefer browser_fill_form for several fields.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -25,13 +25,13 @@ pub struct Input {
     /// Presses Enter afterwards.
     #[serde(default)]
     press_enter: bool,
-    /// Empties the field before.
+    /// Clears the field first.
     #[serde(default = "browser_defaults::default_true")]
     clear_first: bool,
-    /// Types key by key, for fields that listen to each; slower.
+    /// Types key by key, for fields that handle each key; slower.
     #[serde(default)]
     slowly: bool,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }

@@ -10,13 +10,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-/// Bytes of all files of one call.
+/// Maximum bytes of all files of a call.
 const MAX_UPLOAD_BYTES: u64 = 20 << 20;
-/// Files that are named.
+/// Maximum files listed by name.
 const MAX_NAMED_FILES: usize = 20;
 
-/// Puts files of the workspace into a file field, given by ref or selector, and says which files it holds then and what changed;
-/// fails when it is no file field or a file is not there. Prefer browser_fill_form for other fields.
+/// Uploads workspace files into a file field, given by ref or selector, and returns the files it has then and what
+/// changed; fails if it is not a file field or a file is not found. Prefer browser_fill_form for other fields.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -26,9 +26,9 @@ pub struct Input {
     /// CSS selector of the file field.
     #[serde(default)]
     selector: Option<String>,
-    /// Files of the workspace.
+    /// Workspace files.
     paths: Vec<WorkPath>,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
@@ -56,7 +56,7 @@ impl Tool for Upload {
         let (chromium, fs) = grants;
         let paths = input.paths;
         if paths.is_empty() {
-            return Err(ToolError::invalid("paths is empty.").hint("Name at least one file."));
+            return Err(ToolError::invalid("paths is empty.").hint("Set at least one file."));
         }
         let files = fs.run(move |fs| read_files(fs, &paths)).await?;
         let mut active = self.0.open(&chromium, input.session.as_deref(), cx).await?;
@@ -79,7 +79,7 @@ impl Tool for Upload {
             .take(MAX_NAMED_FILES)
             .map(|(name, size)| format!("{} ({size} bytes)", sanitize::single_line(name)));
         let held: Vec<String> = held.collect();
-        after.events.insert(0, format!("The field holds {}.", held.join(", ")));
+        after.events.insert(0, format!("The field now has {}.", held.join(", ")));
         after.changes.take_if(|changes| changes == NO_CHANGE);
         Ok(after)
     }

@@ -10,27 +10,27 @@ use serde::Deserialize;
 use serde_json::json;
 use std::time::Instant;
 
-/// Waits until the page shows a text, has an element for a selector or reaches an address, else until it is quiet, and says what
-/// changed; a timeout is an error that says what is there.
+/// Waits until the page shows a text, has an element for a selector or reaches a URL, else until it is idle, and
+/// returns what changed; a timeout is an error with the current page.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// Text that is to appear.
+    /// Text to wait for.
     #[serde(default)]
     text: Option<String>,
-    /// CSS selector of an element that is to appear.
+    /// CSS selector of an element to wait for.
     #[serde(default)]
     selector: Option<String>,
-    /// Part of the address that is to be reached.
+    /// Part of the URL to wait for.
     #[serde(default)]
     url: Option<String>,
-    /// Waits for text or selector to go away instead.
+    /// Waits for text or selector to disappear instead.
     #[serde(default)]
     gone: bool,
-    /// Most milliseconds to wait.
+    /// Maximum milliseconds to wait.
     #[serde(default = "browser_defaults::default_wait_timeout_ms")]
     timeout_ms: u64,
-    /// The session, when it has a name.
+    /// Session name, if any.
     #[serde(default)]
     session: Option<String>,
 }
@@ -73,7 +73,7 @@ impl Tool for Wait {
     }
 }
 
-/// Whether all that is waited for is so.
+/// Whether all conditions are met.
 async fn is_met(active: &ActiveSession, input: &Input) -> Result<bool, ToolError> {
     if let Some(selector) = &input.selector
         && active.page.query(selector, 1).await?.is_empty() != input.gone
@@ -93,7 +93,7 @@ async fn is_met(active: &ActiveSession, input: &Input) -> Result<bool, ToolError
 async fn timeout_error(active: &mut ActiveSession, input: &Input) -> ToolError {
     let (url, title) = active.page.location().await.unwrap_or_default();
     let (url, title) = (crate::sanitize::single_line(&url), crate::sanitize::single_line(&title));
-    let message = format!("It did not happen within {} ms.", input.timeout_ms);
+    let message = format!("The condition was not met within {} ms.", input.timeout_ms);
     ToolError::new(octo_toolkit::Kind::Timeout, message)
-        .hint(format!("The page is {title:?} at {url}; look at it with browser_snapshot."))
+        .hint(format!("The page is {title:?} at {url}; take a snapshot with browser_snapshot."))
 }

@@ -1,5 +1,5 @@
-//! Dates by the calendar: `March 5, 2027`, `5 March`, `2027-03-05`, `the 15th`. A date like 5/3/2027 that has two
-//! readings is refused with both.
+//! Calendar dates: `March 5, 2027`, `5 March`, `2027-03-05`, `the 15th`. An ambiguous date such as 5/3/2027 is refused
+//! with both readings.
 
 use super::period::month_alone_error;
 use super::vocabulary;
@@ -11,13 +11,13 @@ use jiff::civil::Date;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CalendarDate {
     YearMonthDay(Date),
-    /// Month and day; the year may stand elsewhere in the text.
+    /// Month and day; the year may be elsewhere in the text.
     MonthDay(i8, i8),
     Day(i8),
     Year(i16),
 }
 
-/// Reads a date, if one stands here.
+/// Takes a date, if there is one.
 pub fn take(words: &mut WordCursor, notes: &mut Vec<String>) -> Result<Option<CalendarDate>, InputError> {
     if let Some(word) = words.peek().filter(|word| word.contains(['/', '-', '.'])) {
         let found = parse_numeric(word, notes)?;
@@ -44,7 +44,7 @@ pub fn take(words: &mut WordCursor, notes: &mut Vec<String>) -> Result<Option<Ca
     Ok(words.take_map(ordinal).map(CalendarDate::Day))
 }
 
-/// `the 27`, when no month follows.
+/// `the 27`, if no month follows.
 fn numbered_day(words: &mut WordCursor) -> Option<i8> {
     let follows = words.peek_at(2).unwrap_or_default();
     let is_other =
@@ -111,7 +111,7 @@ pub fn checked_date(year: i16, month: i8, day: i8) -> Result<Date, InputError> {
     if !(1..=12).contains(&month) {
         return Err(InputError::new(
             format!("There is no month {month}."),
-            "Months go from 1 to 12; write 2027-03-05.",
+            "Months are 1 to 12; write 2027-03-05.",
         ));
     }
     Date::new(year, month, day).map_err(|_| {
@@ -123,27 +123,27 @@ pub fn checked_date(year: i16, month: i8, day: i8) -> Result<Date, InputError> {
     })
 }
 
-/// The coming day of that name; today counts.
+/// The next occurrence of a month and day, including today.
 pub fn next_occurrence(month: i8, day: i8, today: Date, notes: &mut Vec<String>) -> Result<Date, InputError> {
-    // The rarest date, 29 February, comes again within eight years.
+    // The rarest date, 29 February, recurs within eight years.
     let years = (0..=8).map(|ahead| today.year().saturating_add(ahead));
     let found = years.filter_map(|year| Date::new(year, month, day).ok()).find(|date| *date >= today);
     let found = found.map_or_else(|| checked_date(today.year(), month, day), Ok)?;
     notes.push(format!(
-        "No year is given, so the coming {day} {} is taken: {found}.",
+        "No year is given, so the coming {day} {} is used: {found}.",
         time_format::month_name(month)
     ));
     Ok(found)
 }
 
-/// The coming day with that number in its month; today counts.
+/// The next day with this number in its month, including today.
 pub fn next_day_of_month(day: i8, today: Date, notes: &mut Vec<String>) -> Result<Date, InputError> {
     let mut month = today.first_of_month();
     for _ in 0..3 {
         if let Ok(found) = Date::new(month.year(), month.month(), day)
             && found >= today
         {
-            notes.push(format!("No month is given, so the coming day {day} is taken: {found}."));
+            notes.push(format!("No month is given, so the coming day {day} is used: {found}."));
             return Ok(found);
         }
         month = month.last_of_month().tomorrow().map_err(|_| InputError::out_of_range())?;
@@ -173,7 +173,7 @@ fn parse_numeric(word: &str, notes: &mut Vec<String>) -> Result<Option<Date>, In
             }
         }
         [_, _, _] => Err(InputError::new(
-            format!("{word} does not say which number is the year."),
+            format!("In {word} it is unclear which number is the year."),
             "Write the year with four digits and first: 2027-03-05.",
         )),
         [year, month] if year.len() == 4 => match (vocabulary::year(year), short(month)) {
@@ -181,7 +181,7 @@ fn parse_numeric(word: &str, notes: &mut Vec<String>) -> Result<Option<Date>, In
             _ => Ok(None),
         },
         [_, _] if !word.contains('.') => Err(InputError::new(
-            format!("{word} does not say which number is the day, nor which year."),
+            format!("In {word} it is unclear which number is the day, and the year is missing."),
             "Write the whole date, year first: 2027-03-05.",
         )),
         _ => Ok(None),
@@ -195,7 +195,7 @@ fn day_or_month_first(
     year: i16,
     notes: &mut Vec<String>,
 ) -> Result<Date, InputError> {
-    // With dots the day stands first, in every country that writes dates so.
+    // With dots the day comes first, in every country that uses this format.
     if word.contains('.') || first == second || (first > 12 && second <= 12) {
         let found = checked_date(year, second, first)?;
         notes.push(format!("{word} is read as {}.", time_format::long_date(found)));

@@ -1,4 +1,4 @@
-//! The grammar of dates as people write them. Parts may stand in any order: a day, a time of day, steps.
+//! Grammar of dates in natural language. Parts may be in any order: a day, a time of day, steps.
 
 use super::calendar_date::{self, CalendarDate};
 use super::date_shift::{self, Direction, Shift};
@@ -15,7 +15,7 @@ use jiff::Zoned;
 
 const FILLER_WORDS: &[&str] = &["at", "on", "the", "of", "in", "by", "for", "-"];
 
-/// The moment that the words mean.
+/// Parses the words to a moment.
 pub fn parse(words: &mut WordCursor, now: &Zoned, notes: &mut Vec<String>) -> Result<Zoned, InputError> {
     if let Some((shift, direction)) = take_leading_shift(words, notes)? {
         let from = parse(words, now, notes)?;
@@ -104,7 +104,7 @@ fn take_date(
     }
 }
 
-/// `tonight`, `this morning`, `last night`; or only `evening`, which leaves the day open.
+/// `tonight`, `this morning`, `last night`; or just `evening`, without a day.
 fn part_of_day(words: &mut WordCursor) -> Option<(Option<i64>, DayPart)> {
     if words.take(&["tonight"]) {
         return Some((Some(0), DayPart::Night));
@@ -180,8 +180,8 @@ fn take_direction(words: &mut WordCursor) -> Option<Direction> {
 
 fn missing_direction_error(said: &str) -> InputError {
     InputError::new(
-        format!("\"{said}\" is a length of time, not a moment."),
-        format!("Say in {said}, {said} ago, or {said} after something."),
+        format!("\"{said}\" is a duration, not a moment."),
+        format!("Write in {said}, {said} ago, or {said} after another moment."),
     )
 }
 
@@ -190,18 +190,18 @@ fn unknown_word_error(words: &WordCursor) -> InputError {
     let word = if matches!(first, "a" | "an") { words.peek_at(1).unwrap_or(first) } else { first };
     let hint = match word {
         "every" | "each" | "daily" | "weekly" | "monthly" | "yearly" => {
-            "A repetition is not one moment; give one of its days."
+            "A repetition is not one moment; use one of its days."
         }
         "to" | "until" | "till" | "between" | "through" | "since" | "during" => {
-            "A stretch of time is not one moment; ask for its start and its end."
+            "A period is not one moment; parse its start and its end."
         }
         "few" | "several" | "some" | "soon" | "mid" | "weekend" | "week" | "month" | "year" => {
-            "That is not exact enough; give a day or a number."
+            "That is not exact enough; use a day or a number."
         }
         _ => "",
     };
     if !hint.is_empty() {
-        return InputError::new(format!("\"{word}\" does not make one moment."), hint);
+        return InputError::new(format!("\"{word}\" is not a single moment."), hint);
     }
     let suggestions = closest_words(word, vocabulary::GRAMMAR_WORDS.iter().copied(), 1);
     let hint = match suggestions.first() {
@@ -210,5 +210,5 @@ fn unknown_word_error(words: &WordCursor) -> InputError {
         }
         _ => super::FORMAT_HINT.to_owned(),
     };
-    InputError::new(format!("\"{word}\" is not understood here."), hint)
+    InputError::new(format!("\"{word}\" is not recognized here."), hint)
 }

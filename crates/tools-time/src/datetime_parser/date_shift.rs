@@ -1,7 +1,7 @@
-//! Steps from one moment to another: `3 days`, `1 day 2 hours`, `an hour and a half`, `5 business days`.
+//! Shifts from one moment to another: `3 days`, `1 day 2 hours`, `an hour and a half`, `5 business days`.
 //!
-//! Years, months, weeks and days are counted on the calendar and keep the time of day; hours and less are
-//! counted as elapsed time.
+//! Years, months, weeks and days are calendar units and keep the time of day; hours and smaller units are elapsed
+//! time.
 
 use super::vocabulary::{self, Unit};
 use super::word_cursor::WordCursor;
@@ -19,7 +19,7 @@ pub enum Direction {
     Back,
 }
 
-/// Whole numbers of what a calendar counts, and the elapsed rest.
+/// Calendar units and the elapsed rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shift {
     months: i64,
@@ -28,7 +28,7 @@ pub struct Shift {
     nanoseconds: i128,
 }
 
-/// A number, with its fraction in billionths.
+/// A number with its fraction in billionths.
 #[derive(Debug, Clone, Copy)]
 struct Amount {
     whole: i64,
@@ -43,7 +43,7 @@ impl Amount {
     }
 }
 
-/// Reads `3 days`, `1 day and 2 hours`, …, if that stands here.
+/// Takes `3 days`, `1 day and 2 hours`, …, if there is one.
 pub fn take(words: &mut WordCursor, notes: &mut Vec<String>) -> Result<Option<Shift>, InputError> {
     let mut shift = Shift::default();
     let mut found = false;
@@ -118,7 +118,7 @@ fn decimal(word: &str) -> Option<Amount> {
 }
 
 impl Shift {
-    /// One step of a unit: `next month`, `last week`.
+    /// One unit: `next month`, `last week`.
     pub fn one_unit(unit: Unit) -> Self {
         let mut shift = Self::default();
         // One whole unit is never too large and never a fraction.
@@ -151,15 +151,15 @@ impl Shift {
         let total = amount.times(factor);
         if total % i128::from(BILLION) != 0 {
             return Err(InputError::new(
-                "Months have no fixed length, so they have no parts.",
-                "Say it in days or weeks.",
+                "Months have no fixed length, so fractions are not supported.",
+                "Use days or weeks.",
             ));
         }
         self.months += i64::try_from(total / i128::from(BILLION)).map_err(|_| InputError::out_of_range())?;
         Ok(())
     }
 
-    /// Whole days on the calendar; half a day is twelve hours.
+    /// Adds whole calendar days; half a day is twelve hours.
     fn add_days(&mut self, amount: Amount, factor: i64) -> Result<(), InputError> {
         let total = amount.times(factor);
         self.days += i64::try_from(total / i128::from(BILLION)).map_err(|_| InputError::out_of_range())?;
@@ -175,21 +175,21 @@ impl Shift {
     fn add_business_days(&mut self, amount: Amount, notes: &mut Vec<String>) -> Result<(), InputError> {
         if amount.billionths != 0 || amount.whole > 100_000 {
             return Err(InputError::new(
-                "That many business days cannot be counted.",
+                "The number of business days is out of range.",
                 "Use a whole number up to 100000.",
             ));
         }
         self.business_days += amount.whole;
-        notes.push("Business days are Monday to Friday; public holidays are not known.".to_owned());
+        notes.push("Business days are Monday to Friday; public holidays are not considered.".to_owned());
         Ok(())
     }
 
-    /// True when only the calendar is involved, so that a time of day may be given beside it.
+    /// True if only calendar units are involved, so that a time of day may be added.
     pub fn is_calendar_only(&self) -> bool {
         self.nanoseconds == 0
     }
 
-    /// The wall clock's reading after the steps on the calendar.
+    /// Local time after the calendar shift.
     pub fn apply_calendar(
         &self,
         from: DateTime,
@@ -198,7 +198,7 @@ impl Shift {
     ) -> Result<DateTime, InputError> {
         let moved = shift_date_time(from, self.months, 0, direction)?;
         if moved.day() != from.day() {
-            notes.push(format!("That month has no day {}, so its last day is taken.", from.day()));
+            notes.push(format!("That month has no day {}, so its last day is used.", from.day()));
         }
         let moved = self.skip_business_days(moved, direction)?;
         self::shift_date_time(moved, 0, self.days, direction)
@@ -214,7 +214,7 @@ impl Shift {
         Ok(date.to_datetime(from.time()))
     }
 
-    /// The moment that lies this far away.
+    /// The moment shifted by this amount.
     pub fn apply(
         &self,
         from: &Zoned,

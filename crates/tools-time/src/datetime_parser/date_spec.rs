@@ -1,4 +1,4 @@
-//! What the date part of a text comes down to, before a time of day is put on it.
+//! The date part of a text, before the time of day is applied.
 
 use jiff::Zoned;
 use jiff::civil::{Date, DateTime};
@@ -7,15 +7,15 @@ use jiff::civil::{Date, DateTime};
 pub enum DateSpec {
     /// A day; alone it means its first instant.
     Day(Date),
-    /// A day reached by counting from now; alone it keeps the time of day.
+    /// A day counted from now; alone it keeps the time of day.
     KeepTime(DateTime),
-    /// A week reached by counting; a weekday beside it picks the day.
+    /// A week counted from now; a weekday selects the day.
     Week(DateTime),
-    /// A day whose first instant was asked for.
+    /// The first instant of a day.
     StartOf(Date),
-    /// A day whose end was asked for: its last second.
+    /// The last second of a day.
     EndOf(Date),
-    /// An instant; a time of day beside it would contradict it.
+    /// An instant; a time of day would contradict it.
     Instant(Zoned),
 }
 

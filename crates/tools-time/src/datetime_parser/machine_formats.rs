@@ -9,7 +9,7 @@ use jiff::fmt::temporal::{Pieces, PiecesOffset, TimeZoneAnnotationKind};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
-/// Nothing when the text is in none of these formats; then it may be words.
+/// Returns None if the text has none of these formats; it may be words then.
 pub fn parse(text: &str, now: &Zoned) -> Option<Result<Moment, InputError>> {
     if let Some(found) = numeric_moment::parse(text, now) {
         return Some(found);
@@ -23,7 +23,7 @@ pub fn parse(text: &str, now: &Zoned) -> Option<Result<Moment, InputError>> {
     parse_rfc2822(text).map(Ok)
 }
 
-/// RFC 2822, recognised by its weekday and comma; other orders of the same words go to the grammar.
+/// RFC 2822, recognized by its weekday and comma; other orders of the same words are left to the grammar.
 fn parse_rfc2822(text: &str) -> Option<Moment> {
     let (weekday, _) = text.split_once(',')?;
     if weekday.len() != 3 {
@@ -75,7 +75,7 @@ fn annotation(pieces: &Pieces<'_>) -> Result<(Option<TimeZone>, Vec<String>), In
             Ok((Some(zone.tz), zone.note.into_iter().collect()))
         }
         _ => Err(InputError::new(
-            "The zone in brackets is not understood.",
+            "The zone in brackets is not valid.",
             "Use an IANA name such as [Europe/Berlin].",
         )),
     }
@@ -85,7 +85,7 @@ fn instant(reading: DateTime, offset: PiecesOffset) -> Result<Timestamp, InputEr
     offset.to_numeric_offset().to_timestamp(reading).map_err(|_| InputError::out_of_range())
 }
 
-/// An offset and a zone must say the same, or one of them is a mistake.
+/// Checks that offset and zone agree.
 fn check_offset_matches_zone(
     reading: DateTime,
     offset: PiecesOffset,
@@ -99,12 +99,12 @@ fn check_offset_matches_zone(
     let name = time_format::zone_name(at.time_zone());
     Err(InputError::new(
         format!(
-            "{name} is not at {} then, but at {}.",
+            "The offset of {name} is not {} at that time, but {}.",
             time_format::offset(stated),
             time_format::offset(at.offset())
         ),
         format!(
-            "Leave out the zone ({reading}{}) or the offset ({reading}[{name}]), or correct one.",
+            "Omit the zone ({reading}{}) or the offset ({reading}[{name}]), or correct one.",
             time_format::offset(stated)
         ),
     ))

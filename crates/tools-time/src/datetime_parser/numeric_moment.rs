@@ -1,4 +1,4 @@
-//! Moments that are one number: Unix time, and dates without any sign between the digits.
+//! Moments written as one number: Unix time, and dates without separators.
 
 use super::calendar_date;
 use super::time_of_day::format_short;
@@ -7,7 +7,7 @@ use crate::input_error::InputError;
 use jiff::civil::{Date, Time};
 use jiff::{Timestamp, Zoned};
 
-/// Nothing when the text is not one number.
+/// Returns None if the text is not a single number.
 pub fn parse(text: &str, now: &Zoned) -> Option<Result<Moment, InputError>> {
     let (marked, rest) = match text.strip_prefix('@') {
         Some(rest) => (true, rest),

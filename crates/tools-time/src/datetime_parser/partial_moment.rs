@@ -1,4 +1,4 @@
-//! The parts of a text as they are found, and the moment that they make together.
+//! The parsed parts of a text, and the moment they result in.
 
 use super::calendar_date;
 use super::date_shift::{Direction, Shift};
@@ -23,10 +23,10 @@ pub struct PartialMoment {
     pub steps: Vec<(Shift, Direction)>,
 }
 
-/// Fills a place once.
+/// Sets a part, which may occur only once.
 pub fn set_once<T>(slot: &mut Option<T>, value: T, what: &str) -> Result<(), InputError> {
     if slot.is_some() {
-        return Err(InputError::new(format!("The text names two {what}."), "Ask for one moment at a time."));
+        return Err(InputError::new(format!("The text names two {what}."), "Use one moment at a time."));
     }
     *slot = Some(value);
     Ok(())
@@ -37,7 +37,7 @@ impl PartialMoment {
         set_once(&mut self.date_spec, base, "days")
     }
 
-    /// True when nothing was found yet that steps could be added to.
+    /// True if nothing was found yet that steps could be added to.
     pub fn has_no_start(&self) -> bool {
         self.date_spec.is_none()
             && self.weekday.is_none()
@@ -77,8 +77,8 @@ impl PartialMoment {
             (None, Some(time)) => self.today_at(time, now, notes),
             (Some(DateSpec::Instant(at)), None) => Ok(at),
             (Some(DateSpec::Instant(_)), Some(time)) => Err(InputError::new(
-                format!("The text names a moment and the time {} beside it.", format_short(time)),
-                "Give one of them.",
+                format!("The text names a moment and also the time {}.", format_short(time)),
+                "Use one of them.",
             )),
             (Some(DateSpec::EndOf(date)), None) => {
                 notes.push("The end is the last second of the day.".to_owned());
@@ -96,7 +96,7 @@ impl PartialMoment {
         }
     }
 
-    /// Counting on the calendar that did not move at all stays the same instant, even where clocks change.
+    /// A calendar shift that did not move stays the same instant, even where clocks change.
     fn resolve_keeping_time(&self, reading: jiff::civil::DateTime, now: &Zoned) -> Result<Zoned, InputError> {
         if reading == now.datetime() {
             Ok(now.clone())
@@ -116,7 +116,7 @@ impl PartialMoment {
             }
             return Ok(at);
         }
-        // Midnight of tonight is where tonight ends; of a day, where the day begins.
+        // Midnight of tonight is the end of today; midnight of a day is its start.
         let tonight = self.day_part == Some(DayPart::Night);
         let date = if tonight { add_days(date, 1)? } else { date };
         if !tonight {
@@ -130,12 +130,12 @@ impl PartialMoment {
 
     fn today_at(&self, time: Time, now: &Zoned, notes: &mut Vec<String>) -> Result<Zoned, InputError> {
         if self.time_of_day.is_some_and(TimeOfDay::is_midnight) {
-            notes.push("No day is given, so the coming midnight is taken.".to_owned());
+            notes.push("No day is given, so the coming midnight is used.".to_owned());
             return local_time::start_of_day(add_days(now.date(), 1)?, now.time_zone(), notes);
         }
         let at = local_time::resolve(now.date().to_datetime(time), now.time_zone())?;
         let past = if &at < now { ", although that is already past" } else { "" };
-        notes.push(format!("No day is given, so today is taken{past}: {}.", at.date()));
+        notes.push(format!("No day is given, so today is used{past}: {}.", at.date()));
         Ok(at)
     }
 
@@ -166,7 +166,7 @@ impl PartialMoment {
                     time_format::weekday_name(base.date().weekday()),
                     time_format::weekday_name(weekday)
                 ),
-                "Correct the weekday or the date, or leave the weekday out.",
+                "Correct the weekday or the date, or omit the weekday.",
             )),
         }
     }
@@ -174,7 +174,7 @@ impl PartialMoment {
     fn resolve_date(&self, today: Date, notes: &mut Vec<String>) -> Result<Option<DateSpec>, InputError> {
         let found = [self.date_spec.is_some(), self.month_day.is_some(), self.day.is_some()];
         if found.iter().filter(|found| **found).count() > 1 {
-            return Err(InputError::new("The text names two days.", "Ask for one moment at a time."));
+            return Err(InputError::new("The text names two days.", "Use one moment at a time."));
         }
         let date = match (self.month_day, self.day, self.year) {
             (Some((month, day)), _, Some(year)) => calendar_date::checked_date(year, month, day)?,

@@ -1,4 +1,4 @@
-//! Edges and days of a period: `end of month`, `start of next week`, `first monday of march 2027`, `eoy`.
+//! Boundaries and days of a period: `end of month`, `start of next week`, `first monday of march 2027`, `eoy`.
 //!
 //! Weeks run from Monday to Sunday. A start is the first instant, an end the last second.
 
@@ -11,14 +11,14 @@ use crate::time_format;
 use jiff::civil::{Date, Weekday};
 use jiff::{ToSpan, Zoned};
 
-/// Whole days, first and last included.
+/// Whole days, including first and last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Period {
     first: Date,
     last: Date,
 }
 
-/// What is counted in a period.
+/// Unit counted in a period.
 #[derive(Debug, Clone, Copy)]
 enum DayKind {
     Day,
@@ -26,7 +26,7 @@ enum DayKind {
     Weekday(Weekday),
 }
 
-/// Reads an edge or a counted day, if one stands here.
+/// Takes a boundary or a counted day, if there is one.
 pub fn take(
     words: &mut WordCursor,
     now: &Zoned,
@@ -70,8 +70,8 @@ fn take_edge(words: &mut WordCursor, now: &Zoned) -> Result<Option<DateSpec>, In
         Some(period) if at_start => Ok(Some(DateSpec::StartOf(period.first))),
         Some(period) => Ok(Some(DateSpec::EndOf(period.last))),
         None => Err(InputError::new(
-            "It is not clear of what.",
-            "Say end of month, end of next week, start of 2027, end of Q3.",
+            "The period is missing.",
+            "Write end of month, end of next week, start of 2027, end of Q3.",
         )),
     }
 }
@@ -98,7 +98,7 @@ fn take_nth(
         Some(date) => Ok(Some(DateSpec::Day(date))),
         None => Err(InputError::new(
             format!(
-                "There is no {}: that runs from {} to {}.",
+                "There is no {}: the period is {} to {}.",
                 words.text_since(mark),
                 period.first,
                 period.last
@@ -113,10 +113,10 @@ fn take_kind(words: &mut WordCursor, number: i64, notes: &mut Vec<String>) -> Op
         return Some(DayKind::Weekday(weekday));
     }
     if words.take_all(&["business", "day"]) || words.take_all(&["working", "day"]) {
-        notes.push("Business days are Monday to Friday; public holidays are not known.".to_owned());
+        notes.push("Business days are Monday to Friday; public holidays are not considered.".to_owned());
         return Some(DayKind::BusinessDay);
     }
-    // `15th of next month` has no word for the day; `last of next month` would be odd.
+    // `15th of next month` has no word for the day; `last of next month` is not accepted.
     (words.take(&["day"]) || number > 0).then_some(DayKind::Day)
 }
 
@@ -193,7 +193,7 @@ fn plus_months(date: Date, months: i64) -> Result<Date, InputError> {
     date.checked_add(span).map_err(|_| InputError::out_of_range())
 }
 
-/// Without a year the month that is running or comes next.
+/// Without a year: the current or next occurrence of the month.
 fn named_month(month: i8, year: Option<i16>, today: Date) -> Result<Period, InputError> {
     let next = i16::from(month < today.month());
     let year = year.unwrap_or(today.year().saturating_add(next));
@@ -201,7 +201,7 @@ fn named_month(month: i8, year: Option<i16>, today: Date) -> Result<Period, Inpu
     Ok(Period { first, last: first.last_of_month() })
 }
 
-/// `q3`, which the words hold as `q` and `3`.
+/// `q3`, which is split into the words `q` and `3`.
 fn take_quarter(words: &mut WordCursor) -> Option<i8> {
     let number =
         words.peek_at(1).and_then(|word| word.parse().ok()).filter(|number| (1..=4).contains(number));
@@ -210,7 +210,7 @@ fn take_quarter(words: &mut WordCursor) -> Option<i8> {
     Some(number)
 }
 
-/// Without a year the quarter that is running or comes next.
+/// Without a year: the current or next occurrence of the quarter.
 fn named_quarter(number: i8, year: Option<i16>, today: Date) -> Result<Period, InputError> {
     let last_month = number * 3;
     let next = i16::from(last_month < today.month());
@@ -225,7 +225,7 @@ fn named_year(year: i16) -> Result<Period, InputError> {
 }
 
 impl Period {
-    /// The day with that number; -1 counts from the end. Nothing when the period is too short.
+    /// The day with this number; -1 counts from the end. None if the period is too short.
     fn find(&self, kind: DayKind, number: i64) -> Result<Option<Date>, InputError> {
         let from_end = number < 0;
         let start = if from_end { self.last } else { self.first };
@@ -256,7 +256,7 @@ impl DayKind {
     }
 }
 
-/// A month or year that stands alone where a day is needed.
+/// Error for a month or year where a day is required.
 pub fn month_alone_error(month: i8, year: Option<i16>) -> InputError {
     let name = match year {
         Some(year) => format!("{} {year}", time_format::month_name(month)),
@@ -264,6 +264,6 @@ pub fn month_alone_error(month: i8, year: Option<i16>) -> InputError {
     };
     InputError::new(
         format!("{name} is a month, not a moment."),
-        format!("Give the day, or say start of {name} or end of {name}."),
+        format!("Add the day, or write start of {name} or end of {name}."),
     )
 }

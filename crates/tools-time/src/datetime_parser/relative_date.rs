@@ -1,8 +1,8 @@
-//! Days named from today: `tomorrow`, `next friday`, `last month`.
+//! Days relative to today: `tomorrow`, `next friday`, `last month`.
 //!
 //! `next friday` is the first Friday after today and `last friday` the last one before today, so on a Friday both
-//! are a week away. `friday` and `this friday` are the coming one, and today counts. `next week`, `next month` and
-//! `next year` are one step of the calendar from now and keep the time of day.
+//! are a week away. `friday` and `this friday` are the coming one, including today. `next week`, `next month` and
+//! `next year` are one calendar unit from now and keep the time of day.
 
 use super::date_shift::{Direction, Shift};
 use super::date_spec::DateSpec;
@@ -29,7 +29,7 @@ pub fn relative_word(word: &str) -> Option<RelativeWord> {
     })
 }
 
-/// Reads a day named from today, if one stands here.
+/// Takes a day relative to today, if there is one.
 pub fn take(
     words: &mut WordCursor,
     now: &Zoned,
@@ -80,7 +80,7 @@ pub fn add_days(date: Date, days: i64) -> Result<Date, InputError> {
     date.checked_add(span).map_err(|_| InputError::out_of_range())
 }
 
-/// The coming weekday; today counts.
+/// The coming weekday, including today.
 pub fn next_weekday(weekday: Weekday, today: Date) -> Result<Date, InputError> {
     add_days(today, i64::from(today.weekday().until(weekday)))
 }
@@ -105,7 +105,7 @@ fn resolve_weekday(
     Ok(DateSpec::Day(date))
 }
 
-/// Within a week some people mean the one a week later.
+/// Within a week, `next` may also mean the day a week later.
 fn other_next(today: Date, found: Date) -> Result<String, InputError> {
     let left_in_week = i64::from(6 - today.weekday().to_monday_zero_offset());
     if found > add_days(today, left_in_week)? {
@@ -142,8 +142,8 @@ fn resolve_unit(
 
 pub fn period_alone_error(phrase: &str) -> InputError {
     InputError::new(
-        format!("\"{phrase}\" is a stretch of time, not a moment."),
-        format!("Say start of {phrase}, end of {phrase}, or a day."),
+        format!("\"{phrase}\" is a period, not a moment."),
+        format!("Write start of {phrase}, end of {phrase}, or a day."),
     )
 }
 

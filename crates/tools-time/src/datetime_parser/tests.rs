@@ -34,7 +34,7 @@ fn notes_say_the_reading() {
         ("2026-11-14T22:00:00Z", &[]),
         ("tomorrow at 3pm", &[]),
         ("in 3 days", &[]),
-        ("tomorrow", &["No time of day is given, so the start of the day is taken."]),
+        ("tomorrow", &["No time of day is given, so the start of the day is used."]),
         ("next friday 5pm", &["\"next friday\" is read as the first Friday after today: 2026-11-20."]),
         (
             "next sunday 5pm",
@@ -50,16 +50,16 @@ fn notes_say_the_reading() {
                 "That is already past; next Saturday is a week later.",
             ],
         ),
-        ("noon", &["No day is given, so today is taken, although that is already past: 2026-11-14."]),
-        ("11pm", &["No day is given, so today is taken: 2026-11-14."]),
-        ("midnight", &["No day is given, so the coming midnight is taken."]),
+        ("noon", &["No day is given, so today is used, although that is already past: 2026-11-14."]),
+        ("11pm", &["No day is given, so today is used: 2026-11-14."]),
+        ("midnight", &["No day is given, so the coming midnight is used."]),
         ("end of month", &["The end is the last second of the day."]),
         ("next month", &["\"next month\" is read as one month from now."]),
-        ("5 March 9:00", &["No year is given, so the coming 5 March is taken: 2027-03-05."]),
+        ("5 March 9:00", &["No year is given, so the coming 5 March is used: 2027-03-05."]),
         ("13/3/2027 9:00", &["13/3/2027 is read as 13 March 2027."]),
         ("1763157600000", &["The number is read as Unix milliseconds."]),
         ("9am in Tokyo tomorrow", &["tokyo is read as Asia/Tokyo."]),
-        ("in 5 business days", &["Business days are Monday to Friday; public holidays are not known."]),
+        ("in 5 business days", &["Business days are Monday to Friday; public holidays are not considered."]),
         ("5m ago", &["m is read as minutes."]),
         ("Sat, 14 Nov 2026 22:00:00 EST", &["EST is -05:00 in RFC 2822."]),
         ("2016-12-31T23:59:60Z", &["Second 60 is read as second 59."]),
@@ -68,7 +68,7 @@ fn notes_say_the_reading() {
         assert_eq!(parsed(text, NOW).notes, *notes, "{text}");
     }
     let clamped = parsed("in 1 month", "2027-01-31T12:00[UTC]");
-    assert_eq!(clamped.notes, ["That month has no day 31, so its last day is taken."]);
+    assert_eq!(clamped.notes, ["That month has no day 31, so its last day is used."]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! A time of day: `14:30`, `3pm`, `noon`, `half past 3 in the afternoon`. An hour that may be before or after
-//! noon is refused with both readings.
+//! Times of day: `14:30`, `3pm`, `noon`, `half past 3 in the afternoon`. An hour that may be before or after noon is
+//! refused with both readings.
 
 use super::vocabulary;
 use super::word_cursor::WordCursor;
@@ -15,28 +15,28 @@ enum Meridiem {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ClockStyle {
-    /// Nothing can change it any more.
+    /// Final; nothing changes it.
     Resolved,
-    /// Written with minutes and without am or pm: the 24-hour clock, unless a part of the day is named.
+    /// Written with minutes and without am or pm: the 24-hour clock, unless a part of the day is given.
     Colon,
-    /// An hour from 1 to 12 in words, which needs am, pm or a part of the day.
+    /// An hour from 1 to 12 in words, which requires am, pm or a part of the day.
     Spoken,
     Midnight,
 }
 
-/// A time of day as written; `resolve` makes it one on the 24-hour clock.
+/// A time of day as written; `resolve` converts it to the 24-hour clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeOfDay {
     time: Time,
     style: ClockStyle,
-    /// `quarter to`: counted from the hour once am or pm is settled.
+    /// `quarter to`: counted from the hour once am or pm is known.
     minute_offset: i64,
 }
 
-/// What the readers below give: the time, how it was written, and minutes to count from it.
+/// Result of the parsers below: the time, how it was written, and minutes to add.
 type ParsedClock = (Time, ClockStyle, i64);
 
-/// A part of a day, which decides between the halves but is no time by itself.
+/// A part of a day, which decides between am and pm but is not a time itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DayPart {
     Morning,
@@ -55,7 +55,7 @@ pub fn day_part(word: &str) -> Option<DayPart> {
     })
 }
 
-/// Reads a time of day, if one stands here.
+/// Takes a time of day, if there is one.
 pub fn take(words: &mut WordCursor) -> Result<Option<TimeOfDay>, InputError> {
     let mark = words.mark();
     if let Some(clock) = named_time(words) {
@@ -109,7 +109,7 @@ fn with_colon(words: &mut WordCursor) -> Result<Option<Time>, InputError> {
         let hint = if word.starts_with("24:00") {
             "The day ends at 23:59; its end is 00:00 of the next day."
         } else {
-            "Hours go from 00 to 23, minutes and seconds from 00 to 59; write 09:05 or 9:05pm."
+            "Hours are 00 to 23, minutes and seconds 00 to 59; write 09:05 or 9:05pm."
         };
         InputError::new(format!("{word} is not a time of day."), hint)
     })
@@ -176,7 +176,7 @@ fn hour(word: &str) -> Option<i8> {
         .filter(|hour| *hour < 24)
 }
 
-/// `8.30pm`, `830pm`: without the colon only beside am or pm.
+/// `8.30pm`, `830pm`: without the colon only before am or pm.
 fn without_colon(words: &mut WordCursor) -> Option<ParsedClock> {
     words.peek_at(1).and_then(parse_meridiem)?;
     words.take_map(|word| {
@@ -223,7 +223,7 @@ fn to_24_hour(time: Time, half: Meridiem) -> Result<Time, InputError> {
         (hour @ 1..=11, Meridiem::Pm) => hour + 12,
         (hour, _) => {
             return Err(InputError::new(
-                format!("With am or pm the hour goes from 1 to 12, not {hour}."),
+                format!("With am or pm the hour must be 1 to 12, not {hour}."),
                 format!("Write {:02}:{:02}, or the hour on the 12-hour clock.", hour, time.minute()),
             ));
         }
@@ -236,7 +236,7 @@ fn with_hour(time: Time, hour: i8) -> Result<Time, InputError> {
 }
 
 impl TimeOfDay {
-    /// `12am` is midnight in other words; `00:00` is a time of its day.
+    /// `12am` is midnight; `00:00` is a time of its day.
     fn resolved(time: Time) -> Self {
         let style = if time == Time::midnight() { ClockStyle::Midnight } else { ClockStyle::Resolved };
         Self { time, style, minute_offset: 0 }
@@ -254,7 +254,7 @@ impl TimeOfDay {
         self.style == ClockStyle::Midnight
     }
 
-    /// The time on the 24-hour clock, with the part of the day that stood beside it.
+    /// The time on the 24-hour clock, with the part of the day from the text.
     pub fn resolve(self, part: Option<DayPart>) -> Result<Time, InputError> {
         let twelve_hour = (1..=12).contains(&self.time.hour());
         let time = match (self.style, part) {
@@ -267,7 +267,7 @@ impl TimeOfDay {
             (_, Some(DayPart::Morning)) if self.time.hour() > 12 => {
                 return Err(InputError::new(
                     format!("{} is not in the morning.", format_short(self.time)),
-                    "Leave the part of the day out, or correct the hour.",
+                    "Omit the part of the day, or correct the hour.",
                 ));
             }
             (_, Some(_)) => self.time,
@@ -302,7 +302,7 @@ impl DayPart {
     }
 }
 
-/// `14:30`, with seconds only when there are some.
+/// `14:30`, with seconds only if they are not zero.
 pub fn format_short(time: Time) -> String {
     if time.second() == 0 && time.subsec_nanosecond() == 0 {
         format!("{:02}:{:02}", time.hour(), time.minute())

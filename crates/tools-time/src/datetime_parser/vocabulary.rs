@@ -1,4 +1,4 @@
-//! The vocabulary: numbers, units, weekdays and months in words.
+//! Vocabulary: numbers, units, weekdays and months in words.
 
 use jiff::civil::Weekday;
 
@@ -119,7 +119,7 @@ pub fn unit(word: &str) -> Option<Unit> {
     })
 }
 
-/// Words that the grammar knows, for suggestions when one is misspelt.
+/// Words of the grammar, for spelling suggestions.
 pub const GRAMMAR_WORDS: &[&str] = &[
     "after",
     "afternoon",

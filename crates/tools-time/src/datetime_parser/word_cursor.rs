@@ -1,8 +1,8 @@
-//! A text as words: lower case, without punctuation, with `3pm`, `2h30m` and `5-mar-2027` taken apart.
+//! A text as words: lower case, without punctuation, with `3pm`, `2h30m` and `5-mar-2027` split.
 
 use super::vocabulary;
 
-/// The words of a text and the place up to which they were read.
+/// The words of a text and the current position.
 #[derive(Debug, Clone)]
 pub struct WordCursor {
     words: Vec<String>,
@@ -42,33 +42,33 @@ impl WordCursor {
         self.position = mark;
     }
 
-    /// The words read since the mark, as text.
+    /// The words taken since the mark, as text.
     pub fn text_since(&self, mark: usize) -> String {
         self.words.get(mark..self.position).unwrap_or_default().join(" ")
     }
 
-    /// Reads one word when it is among these.
+    /// Takes one word if it is among these.
     pub fn take(&mut self, any: &[&str]) -> bool {
         let found = self.peek().is_some_and(|word| any.contains(&word));
         self.position += usize::from(found);
         found
     }
 
-    /// Reads these words when they follow in this order.
+    /// Takes these words if they follow in this order.
     pub fn take_all(&mut self, words: &[&str]) -> bool {
         let found = words.iter().enumerate().all(|(by, word)| self.peek_at(by) == Some(word));
         self.position += if found { words.len() } else { 0 };
         found
     }
 
-    /// Reads one word when the function knows it.
+    /// Takes one word if the function accepts it.
     pub fn take_map<T>(&mut self, known: impl Fn(&str) -> Option<T>) -> Option<T> {
         let found = known(self.peek()?)?;
         self.position += 1;
         Some(found)
     }
 
-    /// Cuts some words out, wherever they stand.
+    /// Removes words at any position.
     pub fn remove(&mut self, from: usize, count: usize) -> String {
         let end = from.saturating_add(count).min(self.words.len());
         if from >= end {
@@ -77,7 +77,7 @@ impl WordCursor {
         self.words.drain(from..end).collect::<Vec<_>>().join(" ")
     }
 
-    /// Takes `+3` apart, once it is clear that it is no offset.
+    /// Splits `+3`, once it is clear that it is not an offset.
     pub fn split_signs(&mut self) {
         let words = std::mem::take(&mut self.words);
         self.words = words.into_iter().flat_map(split_sign).collect();
@@ -95,7 +95,7 @@ fn split_sign(word: String) -> Vec<String> {
     }
 }
 
-/// One spelling for dashes and quotes; commas and dots that are no decimal points become spaces or vanish.
+/// Normalizes dashes and quotes; commas, and dots that are not decimal points, become spaces or are dropped.
 fn normalize(text: &str) -> String {
     let chars: Vec<char> = strip_zone_remark(text).chars().collect();
     let mut normalized = String::with_capacity(text.len());
@@ -113,7 +113,7 @@ fn normalize(text: &str) -> String {
     normalized
 }
 
-/// `… GMT+0100 (Central European Standard Time)`, as JavaScript prints it, says the zone twice.
+/// Strips the second zone of `… GMT+0100 (Central European Standard Time)`, as printed by JavaScript.
 fn strip_zone_remark(text: &str) -> &str {
     let Some((before, _)) = text.trim_end().strip_suffix(')').and_then(|text| text.split_once('(')) else {
         return text;
@@ -140,7 +140,7 @@ fn tokenize(piece: &str, words: &mut Vec<String>) {
     }
 }
 
-/// `2026-11-14t22:00` that is not quite ISO 8601.
+/// `2026-11-14t22:00`, which is not quite ISO 8601.
 fn date_and_time(piece: &str) -> Option<(&str, &str)> {
     let (date, time) = piece.split_once('t')?;
     let is_date =
@@ -165,7 +165,7 @@ fn is_joined(piece: &str) -> bool {
     parts.len() > 1 && (hyphenated || parts.iter().any(|part| vocabulary::month(part).is_some()))
 }
 
-/// `3pm` is `3` `pm`, `2h30m` is `2` `h` `30` `m`; `5th` stays.
+/// `3pm` becomes `3` `pm`, `2h30m` becomes `2` `h` `30` `m`; `5th` is not split.
 fn split_digits(piece: &str, words: &mut Vec<String>) {
     let mut part = String::new();
     for c in piece.chars() {

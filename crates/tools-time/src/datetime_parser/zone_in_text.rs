@@ -1,11 +1,11 @@
-//! The zone that a text names itself: `tomorrow 09:00 Europe/Berlin`, `9am in Tokyo`, `5pm UTC+2`.
+//! The zone named in a text: `tomorrow 09:00 Europe/Berlin`, `9am in Tokyo`, `5pm UTC+2`.
 
 use super::vocabulary;
 use super::word_cursor::WordCursor;
 use crate::input_error::InputError;
 use crate::zone::{self, ResolvedZone};
 
-/// Cuts the zone out of the words, if there is one.
+/// Removes the zone from the words, if there is one.
 pub fn extract(words: &mut WordCursor) -> Result<Option<ResolvedZone>, InputError> {
     let Some((from, count, text)) = find_zone(words.all()) else {
         return Ok(None);
@@ -15,13 +15,13 @@ pub fn extract(words: &mut WordCursor) -> Result<Option<ResolvedZone>, InputErro
     if let Some((_, _, second)) = find_zone(words.all()) {
         return Err(InputError::new(
             format!("The text names two time zones, {text} and {second}."),
-            "Leave one out.",
+            "Omit one of them.",
         ));
     }
     Ok(Some(found))
 }
 
-/// Where it stands, how many words it has, and its name.
+/// Position, word count and name of the zone.
 fn find_zone(words: &[String]) -> Option<(usize, usize, String)> {
     (0..words.len()).find_map(|index| {
         let word = words.get(index)?.as_str();
@@ -41,7 +41,7 @@ fn find_zone(words: &[String]) -> Option<(usize, usize, String)> {
     })
 }
 
-/// A name that cannot be anything else.
+/// Whether a word is a zone name and cannot be anything else.
 fn is_name(word: &str) -> bool {
     let letters = |c: char| c.is_alphabetic();
     let with_sign = word.strip_prefix("utc").or_else(|| word.strip_prefix("gmt")).is_some_and(is_offset);
@@ -57,7 +57,7 @@ fn is_offset(word: &str) -> bool {
     })
 }
 
-/// `+2` followed by `hours` is no offset.
+/// Whether this is `+2` followed by `hours`, which is not an offset.
 fn is_shift_amount(words: &[String], index: usize) -> bool {
     words.get(index + 1).is_some_and(|next| {
         vocabulary::unit(next).is_some() || matches!(next.as_str(), "business" | "working")

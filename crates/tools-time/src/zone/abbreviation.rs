@@ -1,4 +1,4 @@
-//! Abbreviations. Most mean several zones, and then the answer is a choice, not a guess.
+//! Time zone abbreviations. Most are ambiguous; the error lists the choices then.
 
 use super::{ResolvedZone, iana, utc_offset};
 use crate::input_error::InputError;
@@ -7,9 +7,9 @@ use crate::time_format;
 enum Meaning {
     /// One IANA zone, or one offset.
     Single(&'static str),
-    /// An IANA name of its own that changes its clocks.
+    /// Also an IANA name of a zone with daylight saving.
     IanaName,
-    /// What to write instead, and whom that is for.
+    /// Alternatives, each with its region.
     Ambiguous(&'static [(&'static str, &'static str)]),
 }
 use Meaning::{Ambiguous, IanaName, Single};
@@ -129,7 +129,7 @@ fn find(text: &str) -> Option<&'static (&'static str, Meaning)> {
     ABBREVIATIONS.iter().find(|(name, _)| name.eq_ignore_ascii_case(text))
 }
 
-/// Nothing when the text is no abbreviation that we know.
+/// Returns None if the text is not a known abbreviation.
 pub fn resolve(text: &str) -> Option<Result<ResolvedZone, InputError>> {
     let (name, meaning) = find(text)?;
     Some(match meaning {
@@ -144,7 +144,7 @@ pub fn resolve(text: &str) -> Option<Result<ResolvedZone, InputError>> {
             let listed: Vec<String> =
                 choices.iter().map(|(zone, whose)| format!("{zone} ({whose})")).collect();
             Err(InputError::new(
-                format!("{name} means several time zones."),
+                format!("{name} is ambiguous."),
                 format!("Use {}.", time_format::join_or(&listed)),
             ))
         }

@@ -1,9 +1,9 @@
-//! Zones that are only an offset: `+02:00`, `-0330`, `+5`, `UTC+2`, `GMT-5`, `Z`.
+//! Fixed offsets: `+02:00`, `-0330`, `+5`, `UTC+2`, `GMT-5`, `Z`.
 
 use crate::input_error::InputError;
 use jiff::tz::Offset;
 
-/// Nothing when the text is not of this kind, an error when it is and is wrong.
+/// Returns None if the text is not an offset, an error if it is an invalid one.
 pub fn parse(text: &str) -> Option<Result<Offset, InputError>> {
     let text = text.to_ascii_lowercase().replace('\u{2212}', "-");
     if matches!(text.as_str(), "z" | "zulu" | "utc" | "ut") {
@@ -40,12 +40,12 @@ fn hours_and_minutes(digits: &str) -> Option<(i32, i32)> {
 fn checked_offset(sign: i32, hours: i32, minutes: i32) -> Result<Offset, InputError> {
     let seconds = sign * (hours * 3600 + minutes * 60);
     if minutes > 59 {
-        return Err(InputError::new("An offset has at most 59 minutes.", "Write it like +05:45."));
+        return Err(InputError::new("The minutes of an offset are at most 59.", "Write it like +05:45."));
     }
     Offset::from_seconds(seconds)
         .ok()
         .filter(|offset| (-12 * 3600..=14 * 3600).contains(&offset.seconds()))
         .ok_or_else(|| {
-            InputError::new("No place on earth has that offset.", "Offsets go from -12:00 to +14:00.")
+            InputError::new("The UTC offset is out of range.", "Use an offset from -12:00 to +14:00.")
         })
 }

@@ -1,6 +1,6 @@
-//! Which known words are close to one that is not known.
+//! Spelling suggestions.
 
-/// The closest words, best first; none when nothing is close.
+/// The closest words, best first; none if nothing is close.
 pub fn closest_words<'a>(
     wanted: &str,
     among: impl Iterator<Item = &'a str>,
@@ -15,7 +15,7 @@ pub fn closest_words<'a>(
     scored.into_iter().take(max_words).map(|(_, word)| word).collect()
 }
 
-/// Edits to the whole name or to its last part; a part that stands in the name counts as one edit.
+/// Edit distance to the whole name or to its last part; a name that contains the text counts as one edit.
 fn edit_score(wanted: &str, word: &str, limit: usize) -> Option<usize> {
     let last = word.rsplit('/').next().unwrap_or(word);
     let inside = (wanted.len() >= 4 && word.contains(wanted)).then_some(1);
@@ -25,7 +25,7 @@ fn edit_score(wanted: &str, word: &str, limit: usize) -> Option<usize> {
         .min()
 }
 
-/// The distance, when it is small enough; words of very different length are not even compared.
+/// Edit distance up to a limit; words of very different length are not compared.
 fn distance_within(left: &str, right: &str, limit: usize) -> Option<usize> {
     if left.chars().count().abs_diff(right.chars().count()) > limit {
         return None;

@@ -1,5 +1,5 @@
-//! Takes off what stands between or after the text of the chosen part: headings of other things, lines of buttons,
-//! lists of links, repetitions.
+//! Removes boilerplate within or after the content root: headings of unrelated sections, button labels, link lists,
+//! duplicates.
 
 use super::class_names;
 use super::flat_dom::FlatDom;
@@ -7,7 +7,7 @@ use super::measure::{TextMeasure, measure};
 use super::page_type::PageType;
 use std::collections::HashSet;
 
-/// Headings of what is no part of a text; compared with the beginning of the heading.
+/// Headings of sections that do not belong to the text; compared with the beginning of the heading.
 const UNRELATED_HEADINGS: &[&str] = &[
     "related",
     "recommended",
@@ -96,7 +96,7 @@ const UNRELATED_HEADINGS: &[&str] = &[
     "baca juga",
     "artikel terkait",
 ];
-/// Lines that are buttons or notices.
+/// Lines that are button labels or notices.
 const BOILERPLATE_LINES: &[&str] = &[
     "advertisement",
     "share",
@@ -169,11 +169,11 @@ const BOILERPLATE_LINES: &[&str] = &[
     "partager",
 ];
 
-/// The page that a part is taken from.
+/// The page that content is trimmed from.
 pub struct TrimContext<'a> {
     pub kind: PageType,
     pub title: &'a str,
-    /// Sizes, before anything is taken off.
+    /// Measures before anything is removed.
     pub all: &'a [TextMeasure],
 }
 
@@ -227,7 +227,7 @@ fn mark(gone: &mut [bool], at: usize) {
     }
 }
 
-/// A block without blocks.
+/// Whether a block contains no other blocks.
 fn is_leaf(tree: &FlatDom, at: usize) -> bool {
     tree.range(at).skip(1).take(60).all(|at| tree.element(at).is_none_or(|element| element.inline))
 }
@@ -239,7 +239,7 @@ fn heading_level(tag: &str) -> Option<u8> {
     }
 }
 
-/// Headings of other things go with what stands beneath them.
+/// Removes unrelated headings together with their sections.
 fn remove_unrelated_sections(tree: &FlatDom, gone: &mut [bool], root: usize, all: &[TextMeasure]) {
     let size = |at: usize| all.get(at).copied().unwrap_or_default();
     let whole = size(root);
@@ -257,7 +257,7 @@ fn remove_unrelated_sections(tree: &FlatDom, gone: &mut [bool], root: usize, all
         }
         let small =
             |part: &TextMeasure| part.prose * 10 < whole.prose * 4 && part.chars * 10 < whole.chars * 5;
-        // The box that the heading begins.
+        // The block that starts with the heading.
         let mut block = at;
         for above in tree.ancestors(at).take_while(|above| *above != root && *above > root) {
             let before = tree
@@ -286,7 +286,7 @@ fn remove_unrelated_sections(tree: &FlatDom, gone: &mut [bool], root: usize, all
             if inner.is_some_and(|level| level <= own) || !small(&size(next)) {
                 break;
             }
-            // Prose without links may have gone on after an inset.
+            // Prose with few links may be the text that continues after an inset.
             if size(next).prose > 0
                 && size(next).link_density() < 0.2
                 && !said.contains("comment")
@@ -302,7 +302,7 @@ fn remove_unrelated_sections(tree: &FlatDom, gone: &mut [bool], root: usize, all
     }
 }
 
-/// A short line in bold, or one that its class calls a heading.
+/// Level of a line that looks like a heading: short and bold, or with the class name of a heading.
 fn heading_like(tree: &FlatDom, at: usize, size: &TextMeasure) -> Option<u8> {
     let element = tree.element(at)?;
     let short = size.chars > 3 && size.chars < 45 && element.is(&["div", "p", "span", "strong", "b"]);
@@ -312,7 +312,7 @@ fn heading_like(tree: &FlatDom, at: usize, size: &TextMeasure) -> Option<u8> {
     .then_some(6)
 }
 
-/// Blocks that are links and nothing else.
+/// Removes blocks that consist of links only.
 fn remove_link_lists(tree: &FlatDom, gone: &mut [bool], root: usize) {
     let all = measure(tree, gone);
     let whole = all.get(root).copied().unwrap_or_default();
@@ -331,7 +331,7 @@ fn remove_link_lists(tree: &FlatDom, gone: &mut [bool], root: usize) {
     }
 }
 
-/// The title, and what stands before the first paragraph: names, dates, buttons.
+/// Removes the title and the lines before the first paragraph: names, dates, buttons.
 fn remove_title_lines(tree: &FlatDom, gone: &mut [bool], root: usize, title: &str) {
     let all = measure(tree, gone);
     let title = title.to_lowercase();

@@ -1,13 +1,13 @@
-//! Groups of cards: teasers, related products, lists of stories; alike, and each with a link of its own.
+//! Groups of cards: teasers, related products, lists of stories. Cards are alike, and each has a link.
 
 use super::flat_dom::FlatDom;
 use super::measure::{TextMeasure, measure};
 use std::collections::HashMap;
 
-/// Fewer are no group.
+/// Minimum number of cards in a group.
 const MIN_CARDS: usize = 3;
 
-/// Parents all of whose weight is in cards.
+/// Parents whose text is nearly all in cards.
 pub fn find_groups(tree: &FlatDom, all: &[TextMeasure]) -> Vec<usize> {
     let whole = all.first().copied().unwrap_or_default();
     let mut found = Vec::new();
@@ -25,7 +25,7 @@ pub fn find_groups(tree: &FlatDom, all: &[TextMeasure]) -> Vec<usize> {
     found
 }
 
-/// The sizes of everything that stands in no card.
+/// Measures of everything outside the groups.
 pub fn measure_without(tree: &FlatDom, gone: &[bool], groups: &[usize]) -> Vec<TextMeasure> {
     let mut without = gone.to_vec();
     for group in groups.iter().copied() {
@@ -36,7 +36,7 @@ pub fn measure_without(tree: &FlatDom, gone: &[bool], groups: &[usize]) -> Vec<T
     measure(tree, &without)
 }
 
-/// Characters that stand in cards right beneath this place.
+/// Characters in cards that are direct children of this node.
 fn chars_in_cards(tree: &FlatDom, all: &[TextMeasure], at: usize) -> usize {
     let mut alike: HashMap<(&str, &str), Vec<usize>> = HashMap::new();
     for child in tree.children(at) {

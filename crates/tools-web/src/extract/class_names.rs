@@ -1,9 +1,9 @@
-//! Words in class names and ids that say what a part of a page is for.
+//! Words in class names and ids that indicate the purpose of an element.
 
-/// Words, or words in a row such as `related posts`, to look for among the words of a class or an id.
+/// Set of words or word sequences, such as `related posts`, to match against the words of a class or id.
 pub struct NameSet {
     all: &'static [&'static str],
-    /// A bit for the first letters of each: most words of a page are none of these, and that is seen at once.
+    /// Bloom filter on the first letters: rejects most words of a page immediately.
     starts: [u64; 16],
 }
 
@@ -24,7 +24,7 @@ impl NameSet {
         Self { all, starts }
     }
 
-    /// Whether one stands among words with a space before and after each.
+    /// Whether one of the names occurs. `words` has a space before and after each word.
     pub fn matches(&self, words: &str) -> bool {
         let mut from = 0;
         for word in words.split_terminator(' ') {
@@ -44,7 +44,7 @@ impl NameSet {
     }
 }
 
-/// By the first three bytes; a word of fewer counts the space after it as the end.
+/// Slot by the first three bytes; for a shorter word the space after it counts as its end.
 const fn bloom_slot(word: &[u8]) -> (usize, u64) {
     let mut sum = 0_usize;
     let mut at = 0;
@@ -149,7 +149,7 @@ pub static BOILERPLATE: NameSet = NameSet::new(&[
     "recaptcha",
 ]);
 
-/// Beside the content of pages that are one text.
+/// Beside the content of articles and documentation.
 pub static ARTICLE_ASIDES: NameSet = NameSet::new(&[
     "sidebar",
     "side bar",
@@ -243,7 +243,7 @@ pub static ARTICLE_ASIDES: NameSet = NameSet::new(&[
     "article footer",
 ]);
 
-/// What readers wrote.
+/// Reader comments.
 pub static COMMENTS: NameSet = NameSet::new(&[
     "comments",
     "comment",
@@ -294,7 +294,7 @@ pub static FORUM_CHROME: NameSet = NameSet::new(&[
     "badges",
 ]);
 
-/// Beside a thing that is sold.
+/// Beside a product.
 pub static PRODUCT_ASIDES: NameSet = NameSet::new(&[
     "related",
     "related products",
@@ -366,19 +366,19 @@ pub static GENERIC_ASIDES: NameSet = NameSet::new(&[
     "table of contents",
 ]);
 
-/// What a message of a thread is called.
+/// Messages of a thread.
 pub static POSTS: NameSet = NameSet::new(&["post", "message", "comment", "answer", "topic post", "reply"]);
 
-/// Who wrote it.
+/// Author names.
 pub static BYLINES: NameSet = NameSet::new(&["byline", "author name"]);
 
-/// What stands beneath a picture.
+/// Captions of images.
 pub static CAPTIONS: NameSet = NameSet::new(&["caption", "wp caption text", "image caption"]);
 
-/// What is set as a heading is.
+/// Elements styled as headings.
 pub static HEADINGS: NameSet = NameSet::new(&["title", "heading", "headline"]);
 
-/// Numbers of lines beside code.
+/// Line numbers beside code.
 pub static LINE_NUMBERS: NameSet =
     NameSet::new(&["lineno", "linenos", "line number", "line numbers", "gutter", "linenumber"]);
 

@@ -1,4 +1,4 @@
-//! Chooses the part of a page that holds its content.
+//! Selects the element that contains the content of a page.
 
 use super::class_names::NameSet;
 use super::flat_dom::FlatDom;
@@ -56,20 +56,20 @@ fn wide_root(tree: &FlatDom, all: &[TextMeasure], body: usize) -> usize {
             root = child;
             continue;
         }
-        // A table or a list that has everything in one cell is layout.
+        // A table or list with all its text in one cell is layout.
         let layout = std::iter::successors(heaviest(child), |at| heaviest(*at)).find(|at| is(*at, CELLS));
         if let Some(cell) = layout {
             root = cell;
             continue;
         }
-        // What stands around the structure belongs to it: the nearest part of the page that has more than it.
+        // Text around the structure belongs to it: take the nearest ancestor with more text.
         let around = tree.ancestors(child).find(|above| *above == body || weigh(*above) > weigh(child));
         return around.unwrap_or(body);
     }
     root
 }
 
-/// Parts of them mean little without the whole.
+/// Elements whose parts mean little without the whole.
 const STRUCTURES: &[&str] = &["table", "ul", "ol", "dl", "pre"];
 const CELLS: &[&str] = &["td", "th", "li", "dd"];
 
@@ -83,7 +83,7 @@ fn prose_root(tree: &FlatDom, all: &[TextMeasure], body: usize) -> usize {
         })
         .map(|(at, _)| at)
         .max_by_key(|at| weigh(*at));
-    // The article that the page's heading stands in.
+    // The article that contains the page's heading.
     let headed = tree.first("h1").and_then(|at| {
         tree.ancestors(at)
             .find(|above| tree.element(*above).is_some_and(|element| &*element.tag == "article"))
@@ -110,7 +110,7 @@ fn prose_root(tree: &FlatDom, all: &[TextMeasure], body: usize) -> usize {
     }
 }
 
-/// The largest share of the page's prose that stands in paragraphs side by side.
+/// Largest share of the page's prose in sibling paragraphs.
 pub fn paragraph_share(tree: &FlatDom, all: &[TextMeasure]) -> f64 {
     let weigh = |at: usize| all.get(at).map_or(0, |size: &TextMeasure| size.prose);
     let beneath = |at: usize| {

@@ -1,4 +1,4 @@
-//! Copies what is kept into a tree of its own, of plain elements, and writes it as text.
+//! Copies the remaining nodes into a new tree of plain elements and into text.
 
 use super::class_names;
 use super::flat_dom::{Element, FlatDom, NodeContent};
@@ -53,7 +53,7 @@ const ALLOWED_TAGS: &[&str] = &[
 ];
 const TABLE_TAGS: &[&str] = &["table", "tbody", "thead", "tfoot", "tr", "td", "th", "caption"];
 
-/// What is kept: as a tree that can be written in any shape, and as text.
+/// Extracted content, as a tree that can be rendered in any format and as text.
 pub struct ContentOutput {
     pub content: Document,
     pub text: String,
@@ -65,7 +65,7 @@ pub struct ContentWriter<'a> {
     pub base: &'a Url,
 }
 
-/// An element that is open: where it ends in the page, its copy, its name, and whether it is a block.
+/// An open element: its end in the page, its copy, its name, and whether it is a block.
 struct OpenElement<'t> {
     until: usize,
     copy: NodeId,
@@ -73,12 +73,12 @@ struct OpenElement<'t> {
     block: bool,
 }
 
-/// What is being written.
+/// State of the writer.
 struct WriteState<'t> {
     content: Document,
     text: String,
     open: Vec<OpenElement<'t>>,
-    /// The tables around this place, and whether each only arranges the page.
+    /// Enclosing tables, and whether each is used for layout only.
     tables: Vec<(usize, bool)>,
 }
 
@@ -99,7 +99,7 @@ impl<'t> WriteState<'t> {
         self.open.push(OpenElement { until, copy, tag, block });
     }
 
-    /// Ends what ends before this place.
+    /// Closes the elements that end before this node.
     fn close(&mut self, at: usize) {
         while let Some(open) = self.open.pop_if(|open| open.until <= at) {
             if open.block {
@@ -190,7 +190,7 @@ impl<'t> ContentWriter<'t> {
         }
     }
 
-    /// A table of data, not one that only arranges the page.
+    /// Whether a table contains data, as opposed to layout.
     fn is_data_table(&self, at: usize) -> bool {
         let (mut rows, mut cells, mut big) = (0, 0, 0);
         for place in self.tree.range(at).skip(1) {
@@ -233,7 +233,7 @@ impl<'t> ContentWriter<'t> {
         matches!(url.scheme(), "http" | "https" | "mailto").then(|| url.to_string())
     }
 
-    /// A block of code, line by line as it is shown, with its language and without line numbers or buttons.
+    /// Writes a code block line by line as shown, with its language and without line numbers or buttons.
     fn write_code(&self, at: usize, element: &Element, work: &mut WriteState<'t>) {
         let mut code = String::new();
         let mut place = at + 1;
@@ -278,7 +278,7 @@ impl<'t> ContentWriter<'t> {
         work.text.push('\n');
     }
 
-    /// Named by the block itself, the code within, or one of two wrappers.
+    /// Language named by the block itself, the code element within it, or one of two wrappers.
     fn code_language(&self, at: usize, element: &Element) -> Option<String> {
         let inner = self
             .tree
@@ -305,7 +305,7 @@ impl<'t> ContentWriter<'t> {
     }
 }
 
-/// A text that the page gives as data.
+/// Content from a text that the page provides as data.
 pub fn from_plain_text(text: &str) -> ContentOutput {
     let content = Document::default();
     for line in text.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -316,7 +316,7 @@ pub fn from_plain_text(text: &str) -> ContentOutput {
     ContentOutput { text: normalize_lines(text), content }
 }
 
-/// White space that would end the line becomes a space.
+/// Replaces line breaks and tabs with spaces.
 fn push_single_line(text: &str, out: &mut String) {
     let mut parts = text.split(['\n', '\r', '\t']);
     out.push_str(parts.next().unwrap_or_default());
@@ -326,7 +326,7 @@ fn push_single_line(text: &str, out: &mut String) {
     }
 }
 
-/// At most one empty line, no white space at the ends of lines.
+/// Collapses empty lines and removes trailing white space.
 fn normalize_lines(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut empty = 0;

@@ -1,5 +1,5 @@
-//! The parsed page as one list in reading order: a node's subtree is the range up to its `end`, so that every pass is a
-//! loop and nothing recurses. What passes ask of every node again and again is found out once.
+//! The parsed page as a flat list in document order. A node's subtree is the range up to its `end`, so every pass is a
+//! loop and nothing recurses. Properties that all passes need are computed once.
 
 use super::class_names::NameSet;
 use super::measure::is_inline;
@@ -9,15 +9,15 @@ use std::ops::Range;
 #[derive(Default)]
 pub struct FlatDom {
     pub nodes: Vec<Node>,
-    /// Texts of the page's JSON-LD.
+    /// JSON-LD blocks of the page.
     pub json_ld: Vec<String>,
-    /// Whether a script may fill the page.
+    /// Whether the page has scripts that may fill it.
     pub has_scripts: bool,
 }
 
 pub struct Node {
     pub parent: usize,
-    /// One past the last node beneath this one.
+    /// One past the last descendant.
     pub end: usize,
     pub data: NodeContent,
 }
@@ -28,11 +28,11 @@ pub enum NodeContent {
 }
 
 pub struct Text {
-    /// The parser's node, which is cheap to copy.
+    /// The parser's node, cheap to clone.
     pub node: NodeData,
-    /// Characters that are no white space.
+    /// Non-whitespace characters.
     pub chars: usize,
-    /// Those that end sentences, or parts of them.
+    /// Punctuation that ends sentences or clauses.
     pub stops: usize,
 }
 
@@ -61,9 +61,9 @@ fn node_text(node: &NodeData) -> &str {
 
 pub struct Element {
     pub tag: LocalName,
-    /// Whether it stands within a line.
+    /// Whether it is inline content.
     pub inline: bool,
-    /// Class and id, split into words at punctuation and capitals, in lower case, with a space before and after each.
+    /// Words of class and id, split at punctuation and capitals, in lower case, with a space before and after each.
     pub names: String,
     attributes: Vec<Attr>,
 }
@@ -81,7 +81,7 @@ impl Element {
         tags.contains(&&*self.tag)
     }
 
-    /// Whether class or id has one of these names.
+    /// Whether class or id contains one of these names.
     pub fn has_name_in(&self, names: &NameSet) -> bool {
         !self.names.is_empty() && names.matches(&self.names)
     }
@@ -89,13 +89,13 @@ impl Element {
 
 /// Longer texts are compared by their beginnings.
 const MAX_PLAIN_BYTES: usize = 10_000;
-/// More pieces of JSON-LD are not read.
+/// Maximum number of JSON-LD blocks that are read.
 const MAX_JSON_LD_BLOCKS: usize = 64;
 
 impl FlatDom {
     pub fn from_document(document: &Document) -> Self {
         let mut tree = Self { nodes: Vec::with_capacity(document.tree.len()), ..Self::default() };
-        // What is left to visit: a node and its parent's place, or a place whose subtree ends here.
+        // Work left: a node and its parent's index, or the index of a node whose subtree ends here.
         let root = document.root().first_element_child();
         let mut left: Vec<Step> = root.iter().map(|root| Step::Enter(root.id, 0)).collect();
         while let Some(step) = left.pop() {
@@ -125,7 +125,7 @@ impl FlatDom {
         tree
     }
 
-    /// Takes note of a script, which is no part of the tree.
+    /// Records a script. Scripts are not part of the tree.
     fn record_script(&mut self, document: &Document, id: NodeId) {
         let Some(node) = document.tree.get(&id).filter(|node| node.has_name("script")) else { return };
         let linked = node.attr("type").is_some_and(|kind| kind.to_ascii_lowercase().contains("ld+json"));
@@ -171,7 +171,7 @@ impl FlatDom {
         })
     }
 
-    /// The places of all elements, in reading order.
+    /// All elements with their indices, in document order.
     pub fn elements(&self) -> impl Iterator<Item = (usize, &Element)> {
         self.nodes.iter().enumerate().filter_map(|(at, node)| match &node.data {
             NodeContent::Element(element) => Some((at, element)),
@@ -193,7 +193,7 @@ impl FlatDom {
         })
     }
 
-    /// The text beneath, with single spaces; a long one is cut.
+    /// Text of the subtree with single spaces; long texts are truncated.
     pub fn text_content(&self, at: usize) -> String {
         let mut text = String::new();
         for piece in self.range(at).filter_map(|at| self.text(at)) {
@@ -216,7 +216,7 @@ enum Step {
     Leave(usize),
 }
 
-/// None for what no reader sees.
+/// Returns None for invisible nodes.
 fn node_content(data: &NodeData) -> Option<NodeContent> {
     let element = match data {
         NodeData::Text { .. } => return Some(NodeContent::Text(Text::of(data))),
@@ -299,7 +299,7 @@ fn split_name_words(value: &str, names: &mut String) {
     }
 }
 
-/// `has sidebar` says that a sidebar is elsewhere.
+/// Drops words after `has`, `no` and the like: `has sidebar` means that the sidebar is elsewhere.
 fn without_negated_words(names: &str) -> String {
     let mut kept = String::with_capacity(names.len());
     let mut hint = false;

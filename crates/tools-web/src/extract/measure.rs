@@ -1,8 +1,8 @@
-//! How much text, links and prose each part of a page holds.
+//! Amount of text, links and prose in each node of a page.
 
 #![expect(
     clippy::indexing_slicing,
-    reason = "every place is one of the tree, and the lists are as long as it"
+    reason = "every index is a node of the tree, and the lists have its length"
 )]
 
 use super::flat_dom::{FlatDom, NodeContent};
@@ -12,7 +12,7 @@ const INLINE_TAGS: &[&str] = &[
     "img", "ins", "kbd", "label", "mark", "nobr", "picture", "q", "s", "samp", "small", "source", "span",
     "strike", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr",
 ];
-/// Shorter blocks say nothing about where the prose is.
+/// Shorter blocks do not count as prose.
 const MIN_PROSE_CHARS: usize = 30;
 
 pub fn is_inline(tag: &str) -> bool {
@@ -21,11 +21,11 @@ pub fn is_inline(tag: &str) -> bool {
 
 #[derive(Clone, Copy, Default)]
 pub struct TextMeasure {
-    /// Characters that are no white space.
+    /// Non-whitespace characters.
     pub chars: usize,
-    /// Those inside links.
+    /// Non-whitespace characters inside links.
     pub link_chars: usize,
-    /// Characters of blocks that read like prose.
+    /// Characters in blocks that read like prose.
     pub prose: usize,
     pub links: usize,
 }
@@ -36,11 +36,11 @@ impl TextMeasure {
     }
 }
 
-/// Measures every node; what is gone counts nowhere.
+/// Measures every node; removed nodes do not count.
 pub fn measure(tree: &FlatDom, removed: &[bool]) -> Vec<TextMeasure> {
     let count = tree.nodes.len();
     let mut all = vec![TextMeasure::default(); count];
-    // Text of a block that is in no block within it.
+    // Text of a block outside of its inner blocks.
     let mut own = vec![(0usize, 0usize, 0usize); count];
     for at in (0..count).rev() {
         if removed.get(at).copied().unwrap_or(false) {

@@ -1,4 +1,4 @@
-//! What a page says about itself: its head, its JSON-LD, and the marks in its body.
+//! Metadata of a page from its head, its JSON-LD and its body.
 
 use super::class_names;
 use super::flat_dom::FlatDom;
@@ -14,18 +14,18 @@ pub struct PageMetadata {
     pub lang: Option<String>,
     pub og_type: String,
     pub generator: String,
-    /// The page's own name for its address.
+    /// Canonical URL.
     pub canonical: Option<String>,
-    /// `@type`s of its JSON-LD, in lower case.
+    /// `@type`s of the JSON-LD, in lower case.
     pub schema_types: Vec<String>,
     pub products: usize,
-    /// Whether its head gives a date of publication, as articles do.
+    /// Whether the head has a publication date, as articles do.
     pub has_publish_date: bool,
-    /// The article's text, where the page repeats it as data.
+    /// Text of the article, if the page repeats it as data.
     pub body: Option<String>,
 }
 
-/// Nodes of JSON-LD that are looked at.
+/// Maximum number of JSON-LD nodes that are visited.
 const MAX_JSON_LD_NODES: usize = 20_000;
 
 pub fn read_metadata(tree: &FlatDom) -> PageMetadata {
@@ -91,7 +91,7 @@ pub fn read_metadata(tree: &FlatDom) -> PageMetadata {
     meta
 }
 
-/// The heading, where title or og:title says the same with the site's name around it.
+/// Returns the heading if title or og:title contains it with the site's name around it.
 fn best_title(title: &str, og: &str, h1: &str) -> String {
     let (title, og, h1) = (title.trim(), og.trim(), h1.trim());
     if h1.chars().count() > 8 && (title.contains(h1) || og.contains(h1)) {
@@ -158,7 +158,7 @@ fn author(value: &Value) -> Option<String> {
     .filter(|name| !name.is_empty() && !name.starts_with("http") && name.len() < 200)
 }
 
-/// Bylines and dates that stand in the body.
+/// Reads byline and date from the body.
 fn read_body_marks(tree: &FlatDom, meta: &mut PageMetadata) {
     for (at, element) in tree.elements() {
         let prop = element.attribute("itemprop").unwrap_or("");

@@ -1,4 +1,4 @@
-//! What sort of page it is, as far as the page says so.
+//! Page type detection.
 
 use super::class_names;
 use super::flat_dom::FlatDom;
@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// What sort of page it is; decides what counts as its content.
+/// Type of the page; decides what counts as its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PageType {
@@ -37,11 +37,11 @@ impl PageType {
     }
 }
 
-/// How the text of a page lies.
+/// Distribution of the page's text.
 pub struct PageShape {
-    /// Share of its prose in paragraphs side by side.
+    /// Share of the prose in sibling paragraphs.
     pub paragraph_share: f64,
-    /// Characters of its prose outside cards.
+    /// Characters of prose outside of cards.
     pub prose_outside_cards: usize,
 }
 
@@ -181,14 +181,14 @@ pub fn classify(
     if path_has(SERVICE_PATHS) || path == "/" {
         return PageType::Service;
     }
-    // Paragraphs one after the other.
+    // Consecutive paragraphs.
     if prose > 0.45 && shape.paragraph_share > 0.5 && shape.prose_outside_cards > 250 {
         return PageType::Article;
     }
     if body.link_density() > 0.55 { PageType::Listing } else { PageType::Other }
 }
 
-/// Parts that are named as posts are.
+/// Counts elements with class names of posts.
 fn count_posts(tree: &FlatDom) -> usize {
     let named = tree.elements().filter(|(_, element)| {
         element.has_name_in(&class_names::POSTS)

@@ -1,4 +1,4 @@
-//! What is taken off a page before its content is looked for.
+//! Removal of hidden elements and boilerplate before the content root is selected.
 
 use super::class_names;
 use super::flat_dom::{Element, FlatDom};
@@ -11,7 +11,7 @@ const INVISIBLE_TAGS: &[&str] = &[
     "progress", "meter",
 ];
 
-/// Marks what is never shown, or not to be read.
+/// Marks elements that are not visible or not meant to be read.
 pub fn mark_hidden(tree: &FlatDom) -> Vec<bool> {
     let mut gone = vec![false; tree.nodes.len()];
     for (at, element) in tree.elements() {
@@ -19,7 +19,7 @@ pub fn mark_hidden(tree: &FlatDom) -> Vec<bool> {
             mark(&mut gone, at);
         }
     }
-    // A page whose text is hidden nearly whole is shown by a script.
+    // If nearly all text is hidden, a script reveals it.
     let hidden: Vec<usize> = tree
         .elements()
         .filter(|(at, element)| gone.get(*at) == Some(&true) && !element.is(INVISIBLE_TAGS))
@@ -36,7 +36,7 @@ pub fn mark_hidden(tree: &FlatDom) -> Vec<bool> {
             }
         }
     }
-    // Some sites show everything by script, and everything again for readers without.
+    // Some sites show everything by script and repeat it in noscript.
     let without: Vec<usize> =
         tree.elements().filter(|(_, element)| &*element.tag == "noscript").map(|(at, _)| at).collect();
     let little = || measure(tree, &gone).first().is_none_or(|whole| whole.prose < 300);
@@ -58,7 +58,7 @@ fn is_hidden(element: &Element) -> bool {
     styled || element.attribute("hidden").is_some() || element.attribute("aria-hidden") == Some("true")
 }
 
-/// React sends parts of a page late, in hidden elements that a script puts in their places.
+/// React streams late parts of a page in hidden elements, which a script moves into place.
 fn is_react_streamed(element: &Element) -> bool {
     element.attribute("id").is_some_and(|id| id.starts_with("S:"))
 }
@@ -77,7 +77,7 @@ pub fn mark_boilerplate(tree: &FlatDom, gone: &mut [bool]) {
     });
 }
 
-/// Marks what stands beside the content of such a page, or after it.
+/// Marks what is beside or after the content, by page type.
 pub fn mark_asides(tree: &FlatDom, gone: &mut [bool], kind: PageType, cards: &[usize]) {
     let text = matches!(kind, PageType::Article | PageType::Documentation);
     let goods = matches!(kind, PageType::Product | PageType::Collection);
@@ -121,7 +121,7 @@ fn is_inside_main(tree: &FlatDom, at: usize) -> bool {
         .any(|above| above.is(&["main", "article"]) || above.role() == "main")
 }
 
-/// Of the page's prose, or of its text where it has hardly any.
+/// Share of the page's prose, or of its text if it has hardly any prose.
 fn share(size: &TextMeasure, whole: &TextMeasure) -> f64 {
     let text = size.chars as f64 / whole.chars.max(1) as f64;
     let prose = size.prose as f64 / whole.prose.max(1) as f64;

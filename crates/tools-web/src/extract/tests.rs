@@ -1,4 +1,4 @@
-//! Tables by cell, code by line, on pages of many makes; and pages made to break readers.
+//! Tables by cell and code by line, on pages of many site generators; hostile pages.
 
 mod hostile_html;
 mod sample_contents;
@@ -17,7 +17,7 @@ fn extract_markdown(html: &str) -> String {
     render_document(&found.content, &url, MarkdownStyle { images: false, ..MarkdownStyle::default() })
 }
 
-/// The cells of the rows of all tables.
+/// Cells of all table rows.
 fn rows(markdown: &str) -> Vec<Vec<String>> {
     markdown
         .lines()
@@ -34,7 +34,7 @@ fn rows(markdown: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The lines of all fenced blocks, without the indent of a list around them.
+/// Lines of all fenced blocks, without the indent of a list around them.
 fn code(markdown: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut indent = None;

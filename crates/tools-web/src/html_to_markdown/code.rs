@@ -1,9 +1,9 @@
-//! Blocks of code: every line as it is, in a fence that names the language.
+//! Code blocks: every line unchanged, in a fence with the language.
 
 use super::{MarkdownWalker, attribute, has_class};
 use dom_query::{Element, NodeData, NodeRef};
 
-/// More backticks are not put around code.
+/// Longest run of backticks in code that is fenced with backticks.
 const MAX_FENCE_LEN: usize = 12;
 
 impl MarkdownWalker<'_> {
@@ -52,12 +52,12 @@ impl MarkdownWalker<'_> {
     }
 }
 
-/// The longest run of backticks.
+/// Length of the longest run of backticks.
 fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Text as it stands, with the line ends that the page shows; numbers of lines are left out.
+/// Text with its line breaks as displayed, without line numbers.
 pub fn code_text(node: NodeRef<'_>) -> String {
     let mut code = String::new();
     let mut next = node.first_child();
@@ -93,7 +93,7 @@ pub fn code_text(node: NodeRef<'_>) -> String {
     code
 }
 
-/// Whether an element holds the numbers of lines.
+/// Whether an element contains line numbers.
 pub fn is_line_numbers(element: &Element) -> bool {
     let gutter = |class: &str| {
         matches!(
@@ -115,7 +115,7 @@ pub fn is_line_numbers(element: &Element) -> bool {
     has_class(element, gutter)
 }
 
-/// The language that the block, the code in it or what is around it names.
+/// Language named by the block, the code in it or the elements around it.
 fn code_language(node: NodeRef<'_>) -> Option<String> {
     let inner = node.first_element_child().filter(|inner| inner.has_name("code"));
     let around = node.ancestors(Some(3));

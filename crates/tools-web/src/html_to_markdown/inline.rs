@@ -1,13 +1,13 @@
-//! Within a line: links, pictures, emphasis, code, formulas.
+//! Inline elements: links, images, emphasis, code, formulas.
 
 use super::code::code_text;
 use super::{MarkdownWalker, attribute, has_class};
 use dom_query::{Element, NodeRef};
 use url::Url;
 
-/// An address longer than this is left out; its text stays.
+/// Maximum length of a URL; a longer one is dropped and its text kept.
 const MAX_HREF_LEN: usize = 2_000;
-/// How far is looked for blocks inside a phrase.
+/// Number of descendants that are searched for blocks.
 const MAX_DESCENDANTS: usize = 64;
 
 impl MarkdownWalker<'_> {
@@ -115,7 +115,7 @@ impl MarkdownWalker<'_> {
         }
     }
 
-    /// A formula: its TeX when the page has it, else its text.
+    /// Renders a formula: its TeX if the page has it, otherwise its text.
     pub(super) fn math(&mut self, node: NodeRef<'_>, element: &Element) {
         let tex = node.descendants_it().find(|inner| {
             let element = inner.element_ref();
@@ -154,7 +154,7 @@ impl MarkdownWalker<'_> {
     }
 }
 
-/// An absolute address that may stand in Markdown; none for scripts, blobs and places on the same page.
+/// Absolute URL for Markdown; None for scripts, blobs and anchors on the same page.
 pub fn absolute_href(base: &Url, href: &str) -> Option<String> {
     let href = href.trim();
     if href.is_empty() || href.starts_with('#') || href.len() > MAX_HREF_LEN {
@@ -172,7 +172,7 @@ pub fn absolute_href(base: &Url, href: &str) -> Option<String> {
     Some(text)
 }
 
-/// The source of a picture; pages that load late keep it elsewhere.
+/// Source of an image; lazy-loading pages keep it in other attributes.
 fn image_source(element: &Element) -> Option<&str> {
     let first_of_set = |set: &'static str| {
         attribute(element, set)
@@ -187,14 +187,14 @@ fn image_source(element: &Element) -> Option<&str> {
         .find(|src| !src.is_empty() && !src.starts_with("data:") && !src.starts_with("blob:"))
 }
 
-/// Pictures of one pixel count visits.
+/// Images of one pixel are trackers.
 fn is_tracking_pixel(element: &Element) -> bool {
     let small =
         |name| attribute(element, name).is_some_and(|size| matches!(size.trim(), "0" | "1" | "0px" | "1px"));
     small("width") || small("height")
 }
 
-/// A link that only marks a place, beside a heading.
+/// Whether a link is the anchor of a heading.
 fn is_heading_anchor(node: NodeRef<'_>, element: &Element) -> bool {
     let here = attribute(element, "href").is_some_and(|href| href.contains('#'));
     let anchor = |class: &str| {
@@ -203,7 +203,7 @@ fn is_heading_anchor(node: NodeRef<'_>, element: &Element) -> bool {
     here && (has_class(element, anchor) || matches!(node.text().trim(), "¶" | "#" | "§" | "🔗"))
 }
 
-/// Whether an emphasis stands in one of its own kind already.
+/// Whether an emphasis is nested in one of the same kind.
 fn is_nested_emphasis(node: NodeRef<'_>) -> bool {
     let group = |node: &NodeRef<'_>| match node.node_name().as_deref() {
         Some("b" | "strong") => 1,
@@ -215,7 +215,7 @@ fn is_nested_emphasis(node: NodeRef<'_>) -> bool {
     node.ancestors(Some(8)).iter().any(|outer| group(outer) == own)
 }
 
-/// Whether emphasis is inside, so that more around it would be read wrongly.
+/// Whether emphasis is inside, so that more around it would be ambiguous.
 pub fn has_emphasis(node: NodeRef<'_>) -> bool {
     has_descendant(node, |name| matches!(name, "b" | "strong" | "em" | "i" | "pre"))
 }
@@ -246,7 +246,7 @@ fn has_block(node: NodeRef<'_>) -> bool {
     })
 }
 
-/// Blocks that do not fit into the text of a link.
+/// Whether it contains blocks that do not fit into a link text.
 fn has_large_block(node: NodeRef<'_>) -> bool {
     has_descendant(node, |name| matches!(name, "table" | "pre" | "ul" | "ol" | "dl" | "blockquote" | "a"))
 }

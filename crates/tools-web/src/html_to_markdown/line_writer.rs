@@ -1,13 +1,13 @@
-//! Text in lines: white space folded, line ends owed until something follows, prefixes of quotes and lists, escapes.
+//! Line writer: collapses white space, defers line breaks, adds prefixes of quotes and lists, escapes markup.
 
-/// What a quote or a list item puts before its lines.
+/// Line prefix of a quote or list item.
 struct Prefix {
-    /// Before the first line, until it is written.
+    /// Prefix of the first line, until it is written.
     first: Option<String>,
     rest: &'static str,
 }
 
-/// More levels than this are not shown.
+/// Maximum number of levels shown.
 const MAX_PREFIX_LEVELS: usize = 12;
 
 pub struct LineWriter {
@@ -15,19 +15,19 @@ pub struct LineWriter {
     limit: usize,
     plain: bool,
     prefixes: Vec<Prefix>,
-    /// Levels that were entered past the last one shown.
+    /// Levels entered beyond the last one shown.
     hidden_levels: usize,
-    /// Line ends owed before the next character.
+    /// Line breaks to write before the next character.
     pending_breaks: usize,
-    /// A space owed before the next character.
+    /// Whether to write a space before the next character.
     pending_space: bool,
-    /// Whether the present line has a character of its own.
+    /// Whether the current line has content after its prefix.
     line_started: bool,
-    /// In how many places blocks must not end the line.
+    /// Number of enclosing places where blocks must not break the line.
     fold_depth: usize,
-    /// In how many tables' cells we are.
+    /// Number of enclosing table cells.
     cell_depth: usize,
-    /// Openings (`**`, `[`) and whether they are written yet: an empty pair is left out.
+    /// Opening marks (`**`, `[`) and whether they are written yet: an empty pair is omitted.
     open_marks: Vec<(&'static str, bool)>,
 }
 
@@ -57,7 +57,7 @@ impl LineWriter {
         self.out
     }
 
-    /// Ends the line; two line ends leave an empty line between.
+    /// Ends the line; two line breaks leave an empty line.
     pub fn end_line(&mut self, ends: usize) {
         self.pending_space |= self.fold_depth > 0;
         if self.fold_depth > 0 || self.prefixes.last().is_some_and(|prefix| prefix.first.is_some()) {
@@ -69,7 +69,7 @@ impl LineWriter {
         self.pending_space = false;
     }
 
-    /// A line end that counts for itself, as `<br>`.
+    /// Explicit line break, as `<br>`.
     pub fn break_line(&mut self) {
         if self.fold_depth > 0 {
             self.pending_space = true;
@@ -79,7 +79,7 @@ impl LineWriter {
         }
     }
 
-    /// At most this many line ends before what comes next.
+    /// Limits the line breaks before the next content.
     pub fn limit_breaks(&mut self, ends: usize) {
         self.pending_breaks = self.pending_breaks.min(ends);
     }
@@ -89,7 +89,7 @@ impl LineWriter {
             self.hidden_levels += 1;
             return;
         }
-        // The empty line before belongs to the outer level.
+        // The preceding empty line belongs to the outer level.
         while self.pending_breaks > 1 {
             self.pending_breaks -= 1;
             self.empty_line();
@@ -105,7 +105,7 @@ impl LineWriter {
         }
     }
 
-    /// Until the matching `unfold`, blocks are words of one line.
+    /// Until the matching `unfold`, blocks are written on one line.
     pub fn fold(&mut self) {
         self.fold_depth += 1;
     }
@@ -122,19 +122,19 @@ impl LineWriter {
         self.cell_depth > 0
     }
 
-    /// A writer for one cell of a table, or another part that is put into this one later.
+    /// Writer for a table cell, or for another part that is inserted into this one later.
     pub fn sub_writer(&self, cell: bool) -> Self {
         let cells = self.cell_depth + usize::from(cell);
         let limit = self.limit.saturating_sub(self.out.len());
         Self { fold_depth: 1, cell_depth: cells, ..Self::new(limit, self.plain) }
     }
 
-    /// Writes an opening when something follows it.
+    /// Writes an opening mark once content follows it.
     pub fn open_mark(&mut self, mark: &'static str) {
         self.open_marks.push((mark, false));
     }
 
-    /// Ends what was opened last; whether there was something in it.
+    /// Closes the last opened mark; whether there was content in it.
     pub fn close_mark(&mut self, mark: &str) -> bool {
         let written = self.open_marks.pop().is_some_and(|(_, written)| written);
         if written {
@@ -143,11 +143,11 @@ impl LineWriter {
         written
     }
 
-    /// Words of the page: white space folded, marks of Markdown escaped.
+    /// Writes text of the page: white space collapsed, Markdown escaped.
     pub fn push_text(&mut self, text: &str) {
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
-            // Letters and digits are never marks, so they go in one piece.
+            // Letters and digits are never markup, so they are written in one piece.
             let run = rest.bytes().take_while(u8::is_ascii_alphanumeric).count();
             let (now, after) = rest.split_at(run.max(c.len_utf8()));
             rest = after;
@@ -164,7 +164,7 @@ impl LineWriter {
         }
     }
 
-    /// Text that is Markdown already, within a line.
+    /// Writes inline Markdown.
     pub fn push_raw(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -173,12 +173,12 @@ impl LineWriter {
         self.out.push_str(text);
     }
 
-    /// A space, if something stands before it.
+    /// Writes a space if something precedes it.
     pub fn push_space(&mut self) {
         self.pending_space = true;
     }
 
-    /// Lines that stand as they are, such as code.
+    /// Writes lines unchanged, such as code.
     pub fn push_lines(&mut self, text: &str) {
         for line in text.lines() {
             if self.is_full() {
@@ -197,7 +197,7 @@ impl LineWriter {
         }
     }
 
-    /// Pays what is owed: line ends, prefixes, a space, openings.
+    /// Writes what is pending: line breaks, prefixes, a space, opening marks.
     fn flush_pending(&mut self) {
         if self.pending_breaks > 0 || (self.out.is_empty() && !self.line_started) {
             while self.pending_breaks > 1 {
@@ -215,7 +215,7 @@ impl LineWriter {
                 }
             }
         } else if let Some(first) = self.prefixes.last_mut().and_then(|prefix| prefix.first.take()) {
-            // An item that begins on the line of the outer one.
+            // An item that starts on the line of the outer one.
             self.out.push_str(&first);
         } else if self.pending_space && self.line_started {
             self.out.push(' ');
@@ -264,7 +264,7 @@ impl LineWriter {
         }
     }
 
-    /// Whether the line so far is a number and nothing else.
+    /// Whether the line so far consists of a number only.
     fn is_list_number(&self) -> bool {
         let line = self.out.rsplit('\n').next().unwrap_or_default();
         let digits = line.trim_start_matches([' ', '>']);

@@ -1,14 +1,14 @@
-//! Tables: rows and cells with their spans; tables that only lay out a page are read as blocks.
+//! Tables: rows and cells with their spans; layout tables are rendered as blocks.
 
 use super::{MarkdownWalker, attribute};
 use dom_query::{Element, NodeRef};
 
 const MAX_COLUMNS: usize = 200;
 const MAX_CELLS: usize = 50_000;
-/// A cell that spans rows is repeated in each of them while it is short.
+/// A cell that spans rows is repeated in each of them if it is not longer than this.
 const MAX_REPEATED_LEN: usize = 120;
 
-/// One cell as it stands in the page.
+/// A cell of the page.
 struct Cell {
     text: String,
     columns: usize,
@@ -83,10 +83,10 @@ impl MarkdownWalker<'_> {
     }
 }
 
-/// The cells in their places: a cell that spans columns stands in the first of them, one that spans rows in each.
+/// Grid of cells: a cell that spans columns is in the first of them, one that spans rows in each.
 fn build_grid(rows: Vec<Vec<Cell>>) -> Vec<Vec<String>> {
     let mut grid: Vec<Vec<String>> = Vec::with_capacity(rows.len());
-    // For every column: how many rows the cell above still covers, and its text.
+    // For every column: the number of rows that the cell above still covers, and its text.
     let mut above: Vec<(usize, String)> = Vec::new();
     let mut placed = 0;
     for row in rows {
@@ -126,11 +126,11 @@ fn fill_from_above(line: &mut Vec<String>, above: &mut [(usize, String)]) {
     }
 }
 
-/// What a table is made of.
+/// Parts of a table.
 struct TableParts<'a> {
     caption: Option<NodeRef<'a>>,
     rows: Vec<NodeRef<'a>>,
-    /// Whether it is there for the looks of the page.
+    /// Whether it is used for layout.
     is_layout: bool,
 }
 
@@ -157,7 +157,7 @@ impl<'a> TableParts<'a> {
     }
 }
 
-/// Cells with whole blocks of a page in them make no table of facts.
+/// Whether cells contain whole blocks of a page, as in layout tables.
 fn has_block_content(table: NodeRef<'_>, headed: bool) -> bool {
     table.descendants_it().any(|inner| {
         inner.element_ref().is_some_and(|element| match &*element.name.local {

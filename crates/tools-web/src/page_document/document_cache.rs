@@ -1,4 +1,4 @@
-//! Where documents stand, for a while and each for its owner alone.
+//! Document cache with expiry, separate for each principal.
 
 use super::Document;
 use octo_toolkit::{Caller, Principal, ToolError};
@@ -6,16 +6,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Addresses that lead to one document.
+/// Maximum number of URLs for one document.
 const MAX_ADDRESSES: usize = 8;
 
-/// How much is kept, and for how long.
+/// Size and age limits of the cache.
 #[derive(Debug, Clone, Copy)]
 pub struct CacheLimits {
     pub ttl: Duration,
-    /// Documents of one caller.
+    /// Documents per principal.
     pub max_documents: usize,
-    /// Bytes of one caller's documents.
+    /// Bytes per principal.
     pub max_principal_bytes: usize,
     /// Bytes of all documents together.
     pub max_total_bytes: usize,
@@ -32,14 +32,14 @@ impl Default for CacheLimits {
     }
 }
 
-/// All documents that are kept. A clone is the same shelf.
+/// All cached documents. Clones share the cache.
 #[derive(Clone, Default)]
 pub struct DocumentCache {
     limits: CacheLimits,
     by_principal: Arc<Mutex<HashMap<Principal, PrincipalDocuments>>>,
 }
 
-/// The documents of one caller; the one that was used last stands last.
+/// Documents of one principal, least recently used first.
 #[derive(Default)]
 struct PrincipalDocuments(Vec<CacheEntry>);
 
@@ -55,7 +55,7 @@ impl DocumentCache {
         Self { limits, ..Self::default() }
     }
 
-    /// Keeps a document, in the place of what was read at this address before.
+    /// Stores a document, replacing what was read at this URL before.
     pub fn insert(&self, caller: &Caller, address: String, document: Arc<Document>) {
         let mut by_principal = self.by_principal();
         let since = Instant::now();
@@ -71,7 +71,7 @@ impl DocumentCache {
         );
         while by_principal.values().map(PrincipalDocuments::size).sum::<usize>() > self.limits.max_total_bytes
         {
-            // Whoever has most gives first, so that nobody can push out what others have.
+            // Evict from the principal with the most bytes, so that none can evict the documents of others.
             let fullest =
                 by_principal.values_mut().filter(|shelf| shelf.0.len() > 1).max_by_key(|shelf| shelf.size());
             let Some(fullest) = fullest else { break };
@@ -79,16 +79,16 @@ impl DocumentCache {
         }
     }
 
-    /// What the caller has read at this address.
+    /// Document that the caller has read at this URL.
     pub fn get_by_address(&self, caller: &Caller, address: &str) -> Option<Arc<Document>> {
         self.find_and_touch(caller, |kept| kept.addresses.iter().any(|known| known == address))
     }
 
-    /// What the caller knows by this handle; whose else it may be makes no difference.
+    /// Document with this handle. A handle of another principal is reported as not found, too.
     pub fn get_by_handle(&self, caller: &Caller, handle: &str) -> Result<Arc<Document>, ToolError> {
         self.find_and_touch(caller, |kept| kept.document.handle == handle).ok_or_else(|| {
-            ToolError::not_found(format!("There is no page with the handle {handle} any more."))
-                .hint("Pages are kept for 15 minutes. Call read_page with the url and without handle to read it again.")
+            ToolError::not_found(format!("Page not found: {handle}."))
+                .hint("Handles expire after 15 minutes. Call read_page with the url and without handle to read it again.")
         })
     }
 
@@ -116,7 +116,7 @@ impl PrincipalDocuments {
         self.0.iter().map(CacheEntry::size).sum()
     }
 
-    /// The newest stays, however large it is.
+    /// The newest document is stored whatever its size.
     fn insert(&mut self, address: String, document: Arc<Document>, since: Instant, limits: CacheLimits) {
         let mut addresses = vec![address];
         for kept in &mut self.0 {
@@ -229,7 +229,7 @@ mod tests {
         let one = page("one", 0);
         documents.insert(&ann, "a".to_owned(), Arc::clone(&one));
         let late = Instant::now() + Duration::from_secs(5);
-        // Using it does not make it younger.
+        // Use does not extend the lifetime.
         while documents.get_by_handle(&ann, &one.handle).is_ok() {
             assert!(Instant::now() < late, "it is kept for ever");
             std::thread::yield_now();

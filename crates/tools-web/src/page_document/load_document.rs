@@ -1,4 +1,4 @@
-//! Fetches a page and makes a document of whatever came back.
+//! Fetches a page and converts the response to a document.
 
 use super::page_fetch::{body_kind, content_type, decode, get, status_error};
 use super::{Document, outline};
@@ -12,23 +12,23 @@ use octo_toolkit::{Caller, Net, Pdf, Render, RenderedPage, ToolError};
 use std::time::{Duration, Instant};
 use url::Url;
 
-/// Bytes of a page that are read.
+/// Maximum bytes of a page.
 const MAX_PAGE_BYTES: usize = 8 << 20;
-/// A page with fewer words than this may be a shell that a script fills.
+/// A page with fewer words may be a shell that a script fills.
 const MIN_PAGE_WORDS: usize = 40;
-/// A browser is not started for less time than this.
+/// Minimum time left to start a browser.
 const MIN_BROWSER_TIME: Duration = Duration::from_secs(1);
 
-/// What is wanted of a page.
+/// Request for a page.
 pub struct PageRequest {
     pub url: Url,
     pub images: bool,
-    /// The site's `llms.txt` instead of the page.
+    /// Read the site's `llms.txt` instead of the page.
     pub llms_txt: bool,
     pub until: Instant,
 }
 
-/// What a page is read with, and for whom.
+/// Grants and caller for reading a page.
 #[derive(Clone, Copy)]
 pub struct ReadContext<'a> {
     pub net: &'a Net,
@@ -42,8 +42,7 @@ pub async fn load(context: ReadContext<'_>, request: PageRequest) -> Result<Docu
     if request.llms_txt {
         let found = llms_txt(net, &request.url, request.until).await?;
         return found.ok_or_else(|| {
-            ToolError::not_found("The site has no llms.txt.")
-                .hint("Leave out llms_txt to read the page itself.")
+            ToolError::not_found("The site has no llms.txt.").hint("Omit llms_txt to read the page itself.")
         });
     }
     let mut answer = get(net, request.url.clone(), request.until, MAX_PAGE_BYTES).await?;
@@ -71,16 +70,16 @@ pub async fn load(context: ReadContext<'_>, request: PageRequest) -> Result<Docu
         BodyKind::Binary(_) => {
             let content_type_name = content_type(&answer).unwrap_or("no text");
             return Err(ToolError::invalid(format!(
-                "The address gives {content_type_name}, which is no page to read."
+                "The URL returns {content_type_name}, which read_page cannot read."
             ))
-            .hint("Use fetch_url for it: it says what a file is."));
+            .hint("Use fetch_url to get its type and size."));
         }
     };
     document.truncated |= cut;
     Ok(document)
 }
 
-/// A page, or what can be had in its place when only scripts would fill it.
+/// Reads a page, or a substitute for it if only scripts would fill it.
 async fn load_html(
     context: ReadContext<'_>,
     request: PageRequest,
@@ -100,17 +99,18 @@ async fn load_html(
     let failed = match rendered {
         None => "",
         Some(Err(error)) => {
-            tracing::info!(%error, "the browser did not show a page");
-            " The browser could not show it."
+            tracing::info!(%error, "the browser could not render a page");
+            " The browser could not render it."
         }
         Some(Ok(rendered)) => match read_rendered(rendered, until, images).await? {
             document if document.words > read.document.words => return Ok(document),
-            _ => " The browser showed no more of it when it had loaded; the page may fill itself later.",
+            _ => " The browser rendered no more text after loading; the page may load its content later.",
         },
     };
     if let Some(text) = llms_txt(context.net, &url, until).await.ok().flatten() {
-        let note =
-            format!("The page needs JavaScript and is empty without; this is the site's llms.txt.{failed}");
+        let note = format!(
+            "The page needs JavaScript and is empty without it; this is the site's llms.txt.{failed}"
+        );
         return Ok(Document { note: Some(note), ..text });
     }
     if read.document.words == 0 {
@@ -126,32 +126,32 @@ async fn load_html(
         );
     }
     let note = match failed {
-        "" => format!("The page needs JavaScript; only what it shows without is here. {ENABLE_BROWSER_HINT}"),
+        "" => format!("The page needs JavaScript; this is only what it shows without. {ENABLE_BROWSER_HINT}"),
         _ => format!(
-            "The page needs JavaScript; only what it shows without is here.{failed} {BROWSER_WAIT_HINT}"
+            "The page needs JavaScript; this is only what it shows without.{failed} {BROWSER_WAIT_HINT}"
         ),
     };
     Ok(Document { note: Some(note), ..read.document })
 }
 
-/// For whoever has a browser that did not help.
+/// Hint if the browser did not help.
 const BROWSER_WAIT_HINT: &str = "Open it with browser_navigate and wait for its text with browser_wait.";
 
-/// For whoever reads without a browser.
-const ENABLE_BROWSER_HINT: &str = "Ask the operator to enable the toolbox `browser`, with which read_page reads such pages, too \
-                      (and browser_navigate opens them), or look for another source.";
+/// Hint if no browser is available.
+const ENABLE_BROWSER_HINT: &str = "Ask the operator to enable the toolbox `browser`, which lets read_page read such pages \
+                      (and browser_navigate opens them), or use another source.";
 
-/// What the browser has shown.
+/// Document from a page that the browser rendered.
 async fn read_rendered(rendered: RenderedPage, until: Instant, images: bool) -> Result<Document, ToolError> {
     let RenderedPage { url, html, complete, .. } = rendered;
     let html = strip_hidden_owned(html, &mut 0);
     let read = run_blocking(until, move || read_html(&html, &url, images)).await?;
-    let unfinished = if complete { "" } else { " It was still loading when the time was over." };
+    let unfinished = if complete { "" } else { " It was still loading at the timeout." };
     let note = format!("The page needs JavaScript, so it was read through the browser.{unfinished}");
     Ok(Document { note: Some(note), ..read.document })
 }
 
-/// Off the threads that serve calls: a large page takes a while.
+/// Runs work on a blocking thread: a large page takes a while.
 async fn run_blocking<T: Send + 'static>(
     until: Instant,
     work: impl FnOnce() -> T + Send + 'static,
@@ -162,7 +162,7 @@ async fn run_blocking<T: Send + 'static>(
 }
 
 fn timeout_error() -> ToolError {
-    ToolError::new(octo_toolkit::Kind::Timeout, "The page took too long to read.")
+    ToolError::new(octo_toolkit::Kind::Timeout, "Timed out while reading the page.")
         .hint("Try a larger timeout_s, or fetch_url with extract_main_content off.")
 }
 
@@ -219,7 +219,7 @@ fn last_part(url: &Url) -> String {
 }
 
 impl Document {
-    /// A text that needs no extraction.
+    /// Document from text that needs no extraction.
     pub fn plain(url: &Url, content: String, markdown: bool) -> Self {
         let headings = if markdown { outline(&content) } else { Vec::new() };
         Self {

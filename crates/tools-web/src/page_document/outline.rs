@@ -1,4 +1,4 @@
-//! The headings of a Markdown text, and the section beneath one.
+//! Headings of a Markdown text, and sections by heading.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,20 +11,20 @@ pub struct Heading {
     pub number: usize,
     /// 1 for the highest level, 6 for the lowest.
     pub level: u8,
-    /// What it says.
+    /// Text of the heading.
     pub text: String,
-    /// Line it stands in, from 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// Character it begins at, for `offset`.
+    /// Character offset, for `offset`.
     pub offset: usize,
-    /// Characters of its section, deeper sections included.
+    /// Characters of its section, including subsections.
     pub chars: usize,
 }
 
-/// More headings than these are no outline.
+/// Maximum number of headings in an outline.
 const MAX_HEADINGS: usize = 2000;
 
-/// Reads `#` headings, but not those inside code.
+/// Returns the `#` headings, except those inside code.
 pub fn outline(markdown: &str) -> Vec<Heading> {
     let mut found: Vec<Heading> = Vec::new();
     let mut fence: Option<&str> = None;
@@ -68,7 +68,7 @@ fn parse_heading(line: &str) -> Option<(u8, String)> {
     (!text.is_empty()).then(|| (u8::try_from(level).unwrap_or(6), text.chars().take(200).collect()))
 }
 
-/// A heading without the marks of links, emphasis and code.
+/// Heading without markup of links, emphasis and code.
 fn strip_markup(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -81,7 +81,7 @@ fn strip_markup(text: &str) -> String {
     out.replace(['[', '*', '`', '\\'], "").trim().to_owned()
 }
 
-/// The characters of the section with this number, or whose heading says this; a part of the heading is enough.
+/// Character range of the section with this number or heading text; a part of the heading is enough.
 pub fn section(outline: &[Heading], query: &str) -> Option<Range<usize>> {
     let wanted = query.trim().trim_start_matches('#').trim();
     let lower = wanted.to_lowercase();

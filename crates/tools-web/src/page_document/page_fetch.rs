@@ -1,4 +1,4 @@
-//! The requests behind a document.
+//! HTTP requests for documents.
 
 use crate::body_kind::BodyKind;
 use crate::charset;
@@ -11,7 +11,7 @@ use octo_toolkit::{Net, ToolError};
 use std::time::Instant;
 use url::Url;
 
-/// Sites that have it give Markdown for this.
+/// Sites that support it return Markdown for this.
 const ACCEPT_HEADER: &str = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.7, */*;q=0.5";
 
 pub async fn get(net: &Net, url: Url, until: Instant, max_bytes: usize) -> Result<NetResponse, ToolError> {
@@ -19,23 +19,24 @@ pub async fn get(net: &Net, url: Url, until: Instant, max_bytes: usize) -> Resul
     let timeout = until.saturating_duration_since(Instant::now());
     let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(ACCEPT_HEADER))]);
     let answer = net.send(NetRequest { headers, timeout, max_bytes, ..NetRequest::get(url) }).await?;
-    // A redirect may have led elsewhere.
+    // A redirect may have led to another site.
     net.check_robots(&answer.url).await?;
     Ok(answer)
 }
 
-/// The error that an answer with an error's status is.
+/// Error for a response with an error status.
 pub fn status_error(answer: &NetResponse) -> ToolError {
     let title = extract(&decode(answer), &answer.url).title;
     let quoted_title = if title.is_empty() { String::new() } else { format!(", \"{title}\"") };
-    let message = format!("The server answered {}{quoted_title}.", answer.status);
+    let message = format!("The server returned {}{quoted_title}.", answer.status);
     match answer.status.as_u16() {
         404 | 410 => {
-            ToolError::not_found(message).hint("Check the address, or look for the page with web_search.")
+            ToolError::not_found(message).hint("Check the URL, or search for the page with web_search.")
         }
-        401 | 403 => ToolError::denied(message)
-            .hint("The page wants a login or refuses programs; try the browser, or another source."),
-        _ => ToolError::unavailable(message).hint("Try again later, or see the whole answer with fetch_url."),
+        401 | 403 => ToolError::denied(message).hint(
+            "The page requires a login or blocks automated requests; try the browser, or another source.",
+        ),
+        _ => ToolError::unavailable(message).hint("Try again later, or get the response with fetch_url."),
     }
 }
 
@@ -47,7 +48,7 @@ pub fn body_kind(answer: &NetResponse) -> BodyKind {
     BodyKind::detect(content_type(answer), &answer.body)
 }
 
-/// The text of an answer, without characters that nobody would see.
+/// Text of a response without hidden characters.
 pub fn decode(answer: &NetResponse) -> String {
     let text = charset::decode(&answer.body, content_type(answer), answer.truncated).text;
     hidden_text::strip_hidden_owned(text, &mut 0)

@@ -1,4 +1,4 @@
-//! The passages of a text that answer a query best.
+//! Passage search: the parts of a text that match a query best.
 
 use super::Heading;
 use schemars::JsonSchema;
@@ -8,19 +8,19 @@ use std::collections::{HashMap, HashSet};
 /// A part of the page that matches a query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Passage {
-    /// Character it begins at, for `offset`.
+    /// Character offset, for `offset`.
     pub offset: usize,
-    /// The heading it stands under; empty before the first one.
+    /// The heading above it; empty before the first one.
     pub heading: String,
     /// The passage, Markdown.
     pub text: String,
 }
 
-/// Passages are blocks of text; those shorter than this are joined with what follows.
+/// Minimum length of a passage; a shorter block is joined with the next one.
 const MIN_PASSAGE_BYTES: usize = 200;
 const MAX_PASSAGES: usize = 5;
 
-/// The best passages within a budget of characters, best first.
+/// Returns the best passages within a budget of characters, best first.
 pub fn passages(markdown: &str, outline: &[Heading], query: &str, budget: usize) -> Vec<Passage> {
     let blocks = split_blocks(markdown);
     let query_words: Vec<String> = stemmed_words(query).collect();
@@ -59,7 +59,7 @@ pub fn passages(markdown: &str, outline: &[Heading], query: &str, budget: usize)
         })
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0));
-    // What only shares a little word with the query is no answer to it.
+    // A match on a common word only is not relevant.
     let least = scored.first().map_or(0.0, |(best, _)| best * 0.4);
     let mut left = budget;
     let mut chosen: Vec<Passage> = Vec::new();
@@ -82,8 +82,8 @@ pub fn passages(markdown: &str, outline: &[Heading], query: &str, budget: usize)
     chosen
 }
 
-/// Of a block that is too long the lines around the one with the rarest of the wanted words, below the header of their table,
-/// and how many characters were left out before them.
+/// Window of a block that exceeds the budget: the lines around the one with the rarest query words, below the header of
+/// their table, and the number of characters omitted before them.
 fn best_window(block: &str, query_words: &[String], budget: usize) -> (usize, String) {
     let mut lines: Vec<BlockLine> = Vec::new();
     let mut start = 0;
@@ -111,14 +111,14 @@ fn best_window(block: &str, query_words: &[String], budget: usize) -> (usize, St
     (first, format!("{header}{}", rest.trim_end()))
 }
 
-/// A line of a block, the character it begins at, and the wanted words in it.
+/// A line of a block, its character offset, and the query words in it.
 struct BlockLine<'a> {
     start: usize,
     text: &'a str,
     matches: HashSet<String>,
 }
 
-/// The names of the columns of the table that a row stands in, with the line below them.
+/// Header and separator lines of the table that a row belongs to.
 fn table_header(before: &[BlockLine<'_>], row: Option<&BlockLine<'_>>) -> String {
     let is_row = |line: &BlockLine<'_>| line.text.starts_with('|');
     if !row.is_some_and(is_row) {
@@ -134,7 +134,7 @@ fn table_header(before: &[BlockLine<'_>], row: Option<&BlockLine<'_>>) -> String
     }
 }
 
-/// Words in lower case, without a plural's last letter.
+/// Words in lower case, without the plural ending.
 fn stemmed_words(text: &str) -> impl Iterator<Item = String> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(|word| {
         let word = word.to_lowercase();
@@ -143,14 +143,14 @@ fn stemmed_words(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// Paragraphs with the character each begins at; code and tables stay whole, and a sentence that a PDF carries over to
-/// its next page does, too.
+/// Paragraphs with their character offsets. Code and tables are not split, nor is a sentence that continues on the next
+/// page of a PDF.
 fn split_blocks(markdown: &str) -> Vec<(usize, &str)> {
     let mut all = Vec::new();
     let (mut start, mut start_chars, mut chars, mut at) = (0, 0, 0, 0);
     let (mut fenced, mut carried) = (false, false);
     let lines: Vec<&str> = markdown.split_inclusive('\n').collect();
-    // For each line whether it, or the first line after it that is not blank, begins a page.
+    // Whether each line, or the next line that is not blank, starts a page.
     let mut before_page = vec![false; lines.len()];
     for (at, line) in lines.iter().enumerate().rev() {
         let later = before_page.get(at + 1).copied().unwrap_or(false);
@@ -186,7 +186,7 @@ fn split_blocks(markdown: &str) -> Vec<(usize, &str)> {
     all
 }
 
-/// The heading above a page of a PDF.
+/// Whether a line is the heading of a PDF page.
 fn is_page_heading(line: &str) -> bool {
     let number = line.trim().strip_prefix("## Page ");
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit()))

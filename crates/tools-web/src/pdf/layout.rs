@@ -1,29 +1,29 @@
-//! From glyphs with their places to lines of text. A PDF has no words, lines or paragraphs, only letters somewhere.
+//! Converts positioned glyphs to lines of text. A PDF has no words, lines or paragraphs, only glyphs at positions.
 
-/// One glyph on the page, in points; y grows downwards.
+/// A glyph on the page, in points; y grows downwards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlacedGlyph {
     pub text: String,
     pub x: f64,
     pub y: f64,
-    /// How far it moves the pen, along its own line.
+    /// Advance width along its line.
     pub advance: f64,
-    /// Height of its font.
+    /// Font size.
     pub size: f64,
-    /// Direction of its line, of length 1.
+    /// Unit vector of its line's direction.
     pub along: (f64, f64),
 }
 
-/// A gap of this much of the font's height is a space.
+/// Gap that counts as a space, relative to the font size.
 const MIN_WORD_GAP: f64 = 0.16;
-/// What is this far from the line stands on another one; indices and powers do not.
+/// Distance that counts as another line, relative to the font size; subscripts and superscripts are closer.
 const MIN_LINE_STEP: f64 = 0.55;
-/// A step over this much of the font's height begins a paragraph.
+/// Line distance that starts a paragraph, relative to the font size.
 const MIN_PARAGRAPH_STEP: f64 = 1.75;
-/// A glyph that comes again this near is there to look bold.
+/// Shift below which a repeated glyph is fake bold, relative to the font size.
 const MAX_FAKE_BOLD_SHIFT: f64 = 0.12;
 
-/// Text of a page, written glyph by glyph in the order of the file, which nearly always is the order of reading.
+/// Text of a page, written glyph by glyph in file order, which nearly always is reading order.
 #[derive(Default)]
 pub struct PageText {
     text: String,
@@ -32,7 +32,7 @@ pub struct PageText {
 }
 
 impl PageText {
-    /// One that holds about this many bytes.
+    /// Creates a text of about this many bytes at most.
     pub fn new(max_bytes: usize) -> Self {
         Self { max_bytes, ..Self::default() }
     }
@@ -56,7 +56,7 @@ impl PageText {
         self.last = Some(glyph);
     }
 
-    /// The text with tidy lines.
+    /// Returns the text with normalized lines.
     pub fn finish(self) -> String {
         let mut out = String::with_capacity(self.text.len());
         let mut blank = true;
@@ -81,7 +81,7 @@ fn distance(one: &PlacedGlyph, other: &PlacedGlyph) -> f64 {
     (one.x - other.x).hypot(one.y - other.y)
 }
 
-/// What stands between two glyphs that follow each other.
+/// Separator between two consecutive glyphs.
 fn separator(last: &PlacedGlyph, next: &PlacedGlyph) -> &'static str {
     let size = last.size.max(next.size).max(f64::MIN_POSITIVE);
     let (dx, dy) = (next.x - last.x, next.y - last.y);
@@ -102,7 +102,7 @@ fn separator(last: &PlacedGlyph, next: &PlacedGlyph) -> &'static str {
     if gap > MIN_WORD_GAP * size || gap < -size { " " } else { "" }
 }
 
-/// Letters that were joined to look well are told apart again, and what no text has is left out.
+/// Expands ligatures and drops characters that do not belong to text.
 fn push_expanded(text: &str, out: &mut String) {
     for letter in text.chars() {
         match letter {
@@ -123,7 +123,7 @@ fn push_expanded(text: &str, out: &mut String) {
 mod tests {
     use super::*;
 
-    /// Glyphs of 10 points, 5 wide, at these places.
+    /// Glyphs of 10 points, 5 wide, at these positions.
     fn page(glyphs: &[(&str, f64, f64)]) -> String {
         let mut page = PageText::new(1_000);
         for (text, x, y) in glyphs {

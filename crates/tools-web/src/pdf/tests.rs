@@ -1,4 +1,4 @@
-//! Files as they come from the web, each taken apart in a process of its own.
+//! PDF files, each parsed in a process of its own.
 
 mod hostile_pdfs;
 mod pdf_files;
@@ -9,11 +9,11 @@ use octo_toolkit::exec::launcher;
 use octo_toolkit::{Pdf, ToolFixture};
 use serde_json::{Value, json};
 
-/// The process that the others start: this very binary.
+/// The worker process that the other tests start: this binary.
 #[test]
-#[ignore = "a process that other tests start"]
+#[ignore = "worker process, started by other tests"]
 fn worker() {
-    // What the test runner has begun to say on this line is none of ours.
+    // Ends the line that the test runner has started.
     println!();
     Pdf::confine_worker().unwrap();
     super::read_pdf(std::io::stdin().lock(), std::io::stdout().lock()).unwrap();

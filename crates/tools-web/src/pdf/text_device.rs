@@ -1,4 +1,4 @@
-//! Hears what a page draws, and keeps of it only the letters.
+//! Output device that collects only the text of a page.
 
 use super::layout::{PageText, PlacedGlyph};
 use hayro_interpret::font::{Glyph, GlyphRun, PositionedGlyph};
@@ -6,14 +6,14 @@ use hayro_interpret::hayro_cmap::BfString;
 use hayro_interpret::kurbo::{Affine, BezPath, Point};
 use hayro_interpret::{BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, SoftMask};
 
-/// Units of a font's height.
+/// Units per em of a font.
 const UNITS_PER_EM: f64 = 1000.0;
 
 pub struct TextDevice {
     pub page: PageText,
-    /// Letters that nobody has said what they mean.
+    /// Glyphs without a Unicode mapping.
     pub unmapped: usize,
-    /// Where the last run began; a run that is filled and stroked comes twice.
+    /// Start of the last run; a run that is filled and stroked is drawn twice.
     last_run: Option<(Affine, usize)>,
 }
 

@@ -1,5 +1,5 @@
-//! The process that takes a PDF apart. Files from the web are written to break parsers, so it has bounds, sees nothing of
-//! the machine, and can be ended at any time; it tells each page as soon as it has it.
+//! Worker process that parses a PDF. Files from the web may attack parsers, so the process is limited and sandboxed,
+//! and can be killed at any time; it writes each page as soon as it is parsed.
 
 use super::layout::PageText;
 use super::text_device::TextDevice;
@@ -9,21 +9,21 @@ use octo_toolkit::pdf_text::{PdfFault, WorkerMessage};
 use std::io::{self, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// More pages are only counted.
+/// Maximum number of pages read; more are only counted.
 const MAX_PAGES: usize = 3_000;
-/// Bytes of text of one page.
+/// Maximum bytes of text per page.
 const MAX_PAGE_BYTES: usize = 1 << 20;
-/// Letters of a title or an author.
+/// Maximum characters of title and author.
 const MAX_FIELD_CHARS: usize = 300;
 
-/// All that the process does. It has been shut in before.
+/// Entry point of the process. It is already sandboxed.
 pub fn read_pdf(input: impl Read, output: impl Write) -> io::Result<()> {
-    // A page that cannot be read is nothing to talk about.
+    // Panics on unreadable pages are expected and not printed.
     std::panic::set_hook(Box::new(|_| {}));
     extract_pdf(input, output)
 }
 
-/// Reads a PDF and answers in lines of JSON.
+/// Reads a PDF and writes lines of JSON.
 pub fn extract_pdf(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut bytes = Vec::new();
     input.read_to_end(&mut bytes)?;
@@ -72,7 +72,7 @@ fn write_message(output: &mut impl Write, told: &WorkerMessage) -> io::Result<()
     output.flush()
 }
 
-/// The text of a field about the document, which is UTF-16 with a mark, UTF-8 with a mark, or nearly Latin-1.
+/// Text of a metadata field, which is UTF-16 or UTF-8 with a byte order mark, or nearly Latin-1.
 fn decode_field(bytes: &[u8]) -> Option<String> {
     let text = match bytes {
         [0xfe, 0xff, rest @ ..] => decode_utf16(rest, u16::from_be_bytes),

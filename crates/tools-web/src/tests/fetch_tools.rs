@@ -115,7 +115,7 @@ async fn a_page_becomes_markdown_with_what_it_says_of_itself() {
     assert_eq!(answer["links"], json!([{"text": "link", "href": format!("{base}/rel")}]));
     assert_eq!(answer["metadata"]["canonical"], format!("{base}/own"));
     assert_eq!(answer["metadata"]["language"], "en");
-    assert_eq!(answer["notice"], "Invisible characters taken out: 1.");
+    assert_eq!(answer["notice"], "Invisible characters removed: 1.");
 }
 
 #[tokio::test]
@@ -262,7 +262,7 @@ async fn json_comes_as_it_is_or_says_where_it_breaks() {
     assert_eq!((&error["status_code"], &error["json"]["error"]), (&json!(400), &json!("no")));
     let rows = [
         ("/broken", &["line 2 column 7", "{\"a\": 1"][..]),
-        ("/login", &["<!doctype html>", "log in", "fetch_url"][..]),
+        ("/login", &["<!doctype html>", "login page", "fetch_url"][..]),
         ("/lines", &["trailing characters at line 2", "http_request"][..]),
         ("/png", &["binary"][..]),
     ];
@@ -290,7 +290,7 @@ async fn jq_selects_from_json_before_the_reply_is_built() {
     let requested = send("http_request", "/data", get.clone()).await.unwrap();
     assert_eq!((&requested["json"], &requested["body"]), (&json!(1), &json!("")));
     assert_eq!((&requested["status_code"], &requested["truncated"]), (&json!(200), &json!(false)));
-    // An error status has a body of another form.
+    // Error responses have a different structure.
     let error = send("fetch_json", "/error", json!({})).await.unwrap();
     assert_eq!((&error["json"]["error"], &error["status_code"]), (&json!("no"), &json!(400)));
     assert!(error["notice"].as_str().unwrap().contains("400"), "{error}");
@@ -309,7 +309,7 @@ async fn jq_selects_from_json_before_the_reply_is_built() {
         assert_eq!(error.kind, Kind::Invalid, "{tool} {path}: {error}");
         assert!(error.text().contains(words), "{tool} {path}: {error}");
     }
-    // What was sent is not sent again because of an expression.
+    // A request is not sent again because of an expression.
     let post = json!({"method": "POST", "data": "x"});
     let sent = send("http_request", "/echo", post).await.unwrap();
     assert!(sent["notice"].as_str().unwrap().starts_with("The request was sent"), "{sent}");

@@ -1,4 +1,4 @@
-//! No page may break the reader: not by depth, not by size, not by nonsense.
+//! Hostile bodies must not crash the reader: not by depth, size or invalid input.
 
 use crate::html_to_markdown::{MarkdownStyle, render_html};
 use crate::render_body::{FetchedBody, OutputFormat, RenderOptions, RenderedBody, render};
@@ -20,7 +20,7 @@ fn reading(body: &[u8], content_type: &str, format: OutputFormat, main_content: 
     render(&body, RenderOptions { format, main_content, links: true, metadata: true, max_bytes: 500_000 })
 }
 
-/// Runs on a stack as small as those of the threads that do this work.
+/// Runs on a stack as small as that of the worker threads.
 fn on_small_stack(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().stack_size(2 << 20).spawn(work).unwrap().join().unwrap();
 }
@@ -111,7 +111,7 @@ proptest! {
     }
 }
 
-/// A page of 40 KB with what pages have.
+/// An ordinary page of 40 KB.
 fn ordinary_page() -> String {
     let section = "<section><h2 id=s>A section</h2><p>Some <b>words</b> and a <a href='/link?x=1'>link</a> in a paragraph that goes \
                    on for a while, as paragraphs do, with <code>code()</code> in it.</p><ul><li>one<li>two <i>three</i></ul>\

@@ -1,4 +1,5 @@
-//! Thousands of damaged pages, read in a process with little memory: none may break it, keep it busy, or answer too much.
+//! Thousands of mutated pages, read in a process with little memory: none may crash it, keep it busy, or return too
+//! much.
 #![expect(
     clippy::disallowed_methods,
     reason = "starts itself with less memory, and reads pages beside the clone"
@@ -15,11 +16,11 @@ use std::sync::mpsc;
 use std::time::Duration;
 use url::Url;
 
-/// Address space of the process, in kilobytes: what it is made of, and what one page may cost.
+/// Address space of the process in kilobytes: the binary and the cost of one page.
 const MEMORY_KB: usize = 768 << 10;
-/// Nobody waits longer for one page, though the machine be busy and the build slow.
+/// Maximum time for one page on a busy machine in a slow build.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Longer pages are damaged up to here: many pages say more than long ones.
+/// Maximum bytes of a page that are mutated: many pages find more than long ones.
 const MAX_SOURCE_BYTES: usize = 60_000;
 const MAX_BYTES: usize = 100_000;
 const SEED_RANGE_VAR: &str = "OCTOPROX_TEST_MUTATED";
@@ -39,7 +40,7 @@ fn ten_thousand_mutated_pages_are_read_in_little_memory() {
     });
 }
 
-/// Reads the pages in a process of its own, and says at which page it ended when it ended badly.
+/// Reads the pages in a separate process and reports the page at which it failed.
 fn run_with_memory_limit(seeds: Range<u64>) {
     let own = std::env::current_exe().unwrap();
     let child = Command::new("sh")
@@ -63,7 +64,7 @@ fn run_with_memory_limit(seeds: Range<u64>) {
         child.status,
         error.get(..2_000).unwrap_or(&error)
     );
-    // It did all of them, and did not end early.
+    // It processed all of them.
     assert_eq!(last, Some(format!("page {}", seeds.end - 1).as_str()));
 }
 
@@ -74,7 +75,7 @@ fn the_pages_of_one_process() {
     let (from, to) = range.split_once(' ').unwrap();
     let seeds: Range<u64> = from.parse().unwrap()..to.parse().unwrap();
     let (tell, told) = mpsc::channel();
-    // As small a stack as those of the threads that do this work.
+    // A stack as small as that of the worker threads.
     let work = std::thread::Builder::new().stack_size(2 << 20).spawn(move || {
         let sources = sources();
         for seed in seeds {
@@ -93,7 +94,7 @@ fn the_pages_of_one_process() {
     work.unwrap().join().unwrap();
 }
 
-/// Every way in which a page is read; what comes out is within its limits.
+/// Reads the page in every way and checks that the results are within their limits.
 fn check(page: &[u8], seed: u64) {
     let url = Url::parse("https://a.example/dir/").unwrap();
     let formats = [OutputFormat::Markdown, OutputFormat::Text, OutputFormat::Html, OutputFormat::Markdown];
@@ -122,11 +123,11 @@ fn check(page: &[u8], seed: u64) {
     assert!(found.text.len() <= 8 * page.len() + 1_000, "{seed}: {} of {}", found.text.len(), page.len());
     let limit = MAX_BYTES;
     let text = render_document(&found.content, &url, MarkdownStyle { limit, ..MarkdownStyle::default() });
-    // The walk ends after the piece that passed the limit, and a piece is no longer than the page.
+    // The walk stops after the piece that exceeds the limit, and a piece is no longer than the page.
     assert!(text.len() <= limit + 2 * page.len() + 1_000, "{seed}: {}", text.len());
 }
 
-/// Our own pages, and those of the evaluation set where `OCTOPROX_EVAL` names its directory.
+/// The sample pages, and those of the evaluation set if `OCTOPROX_EVAL` names its directory.
 fn sources() -> Vec<Vec<u8>> {
     let mut pages: Vec<Vec<u8>> = Vec::new();
     for (at, content) in CONTENTS.iter().enumerate() {
@@ -148,7 +149,7 @@ fn sources() -> Vec<Vec<u8>> {
     pages
 }
 
-/// Numbers that are the same for the same seed everywhere.
+/// Deterministic random number generator.
 struct Lcg(u64);
 
 impl Lcg {
@@ -315,7 +316,7 @@ impl Mutator {
         drop(page.splice(at..at, piece.iter().copied()));
     }
 
-    /// The same tags inside each other, closed or not.
+    /// Nests the same tags, closed or not.
     fn nest(&mut self, page: &mut Vec<u8>, at: usize) {
         let (outer, inner) = (self.random.one_of(TAGS), self.random.one_of(TAGS));
         let depth = self.random.below(3_000);
@@ -326,7 +327,7 @@ impl Mutator {
         self.insert(page, at, piece.as_bytes());
     }
 
-    /// Tags that end in the order in which they began.
+    /// Inserts tags that are closed in the order in which they were opened.
     fn cross(&mut self, page: &mut Vec<u8>, at: usize) {
         let mut piece = String::new();
         for _ in 0..self.random.below(500) {
@@ -336,7 +337,7 @@ impl Mutator {
         self.insert(page, at, piece.as_bytes());
     }
 
-    /// Some of the page's own tags become others.
+    /// Replaces some of the page's tags.
     fn retag(&mut self, page: &mut Vec<u8>) {
         let places: Vec<usize> = page
             .windows(2)

@@ -1,4 +1,4 @@
-//! The forecast of a point, in the words of the tool.
+//! Forecast of a point, in the output format of the tool.
 
 use super::geocoding::Place;
 use super::open_meteo::OpenMeteo;
@@ -14,29 +14,29 @@ const CURRENT: &str = "temperature_2m,apparent_temperature,relative_humidity_2m,
 const DAILY: &str = "weather_code,temperature_2m_max,temperature_2m_min,precipitation_sum,\
                      precipitation_probability_max,wind_speed_10m_max,uv_index_max,sunrise,sunset";
 
-/// The weather at this moment. What the service does not know is absent.
+/// Current weather. Unknown values are absent.
 #[derive(Serialize, JsonSchema)]
 pub struct Current {
-    /// When this was, local time with its offset.
+    /// Time of the values, local time with its offset.
     time: String,
-    /// The weather in words.
+    /// Description of the weather.
     weather: String,
-    /// The WMO code of the weather.
+    /// WMO weather code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     weather_code: Option<u64>,
-    /// Temperature of the air.
+    /// Air temperature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
-    /// Temperature as it feels with wind and humidity.
+    /// Apparent temperature with wind and humidity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     feels_like: Option<f64>,
     /// Relative humidity in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     humidity: Option<f64>,
-    /// Rain, showers and snow of the last quarter of an hour.
+    /// Rain, showers and snow in the last 15 minutes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     precipitation: Option<f64>,
-    /// How much of the sky is covered, in percent.
+    /// Cloud cover in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cloud_cover: Option<f64>,
     /// Air pressure at sea level in hPa.
@@ -45,10 +45,10 @@ pub struct Current {
     /// Wind ten metres above ground.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wind_speed: Option<f64>,
-    /// Where the wind comes from: N, NE, E, SE, S, SW, W or NW.
+    /// Direction the wind comes from: N, NE, E, SE, S, SW, W or NW.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wind_direction: Option<&'static str>,
-    /// The strongest gusts.
+    /// Wind gusts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wind_gusts: Option<f64>,
     /// True between sunrise and sunset.
@@ -56,14 +56,14 @@ pub struct Current {
     is_day: Option<bool>,
 }
 
-/// The weather of one day. What the service does not know is absent.
+/// Weather of one day. Unknown values are absent.
 #[derive(Serialize, JsonSchema)]
 pub struct Day {
-    /// The day, such as 2027-03-05.
+    /// Date, such as 2027-03-05.
     date: String,
-    /// The weather in words; the worst of the day.
+    /// Description of the day's worst weather.
     weather: String,
-    /// The WMO code of the weather.
+    /// WMO weather code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     weather_code: Option<u64>,
     /// Lowest temperature.
@@ -75,13 +75,13 @@ pub struct Day {
     /// Rain, showers and snow of the day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     precipitation: Option<f64>,
-    /// How likely precipitation is, in percent.
+    /// Probability of precipitation in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     precipitation_probability: Option<f64>,
-    /// Strongest wind.
+    /// Maximum wind speed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     wind_speed_max: Option<f64>,
-    /// Highest UV index.
+    /// Maximum UV index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     uv_index_max: Option<f64>,
     /// Sunrise, local time with its offset.
@@ -92,14 +92,14 @@ pub struct Day {
     sunset: Option<String>,
 }
 
-/// What the numbers are in.
+/// Units of the values.
 #[derive(Serialize, JsonSchema)]
 pub struct UnitLabels {
-    /// Of temperatures.
+    /// Unit of temperatures.
     temperature: &'static str,
-    /// Of wind speeds.
+    /// Unit of wind speeds.
     wind_speed: &'static str,
-    /// Of precipitation.
+    /// Unit of precipitation.
     precipitation: &'static str,
 }
 
@@ -136,7 +136,7 @@ pub async fn fetch(meteo: &OpenMeteo<'_>, place: &Place, units: Units) -> Result
     let zone = ForecastZone::from_answer(&found);
     let current =
         found.get("current").and_then(|current| parse_current(current, &zone)).ok_or_else(|| {
-            ToolError::unavailable("The weather service answered without the weather.")
+            ToolError::unavailable("The response of the weather service has no weather data.")
                 .hint("Try again later.")
         })?;
     let daily = found.get("daily").map(|daily| parse_days(daily, &zone)).unwrap_or_default();
@@ -164,7 +164,7 @@ fn parse_current(current: &Value, zone: &ForecastZone) -> Option<Current> {
     })
 }
 
-/// Open-Meteo gives a column for each variable.
+/// Open-Meteo returns a column for each variable.
 fn parse_days(daily: &Value, zone: &ForecastZone) -> Vec<Day> {
     let dates = daily.get("time").and_then(Value::as_array).into_iter().flatten();
     dates
@@ -191,7 +191,7 @@ fn parse_days(daily: &Value, zone: &ForecastZone) -> Vec<Day> {
         .collect()
 }
 
-/// Times come without their zone; it stands beside them.
+/// Time zone of the forecast; times have no zone of their own.
 struct ForecastZone {
     name: Option<String>,
     offset: Offset,

@@ -1,4 +1,4 @@
-//! From what was written to a point on the map.
+//! Geocoding: resolves a location text to a point.
 
 mod location_text;
 mod regions;
@@ -16,19 +16,19 @@ const MAX_ALTERNATIVES: usize = 5;
 /// A place on the map.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Place {
-    /// Name, region and country: give it as location to get this place again.
+    /// Name, region and country; use it as location to get this place again.
     pub name: String,
     /// Degrees north.
     pub latitude: f64,
     /// Degrees east.
     pub longitude: f64,
-    /// Height above sea level in metres.
+    /// Elevation above sea level in metres.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elevation: Option<f64>,
-    /// IANA name of the time zone.
+    /// IANA time zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timezone: Option<String>,
-    /// How many people live there.
+    /// Population.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub population: Option<u64>,
 }
@@ -77,9 +77,9 @@ async fn find_named(
         false => elsewhere.into_iter().map(|place| place.name).take(MAX_ALTERNATIVES).collect(),
         true => similar_places::similar_names(meteo, readings).await?,
     };
-    let error = ToolError::not_found(format!("No place is called `{location}`."));
+    let error = ToolError::not_found(format!("Place not found: `{location}`."));
     Err(match known.is_empty() {
-        true => error.hint("Check the spelling, give a larger place nearby, or give latitude,longitude."),
+        true => error.hint("Check the spelling, or use a larger place nearby or latitude,longitude."),
         false => error.hint(format!("Similar places: {}.", known.join("; "))),
     })
 }
@@ -88,7 +88,7 @@ fn first_part(name: &str) -> &str {
     name.split(',').next().unwrap_or_default()
 }
 
-/// The places in their order, each name once.
+/// The places in their order, without duplicate names.
 fn distinct_places(found: &[&Value]) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     for place in found.iter().filter_map(|place| parse_place(place)) {

@@ -1,4 +1,4 @@
-//! Asking Open-Meteo.
+//! Open-Meteo API client.
 
 use super::WeatherSettings;
 use http::StatusCode;
@@ -20,7 +20,7 @@ pub struct OpenMeteo<'a> {
 }
 
 impl OpenMeteo<'_> {
-    /// Places whose names are like this one, best first.
+    /// Places with similar names, best first.
     pub async fn places(&self, name: &str, count: u8) -> Result<Vec<Value>, ToolError> {
         let mut url = endpoint(self.settings.geocoding_url.as_ref(), GEOCODING_URL, "/v1/search")?;
         let count = count.to_string();
@@ -53,18 +53,16 @@ impl OpenMeteo<'_> {
         match (answer.status, body) {
             (StatusCode::OK, Ok(body)) => Ok(body),
             (StatusCode::OK, Err(error)) => {
-                Err(ToolError::unavailable("The weather service answered with something else than JSON.")
+                Err(ToolError::unavailable("The response of the weather service is not JSON.")
                     .hint(RETRY_HINT)
                     .detail(error))
             }
-            (StatusCode::TOO_MANY_REQUESTS, _) => Err(answer.rate_limited(
-                "The weather service allows no more requests at this moment.",
-                Duration::from_secs(60),
-            )),
+            (StatusCode::TOO_MANY_REQUESTS, _) => Err(answer
+                .rate_limited("The weather service is rate limiting requests.", Duration::from_secs(60))),
             (status, body) => {
                 let reason = body.ok().and_then(|body| Some(body.get("reason")?.as_str()?.to_owned()));
                 let error = ToolError::unavailable(format!(
-                    "The weather service answered with status {}.",
+                    "The weather service returned status {}.",
                     status.as_u16()
                 ));
                 Err(error.hint(RETRY_HINT).detail(reason.unwrap_or_default()))

@@ -1,4 +1,4 @@
-//! A server on loopback plays Open-Meteo, for places and for forecasts.
+//! `weather_get` against a fake Open-Meteo on loopback.
 
 use super::WeatherSettings;
 use crate::fake_server::{FakeServer, RecordedRequest, bench, html, json, unused_url};
@@ -31,7 +31,7 @@ fn map() -> Vec<Value> {
     ]
 }
 
-/// Like Open-Meteo's: names that begin so, no `results` when there are none.
+/// As Open-Meteo: names with this prefix, no `results` if there are none.
 fn geocode(seen: &RecordedRequest) -> Value {
     let name = seen.get("name").to_lowercase();
     let begins = |place: &Value| place["name"].as_str().unwrap().to_lowercase().starts_with(&name);
@@ -159,11 +159,11 @@ async fn an_unknown_place_gives_similar_names() {
 #[tokio::test]
 async fn failures_are_told() {
     for (status, body, message) in [
-        (429, r#"{"error":true,"reason":"Minutely API request limit exceeded."}"#, "no more requests"),
+        (429, r#"{"error":true,"reason":"Minutely API request limit exceeded."}"#, "rate limiting"),
         (400, r#"{"error":true,"reason":"Parameter out of range"}"#, "status 400"),
         (500, "<h1>oops</h1>", "status 500"),
-        (200, "<h1>oops</h1>", "something else than JSON"),
-        (200, "{}", "without the weather"),
+        (200, "<h1>oops</h1>", "is not JSON"),
+        (200, "{}", "no weather data"),
     ] {
         let fake =
             FakeServer::serve(

@@ -1,4 +1,4 @@
-//! The weather in words, from the codes of the World Meteorological Organization (table 4677, as Open-Meteo uses it).
+//! Descriptions of WMO weather codes (table 4677, as used by Open-Meteo).
 
 pub fn describe(code: u64) -> &'static str {
     match code {
@@ -34,7 +34,7 @@ pub fn describe(code: u64) -> &'static str {
     }
 }
 
-/// Where wind comes from, as one of eight directions.
+/// Wind direction as one of eight compass points.
 pub fn compass(degrees: f64) -> &'static str {
     const POINTS: [&str; 8] = ["N", "NE", "E", "SE", "S", "SW", "W", "NW"];
     let eighth = (degrees.rem_euclid(360.0) / 45.0).round() as usize;

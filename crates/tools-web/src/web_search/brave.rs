@@ -1,4 +1,4 @@
-//! Brave's search API: pages, news and places.
+//! Brave Search API: pages, news and places.
 
 mod local_places;
 
@@ -15,7 +15,7 @@ pub const NAME: &str = "brave";
 
 const DEFAULT_ORIGIN: &str = "https://api.search.brave.com";
 const TOKEN_HEADER: &str = "x-subscription-token";
-/// As many as one request may bring; a request costs the same whatever it brings.
+/// Maximum results of one request; a request costs the same for any number.
 const RESULTS_PER_PAGE: &str = "20";
 const MAX_OFFSET: u32 = 9;
 
@@ -54,7 +54,7 @@ pub async fn fetch_page(asking: &EngineRequest<'_>, cursor: &Cursor) -> Result<R
     let mut failed = Vec::new();
     if places && offset == 0 {
         let (found, trouble) = local_places::places(asking, &found).await;
-        // Pages stand in where no place is known.
+        // Fall back to pages if no place is found.
         hits = if found.is_empty() { hits } else { found };
         failed.extend(trouble);
     }
@@ -70,11 +70,12 @@ pub async fn fetch_page(asking: &EngineRequest<'_>, cursor: &Cursor) -> Result<R
     })
 }
 
-/// What Brave would refuse, said before it is asked.
+/// Refuses queries that Brave would refuse, before sending them.
 fn check_query(search_query: &SearchQuery) -> Result<(), EngineFailure> {
     if search_query.text.chars().count() > 400 || search_query.text.split(' ').count() > 50 {
-        return Err(EngineFailure::new(NAME, "the query is longer than 400 characters or 50 words")
-            .hint("Search for the few words that matter."));
+        return Err(
+            EngineFailure::new(NAME, "the query exceeds 400 characters or 50 words").hint("Use fewer words.")
+        );
     }
     if !search_query.has_only_categories(&["general", "it", "science", "local"])
         && !search_query.has_only_categories(&["news"])
@@ -94,14 +95,14 @@ fn endpoint(asking: &EngineRequest<'_>, kind: &str) -> Result<Url, EngineFailure
         None => Url::parse(DEFAULT_ORIGIN),
     };
     base.and_then(|base| base.join(&format!("/res/v1/{kind}/search")))
-        .map_err(|_| EngineFailure::new(NAME, "its address is none of the web"))
+        .map_err(|_| EngineFailure::new(NAME, "its URL is not http or https"))
 }
 
-/// One request with the key. Redirects are not followed, so that the key stays with its origin.
+/// Sends a request with the API key. Redirects are not followed, so the key is only sent to its origin.
 async fn send_request(asking: &EngineRequest<'_>, url: Url) -> Result<Value, EngineFailure> {
     let key = asking.settings.brave_api_key.as_ref().and_then(|key| secret_header("", key));
     let Some(key) = key else {
-        return Err(EngineFailure::new(NAME, "its key cannot be sent")
+        return Err(EngineFailure::new(NAME, "its API key is not a valid header value")
             .hint("The operator should check BRAVE_API_KEY."));
     };
     let mut ask = NetRequest::get(url);
@@ -113,10 +114,10 @@ async fn send_request(asking: &EngineRequest<'_>, url: Url) -> Result<Value, Eng
         return Err(failure_from_answer(&answer));
     }
     let found = serde_json::from_slice(&answer.body);
-    found.map_err(|_| EngineFailure::new(NAME, "it answered with something else than JSON"))
+    found.map_err(|_| EngineFailure::new(NAME, "the response is not JSON"))
 }
 
-/// Brave's own words are not passed on, since they may repeat the key; its error codes are.
+/// Brave's messages are not passed on, since they may repeat the key; its error codes are.
 fn failure_from_answer(answer: &NetResponse) -> EngineFailure {
     let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let code = body.pointer("/error/code").and_then(Value::as_str).unwrap_or_default();
@@ -129,11 +130,11 @@ fn failure_from_answer(answer: &NetResponse) -> EngineFailure {
     }
     match (answer.status, code) {
         (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) | (_, Some("SUBSCRIPTION_TOKEN_INVALID")) => {
-            failure.reason = format!("it refuses the key ({})", answer.status.as_u16());
+            failure.reason = format!("it rejected the API key ({})", answer.status.as_u16());
             failure.hint("The operator should check BRAVE_API_KEY.")
         }
         (StatusCode::PAYMENT_REQUIRED, _) | (_, Some("QUOTA_LIMITED")) => {
-            failure.hint("The quota of the Brave plan is used up; the operator can raise it.")
+            failure.hint("The quota of the Brave plan is exhausted; the operator can raise it.")
         }
         _ => failure,
     }
@@ -154,7 +155,7 @@ fn safesearch_value(safe: SafeSearch) -> &'static str {
     }
 }
 
-/// The codes that Brave knows, some of its own making; others are left out rather than refused.
+/// Language codes of Brave, some of them nonstandard; unknown ones are omitted rather than refused.
 fn language_code(code: &str, region: Option<&str>) -> Option<&'static str> {
     const LANGUAGES: &[&str] = &[
         "ar", "bg", "bn", "ca", "cs", "da", "de", "el", "en", "es", "et", "eu", "fi", "fr", "gl", "gu", "he",

@@ -1,5 +1,5 @@
-//! DuckDuckGo's page without scripts. It is written for people, so it is read with care: a CAPTCHA or an unknown page is
-//! a failure, never an empty answer.
+//! DuckDuckGo's HTML page without scripts. There is no API, so parsing is strict: a CAPTCHA or an unknown page is a
+//! failure, never an empty result.
 
 use super::engine_failure::EngineFailure;
 use super::result_pager::{Cursor, EngineRequest, ResultPage};
@@ -25,12 +25,12 @@ pub async fn fetch_page(asking: &EngineRequest<'_>, cursor: &Cursor) -> Result<R
             NAME,
             format!("it has no results for categories {}", search_query.categories.join(", ")),
         )
-        .hint("Use general as the only category; time_range finds what is new."));
+        .hint("Use general as the only category; use time_range for recent results."));
     }
     let url = match &asking.settings.duckduckgo_url {
         Some(url) => url.clone(),
         None => {
-            Url::parse(DEFAULT_URL).map_err(|_| EngineFailure::new(NAME, "its address is none of the web"))?
+            Url::parse(DEFAULT_URL).map_err(|_| EngineFailure::new(NAME, "its URL is not http or https"))?
         }
     };
     let form = match cursor {
@@ -52,7 +52,7 @@ pub async fn fetch_page(asking: &EngineRequest<'_>, cursor: &Cursor) -> Result<R
     let answer = asking.send(NAME, ask).await?;
     let html = String::from_utf8_lossy(&answer.body);
     match answer.status {
-        // A challenge comes with 202, 403 or 418 as well as with 200.
+        // A challenge has status 202, 403, 418 or 200.
         status if asks_for_captcha(&html) || status == StatusCode::ACCEPTED => Err(captcha_failure()),
         StatusCode::OK => parse_page(&html, &url),
         status => Err(EngineFailure::from_status(NAME, status, &answer.headers).hint(OTHER_ENGINES_HINT)),
@@ -60,11 +60,10 @@ pub async fn fetch_page(asking: &EngineRequest<'_>, cursor: &Cursor) -> Result<R
 }
 
 fn captcha_failure() -> EngineFailure {
-    EngineFailure::new(NAME, "it asks for a CAPTCHA, because it takes the hub for a robot")
-        .hint(OTHER_ENGINES_HINT)
+    EngineFailure::new(NAME, "it requires a CAPTCHA (bot detection)").hint(OTHER_ENGINES_HINT)
 }
 
-/// By marks that no result can carry: names in the page's own markup, not its text.
+/// Detected by names in the page's markup, which no result can contain.
 fn asks_for_captcha(html: &str) -> bool {
     ["anomaly-modal", "anomaly.js", "id=\"challenge-form\"", "g-recaptcha", "cf-challenge"]
         .iter()
@@ -85,7 +84,7 @@ fn first_form(search_query: &SearchQuery) -> Vec<(String, String)> {
         .to_vec()
 }
 
-/// DuckDuckGo wants a country before the language; without one, the language's largest or none.
+/// DuckDuckGo requires a country before the language; without one, the largest of the language or none.
 fn region(search_query: &SearchQuery) -> String {
     let language = search_query.language.as_deref().unwrap_or("en");
     let country = match (&search_query.region, language) {
@@ -119,7 +118,7 @@ fn parse_page(html: &str, base: &Url) -> Result<ResultPage, EngineFailure> {
     let hits: Vec<SearchResult> =
         page.select(".result").iter().filter_map(|result| parse_result(&result, base)).collect();
     if hits.is_empty() && !page.select(".no-results, .result--no-result").exists() {
-        return Err(EngineFailure::new(NAME, "its page could not be understood").hint(OTHER_ENGINES_HINT));
+        return Err(EngineFailure::new(NAME, "its page has an unknown format").hint(OTHER_ENGINES_HINT));
     }
     let suggestions =
         page.select("#did_you_mean a, .did-you-mean a").iter().map(|link| link.text().to_string());
@@ -155,7 +154,7 @@ fn is_duckduckgo(url: &Url) -> bool {
     url.host_str().is_some_and(|host| host == "duckduckgo.com" || host.ends_with(".duckduckgo.com"))
 }
 
-/// Results lead through `/l/?uddg=ADDRESS` or go straight to the page.
+/// Results link through `/l/?uddg=ADDRESS` or directly to the page.
 fn unwrap_redirect(url: Url) -> Url {
     if url.path() != "/l/" {
         return url;
@@ -165,14 +164,14 @@ fn unwrap_redirect(url: Url) -> Url {
     target.unwrap_or(url)
 }
 
-/// The form behind the page's button for more.
+/// Form of the button for the next page.
 fn next_form(page: &Document) -> Option<Vec<(String, String)>> {
     let forms = page.select(".nav-link form");
     let onwards = |form: &Selection<'_>| {
         let button = form.select("input[type=submit]").attr_or("value", "").to_lowercase();
         form.select("input[name=s]").exists() && !button.starts_with("prev")
     };
-    // The button back, where there is one, comes first.
+    // The button for the previous page, if any, comes first.
     let form = forms.iter().filter(onwards).last()?;
     let inputs = form.select("input[type=hidden]");
     let fields = inputs

@@ -1,4 +1,4 @@
-//! Why an engine gave nothing, and what the caller is told when none did.
+//! Failures of engines, and the error if all of them failed.
 
 use super::SearchSettings;
 use http::{HeaderMap, StatusCode, header};
@@ -8,14 +8,14 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::time::Duration;
 
-/// One engine's failure.
+/// Failure of one engine.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct EngineFailure {
     /// searxng, brave or duckduckgo, or an engine behind SearXNG such as searxng/google.
     pub engine: String,
-    /// Why it gave nothing.
+    /// Reason of the failure.
     pub reason: String,
-    /// What would help.
+    /// How to fix it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Cow<'static, str>>,
     #[serde(skip)]
@@ -32,28 +32,28 @@ impl EngineFailure {
         self
     }
 
-    /// The request did not get through.
+    /// Failure of the request.
     pub fn from_net_error(engine: &str, error: &ToolError) -> Self {
         let mut failure = Self::new(engine, error.message.trim_end_matches('.'));
         failure.retry_after = error.retry_after;
-        // Only a refusal is something that somebody here can change.
+        // Only a denial can be fixed locally.
         failure.hint = error.hint.clone().filter(|_| error.kind == Kind::Denied);
         failure
     }
 
-    /// The engine answered with a status that says no.
+    /// Failure by status of the response.
     pub fn from_status(engine: &str, status: StatusCode, headers: &HeaderMap) -> Self {
         let reason = match status.as_u16() {
-            429 => "it allows no more requests at this moment".to_owned(),
-            300..400 => "it redirects, which is not followed".to_owned(),
-            code => format!("it answered with status {code}"),
+            429 => "it is rate limiting requests".to_owned(),
+            300..400 => "it redirects, and redirects are not followed".to_owned(),
+            code => format!("it returned status {code}"),
         };
         let wait = headers.get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.trim().parse().ok());
         Self { retry_after: wait.map(Duration::from_secs), ..Self::new(engine, reason) }
     }
 }
 
-/// The error when no engine answered: each with its reason, and each hint once.
+/// Error if no engine responded: the reason of each, and the hints without duplicates.
 pub fn all_failed_error(failed: &[EngineFailure], settings: &SearchSettings) -> ToolError {
     let reasons: Vec<String> =
         failed.iter().map(|failure| format!("{}: {}", failure.engine, failure.reason)).collect();
@@ -64,14 +64,13 @@ pub fn all_failed_error(failed: &[EngineFailure], settings: &SearchSettings) -> 
         }
     }
     if settings.searxng_url.is_none() && settings.brave_api_key.is_none() {
-        hints.push(
-            "The operator can set OCTOPROX_SEARXNG_URL or BRAVE_API_KEY for engines that do not ask for CAPTCHAs.",
-        );
+        hints
+            .push("The operator can set OCTOPROX_SEARXNG_URL or BRAVE_API_KEY for engines without CAPTCHAs.");
     }
     if hints.is_empty() {
-        hints.push("Try again later, or ask with fewer words.");
+        hints.push("Try again later, or use fewer words.");
     }
-    let error = ToolError::unavailable(format!("No search engine answered. {}.", reasons.join("; ")));
+    let error = ToolError::unavailable(format!("No search engine responded. {}.", reasons.join("; ")));
     let error = error.hint(hints.join(" "));
     match failed.iter().filter_map(|failure| failure.retry_after).min() {
         Some(wait) => error.retry_after(wait),

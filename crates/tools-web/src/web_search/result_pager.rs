@@ -1,4 +1,4 @@
-//! Going through an engine's pages until there is enough, without counting one page twice.
+//! Pager: requests pages of an engine until there are enough results, without duplicates.
 
 use super::engine_failure::EngineFailure;
 use super::search_query::SearchQuery;
@@ -10,13 +10,13 @@ use octo_toolkit::net::{NetRequest, NetResponse};
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// Requests to one engine for one call; more looks like a robot to most of them.
+/// Requests to one engine per call; more would trigger the bot detection of most of them.
 const MAX_REQUESTS: u32 = 8;
-/// One engine may not use up the time of those after it.
+/// Time limit of one engine, so that later ones get their turn.
 const MAX_ENGINE_TIME: Duration = Duration::from_secs(10);
 const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-/// How far engines were gone through, by question, so that the next part neither asks again nor drifts.
+/// Pagers by query, so that the next page neither repeats requests nor sees shifted results.
 pub type PagerCache = Cache<String, ResultPager>;
 
 pub fn new_pager_cache() -> PagerCache {
@@ -48,12 +48,12 @@ impl Engine {
     }
 }
 
-/// What an engine needs to be asked.
+/// Context of a request to an engine.
 pub struct EngineRequest<'a> {
     pub net: &'a Net,
     pub settings: &'a SearchSettings,
     pub query: &'a SearchQuery,
-    /// For this engine, all its pages.
+    /// Time left for this engine, for all its pages.
     pub time_left: Duration,
 }
 
@@ -65,27 +65,27 @@ impl EngineRequest<'_> {
     }
 }
 
-/// Where an engine's next page is.
+/// Position of an engine's next page.
 #[derive(Debug, Clone)]
 pub enum Cursor {
-    /// The pages before it.
+    /// Number of pages before it.
     Number(u32),
-    /// The form that leads to it.
+    /// Form that requests it.
     Form(Vec<(String, String)>),
 }
 
-/// One answer of an engine.
+/// One page of results.
 #[derive(Debug, Default)]
 pub struct ResultPage {
     pub hits: Vec<SearchResult>,
     pub suggestions: Vec<String>,
     pub answers: Vec<String>,
-    /// Engines behind this one that gave nothing.
+    /// Engines behind this one that failed.
     pub failed: Vec<EngineFailure>,
     pub next: Option<Cursor>,
 }
 
-/// All that an engine gave so far.
+/// Results of an engine so far.
 #[derive(Debug, Clone)]
 pub struct ResultPager {
     pub hits: Vec<SearchResult>,
@@ -97,7 +97,7 @@ pub struct ResultPager {
 }
 
 impl ResultPager {
-    /// Whether there is, as far as is known, something after so many results.
+    /// Whether there are more than `count` results, as far as is known.
     pub fn has_more_than(&self, count: usize) -> bool {
         self.hits.len() > count || (self.cursor.is_some() && self.hits.len() == count)
     }
@@ -121,7 +121,7 @@ impl ResultPager {
                 self.failed.push(failure);
             }
         }
-        // An engine that only repeats itself has come to its end.
+        // An engine that repeats its results has no more of them.
         self.cursor = page.next.filter(|_| self.hits.len() > before);
     }
 }
@@ -135,7 +135,7 @@ fn merge(into: &mut Vec<String>, from: Vec<String>) {
     }
 }
 
-/// Goes through the engine's pages until there are so many results, from where an earlier call ended if `cache` is given.
+/// Requests pages until there are `min_results` results; resumes where an earlier call ended if `cache` is given.
 pub async fn collect_pages(
     engine: Engine,
     asking: &EngineRequest<'_>,
@@ -174,7 +174,7 @@ pub async fn collect_pages(
         let asking = EngineRequest { time_left: until.saturating_duration_since(Instant::now()), ..*asking };
         match engine.page(&asking, &cursor).await {
             Ok(page) => pager.add(page),
-            // What there is already is an answer; that it could be more is told.
+            // Partial results are returned together with the failure.
             Err(failure) => {
                 pager.failed.push(failure);
                 break;

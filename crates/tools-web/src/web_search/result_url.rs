@@ -1,4 +1,4 @@
-//! Addresses: which are the same page, and which parts only follow readers around.
+//! URLs of results: deduplication and removal of tracking parameters.
 
 use url::Url;
 
@@ -27,7 +27,7 @@ const TRACKING_PARAMS: &[&str] = &[
     "yclid",
 ];
 
-/// The address as it is shown: of the web, without tracking parameters and text fragments.
+/// The URL to show: http or https, without tracking parameters and text fragments.
 pub fn clean_url(text: &str) -> Option<Url> {
     let mut url = Url::parse(text.trim()).ok()?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -55,8 +55,8 @@ fn is_tracking_param(pair: &str) -> bool {
     pair.is_empty() || name.starts_with("utm_") || TRACKING_PARAMS.contains(&name.as_str())
 }
 
-/// Equal for two addresses of one page: scheme, `www.`, a trailing slash and a fragment make no difference, unless the
-/// fragment is a route.
+/// Deduplication key of a URL: ignores scheme, `www.`, a trailing slash and the fragment, unless the fragment is a
+/// route.
 pub fn dedup_key(url: &str) -> String {
     let Ok(url) = Url::parse(url) else { return url.to_owned() };
     let host = url.host_str().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! One question, in words that every engine can translate.
+//! Search query, independent of the engine.
 
 use super::Input;
 use super::result_pager::Engine;
@@ -27,7 +27,7 @@ impl TimeRange {
         }
     }
 
-    /// The letter that Brave and DuckDuckGo use.
+    /// Letter used by Brave and DuckDuckGo.
     pub fn letter(self) -> &'static str {
         self.as_str().get(..1).unwrap_or_default()
     }
@@ -42,18 +42,18 @@ pub enum SafeSearch {
     Strict,
 }
 
-/// A checked question.
+/// A validated query.
 #[derive(Debug)]
 pub struct SearchQuery {
     pub text: String,
-    /// Lower case, such as `en`; nothing for all languages.
+    /// Lower case, such as `en`; None for all languages.
     pub language: Option<String>,
     /// Upper case, such as `BR` of `pt-BR`.
     pub region: Option<String>,
     pub time_range: Option<TimeRange>,
     /// Never empty.
     pub categories: Vec<String>,
-    /// Empty for all.
+    /// Empty for all engines.
     pub engines: Vec<String>,
     pub safesearch: SafeSearch,
 }
@@ -62,13 +62,15 @@ impl SearchQuery {
     pub fn new(input: &Input) -> Result<Self, ToolError> {
         let query = input.query.split_whitespace().collect::<Vec<_>>().join(" ");
         if query.is_empty() {
-            return Err(ToolError::invalid("The query is empty.").hint("Give the words to search for."));
+            return Err(
+                ToolError::invalid("The query is empty.").hint("Set query to the words to search for.")
+            );
         }
         if query.chars().count() > MAX_QUERY_CHARS {
             return Err(ToolError::invalid(format!(
                 "The query is longer than {MAX_QUERY_CHARS} characters."
             ))
-            .hint("Search for the few words that matter; Brave takes 400 characters and 50 words at most."));
+            .hint("Use fewer words; Brave takes 400 characters and 50 words at most."));
         }
         let (language, region) = parse_language(&input.language)?;
         let mut categories = parse_names(&input.categories, "categories")?;
@@ -87,7 +89,7 @@ impl SearchQuery {
         })
     }
 
-    /// Equal for questions that an engine answers alike.
+    /// Equal for queries with the same results.
     pub fn cache_key(&self, engine: Engine) -> String {
         format!("{} {self:?}", engine.name())
     }
@@ -116,22 +118,20 @@ fn parse_language(text: &str) -> Result<(Option<String>, Option<String>), ToolEr
     let language = parts.next().unwrap_or_default();
     let fits = (2..=3).contains(&language.len()) && language.bytes().all(|byte| byte.is_ascii_lowercase());
     if !fits {
-        return Err(
-            ToolError::invalid("language is not a language code.").hint("Give en, de, pt-BR, or all.")
-        );
+        return Err(ToolError::invalid("language is not a language code.").hint("Use en, de, pt-BR, or all."));
     }
     let region = parts.find(|part| part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_lowercase()));
     Ok((Some(language.to_owned()), region.map(str::to_ascii_uppercase)))
 }
 
-/// Names as lists: a comma or a line end in one would make it two.
+/// Parses a list of names; a comma or line break in a name would split it.
 fn parse_names(values: &[String], field: &str) -> Result<Vec<String>, ToolError> {
     let names = values.iter().map(|name| name.trim().to_lowercase()).filter(|name| !name.is_empty());
     let names: Vec<String> = names.collect();
     let odd = |name: &String| name.len() > 60 || name.contains(',') || name.chars().any(char::is_control);
     if names.len() > 20 || names.iter().any(odd) {
         return Err(ToolError::invalid(format!("{field} is not a list of names."))
-            .hint("Give each name as an entry of its own, or leave it out."));
+            .hint("Use one entry per name, or omit it."));
     }
     Ok(names)
 }

@@ -1,4 +1,4 @@
-//! One result, as it is told to the caller.
+//! A search result, as returned to the caller.
 
 use super::result_url;
 use crate::html_limits::limit_html;
@@ -9,32 +9,32 @@ use serde::Serialize;
 
 const MAX_TITLE_CHARS: usize = 200;
 const MAX_SNIPPET_CHARS: usize = 500;
-/// Of HTML, before it is known how much of it is text.
+/// Maximum characters of HTML, before tags are removed.
 const MAX_HTML_CHARS: usize = 5000;
-/// Longer addresses are data, not places.
+/// Maximum length of a URL; longer ones carry data.
 const MAX_URL_LEN: usize = 2000;
 
-/// One page that was found.
+/// A search result.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SearchResult {
     /// Title of the page.
     pub title: String,
-    /// Its address, without tracking parameters.
+    /// URL, without tracking parameters.
     pub url: String,
-    /// What the engine shows of it.
+    /// Snippet shown by the engine.
     pub snippet: String,
     /// The engine that found it; several when they agree.
     pub engine: String,
-    /// When it was published, as far as the engine knows.
+    /// Publication date, if the engine knows it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub published: Option<String>,
-    /// The engine's own measure, where it has one.
+    /// Score of the engine, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
 }
 
 impl SearchResult {
-    /// Nothing when the address is none that could be read.
+    /// Returns None if the URL is not readable.
     pub fn new(title: &str, url: &str, snippet: &str, engine: &str) -> Option<Self> {
         let url = result_url::clean_url(url).filter(|url| url.as_str().len() <= MAX_URL_LEN)?;
         let title = match clean_line(title, MAX_TITLE_CHARS) {
@@ -56,7 +56,7 @@ impl SearchResult {
         self
     }
 
-    /// Takes over what another engine knew of the same page.
+    /// Merges the result of another engine for the same page.
     pub fn merge(&mut self, other: Self) {
         for name in other.engine.split(", ") {
             if !self.engine.split(", ").any(|known| known == name) {
@@ -70,7 +70,7 @@ impl SearchResult {
     }
 }
 
-/// Text without what a reader would not see, on one line, at most so many characters.
+/// Text without hidden characters, on one line, truncated to `max_chars`.
 pub fn clean_line(text: &str, max_chars: usize) -> String {
     let text = strip_hidden(text).text.split_whitespace().collect::<Vec<_>>().join(" ");
     match text.char_indices().nth(max_chars) {
@@ -79,7 +79,7 @@ pub fn clean_line(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// The text of a snippet that an engine gives as HTML.
+/// Text of a snippet in HTML.
 pub fn strip_html(html: &str) -> String {
     let html: String = html.chars().take(MAX_HTML_CHARS).collect();
     if html.contains(['<', '&']) {

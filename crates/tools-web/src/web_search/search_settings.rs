@@ -1,15 +1,15 @@
-//! Which engines there are.
+//! Search engine settings.
 
 use octo_toolkit::Secret;
 use url::Url;
 
-/// SearXNG and Brave are asked when they are configured; DuckDuckGo always, last.
+/// SearXNG and Brave are queried if they are configured, DuckDuckGo always and last.
 #[derive(Clone, Default)]
 pub struct SearchSettings {
     pub searxng_url: Option<Url>,
     pub brave_api_key: Option<Secret>,
-    /// Instead of Brave's own origin; the key is sent there.
+    /// Replaces Brave's origin; the key is sent there.
     pub brave_url: Option<Url>,
-    /// Instead of DuckDuckGo's HTML page.
+    /// Replaces DuckDuckGo's HTML page.
     pub duckduckgo_url: Option<Url>,
 }

@@ -1,4 +1,4 @@
-//! SearXNG's JSON answers; searx, which it comes from, speaks them too.
+//! SearXNG JSON API; also works with searx, its predecessor.
 
 use super::engine_failure::EngineFailure;
 use super::result_pager::{Cursor, EngineRequest, ResultPage};
@@ -13,8 +13,8 @@ pub const NAME: &str = "searxng";
 
 const MAX_PAGES: u32 = 20;
 const CHECK_URL_HINT: &str =
-    "The operator should check OCTOPROX_SEARXNG_URL: it is the address of the start page.";
-const ENGINES_FAILED_HINT: &str = "Try other engines or categories, or again later; the operator can see in the SearXNG \
+    "The operator should check OCTOPROX_SEARXNG_URL: it must be the URL of the start page.";
+const ENGINES_FAILED_HINT: &str = "Try other engines or categories, or try again later; the operator can see in the SearXNG \
                               instance which engines are blocked and disable them.";
 
 pub async fn fetch_page(asking: &EngineRequest<'_>, cursor: &Cursor) -> Result<ResultPage, EngineFailure> {
@@ -35,13 +35,13 @@ pub async fn fetch_page(asking: &EngineRequest<'_>, cursor: &Cursor) -> Result<R
 fn request_url(base: &Url, search_query: &SearchQuery, number: u32) -> Result<Url, EngineFailure> {
     let mut url = base.clone();
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(EngineFailure::new(NAME, "its address holds a name or password, which is not sent")
+        return Err(EngineFailure::new(NAME, "its URL contains a user name or password, which is not sent")
             .hint(CHECK_URL_HINT));
     }
     if !url.path().trim_end_matches('/').ends_with("/search") {
         let segments = url.path_segments_mut();
         segments
-            .map_err(|()| EngineFailure::new(NAME, "its address is none of the web"))?
+            .map_err(|()| EngineFailure::new(NAME, "its URL is not http or https"))?
             .pop_if_empty()
             .push("search");
     }
@@ -59,7 +59,7 @@ fn request_url(base: &Url, search_query: &SearchQuery, number: u32) -> Result<Ur
         if let Some(time) = search_query.time_range {
             query.append_pair("time_range", time.as_str());
         }
-        // Given both, SearXNG adds all engines of the categories to those named.
+        // If both are given, SearXNG adds all engines of the categories to those named.
         let engines = requested_engines(search_query);
         if engines.is_empty() {
             let names = search_query
@@ -74,12 +74,12 @@ fn request_url(base: &Url, search_query: &SearchQuery, number: u32) -> Result<Ur
     Ok(url)
 }
 
-/// The engines behind the instance that were asked for.
+/// Engines of the instance that were requested.
 fn requested_engines(search_query: &SearchQuery) -> Vec<&str> {
     search_query.engines.iter().map(String::as_str).filter(|name| *name != NAME).collect()
 }
 
-/// An instance that has none of the engines asked for asks all others instead, without a word.
+/// An instance without any of the requested engines silently queries all others.
 fn check_engines(search_query: &SearchQuery, page: &ResultPage) -> Result<(), EngineFailure> {
     let engines = requested_engines(search_query);
     let mut found = page.hits.iter().flat_map(|hit| hit.engine.split(", "));
@@ -90,20 +90,20 @@ fn check_engines(search_query: &SearchQuery, page: &ResultPage) -> Result<(), En
         return Ok(());
     }
     let reason = format!("it has none of the engines {}", engines.join(", "));
-    Err(EngineFailure::new(NAME, reason).hint("Leave engines out, or name others."))
+    Err(EngineFailure::new(NAME, reason).hint("Omit engines, or use others."))
 }
 
 fn parse_answer(answer: &NetResponse) -> Result<ResultPage, EngineFailure> {
     let status = answer.status;
     match status.as_u16() {
         403 => {
-            return Err(EngineFailure::new(NAME, "it refuses JSON (status 403)").hint(
+            return Err(EngineFailure::new(NAME, "it does not allow JSON (status 403)").hint(
                 "The operator can enable it: add `json` to search.formats in the settings.yml of the SearXNG instance.",
             ));
         }
         429 => {
             return Err(EngineFailure::from_status(NAME, status, &answer.headers).hint(
-                "The operator can turn off the limiter of the SearXNG instance or let the hub's address pass.",
+                "The operator can turn off the limiter of the SearXNG instance or allow the hub's address.",
             ));
         }
         404 | 405 => {
@@ -113,13 +113,13 @@ fn parse_answer(answer: &NetResponse) -> Result<ResultPage, EngineFailure> {
         _ => return Err(EngineFailure::from_status(NAME, status, &answer.headers)),
     }
     if answer.truncated {
-        return Err(EngineFailure::new(NAME, "its answer is too large"));
+        return Err(EngineFailure::new(NAME, "the response is too large"));
     }
     let found: Value = serde_json::from_slice(&answer.body).map_err(|_| {
-        EngineFailure::new(NAME, "it answered with something else than JSON").hint(CHECK_URL_HINT)
+        EngineFailure::new(NAME, "the response of the instance is not JSON").hint(CHECK_URL_HINT)
     })?;
     let Some(results) = found.get("results").and_then(Value::as_array) else {
-        return Err(EngineFailure::new(NAME, "its JSON has no results").hint(CHECK_URL_HINT));
+        return Err(EngineFailure::new(NAME, "the JSON has no `results`").hint(CHECK_URL_HINT));
     };
     let hits: Vec<SearchResult> = results.iter().filter_map(parse_result).collect();
     let failed: Vec<(String, String)> =
@@ -148,7 +148,7 @@ fn parse_result(item: &Value) -> Option<SearchResult> {
     Some(hit.with_published(item.get("publishedDate").and_then(Value::as_str)))
 }
 
-/// `["google", "CAPTCHA"]`, with more or fewer entries in some versions.
+/// Parses `["google", "CAPTCHA"]`, with more or fewer entries in some versions.
 fn parse_unresponsive(item: &Value) -> Option<(String, String)> {
     let name = item.get(0).unwrap_or(item).as_str()?;
     let why = item.get(1).and_then(Value::as_str).unwrap_or("no answer");
@@ -159,7 +159,7 @@ fn array<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     value.get(name).and_then(Value::as_array).into_iter().flatten()
 }
 
-/// Texts, or what newer versions put around them.
+/// Texts, or the objects around them in newer versions.
 fn texts(value: &Value, name: &str) -> Vec<String> {
     let text = |item: &Value| item.as_str().or_else(|| item.get("answer")?.as_str()).map(str::to_owned);
     array(value, name).filter_map(text).collect()

@@ -1,4 +1,4 @@
-//! Servers on loopback play SearXNG, Brave and DuckDuckGo; a real searx is asked in `real_searx`.
+//! `web_search` against fake SearXNG, Brave and DuckDuckGo servers on loopback; a real searx in `real_searx`.
 
 mod brave;
 mod duckduckgo;

@@ -1,4 +1,4 @@
-//! Every way to write an address that must not be reached.
+//! All spellings of addresses that must not be reached.
 
 use std::net::Ipv4Addr;
 
@@ -55,7 +55,7 @@ const OTHER_SPELLINGS: [&str; 31] = [
     "[e000::1]",
 ];
 
-/// Hosts as they stand in a URL.
+/// Hosts as written in a URL.
 pub fn all_spellings() -> Vec<String> {
     PRIVATE_IPV4
         .into_iter()
@@ -95,7 +95,7 @@ fn v4([a, b, c, d]: [u8; 4]) -> Vec<String> {
     ]
 }
 
-/// Forms of IPv6 that carry an IPv4 address.
+/// IPv6 forms that contain an IPv4 address.
 fn v6([a, b, c, d]: [u8; 4]) -> Vec<String> {
     let dotted = Ipv4Addr::new(a, b, c, d);
     let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));

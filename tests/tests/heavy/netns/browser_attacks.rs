@@ -1,4 +1,4 @@
-//! The browser: what a page can try, and where a tab can be sent.
+//! Browser attacks: what a page can try, and where a tab can be sent.
 
 use super::canary_listeners::{CanaryListeners, SECRET};
 use super::dns_server::{DnsAnswers, DnsServer};
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-/// What pages reach for, with the address that it is.
+/// Targets of pages, with their addresses.
 const TARGETS: [(&str, &str); 7] = [
     ("169.254.169.254", "169.254.169.254"),
     ("10.0.0.1:8080", "10.0.0.1"),
@@ -23,23 +23,23 @@ const TARGETS: [(&str, &str); 7] = [
     ("private.example.org", "10.9.9.9"),
 ];
 
-/// What `attack.html` and its workers try and what arrives when nothing is forbidden. They try more: what a browser does
-/// only sometimes, or never without being asked.
+/// What `attack.html` and its workers try and what arrives if nothing is forbidden. They try more: what a browser does
+/// only sometimes, or never without a user action.
 const REDIRECTABLE_REQUESTS: &str = "audio background beacon dynamic embed eventsource fetch font fontface form icon iframe image import input \
     keepalive location meta module modulepreload object opaque picture poster prefetch preload refresh script \
     service-cache service-fetch service-install shared-eventsource shared-fetch shared-import srcdoc srcset stylesheet svg \
     track video worker-eventsource worker-fetch worker-import xhr";
 
-/// The same, but by themselves only: browsers follow no redirect there.
+/// The same, but direct requests only: browsers follow no redirect there.
 const DIRECT_REQUESTS: &str =
     "preflight report websocket shared-websocket worker-websocket service-import blob";
 
-/// The ways in which a tab is sent on, by itself or by a click.
+/// Ways in which a tab is redirected, by itself or by a click.
 const REDIRECT_KINDS: [&str; 10] =
     ["301", "302", "303", "307", "308", "meta", "refresh", "location", "replace", "form"];
 const CLICK_KINDS: [&str; 3] = ["link", "window", "save"];
 
-/// Targets that tabs are sent to.
+/// Number of targets for tabs.
 const TAB_TARGETS: usize = 2;
 
 pub async fn check_browser(power: HubPrivilege) -> Result<()> {
@@ -97,7 +97,7 @@ pub async fn check_browser(power: HubPrivilege) -> Result<()> {
     Ok(())
 }
 
-/// All that must arrive when nothing is forbidden.
+/// All requests that must arrive if nothing is forbidden.
 fn expected_requests() -> BTreeSet<String> {
     let mut wanted = BTreeSet::from(["/turned".to_owned()]);
     for (number, (_, address)) in TARGETS.iter().enumerate() {
@@ -142,7 +142,7 @@ async fn attack(hub: &NetnsHub, session: &str, url: &str) -> Result<[Value; 2]> 
     Ok([reply, tried])
 }
 
-/// Tabs that are sent on, a few at a time, each in a session of its own.
+/// Redirects tabs, a few at a time, each in its own session.
 async fn redirect_tabs(hub: &NetnsHub, rules: EgressRules) -> Result<Vec<Value>> {
     let mut told = Vec::new();
     for (number, (target, _)) in TARGETS.iter().take(TAB_TARGETS).enumerate() {
@@ -177,7 +177,7 @@ fn tab(target: &str, number: usize, way: &str) -> String {
     format!("http://{target}/tab/{number}/{way}/")
 }
 
-/// One way, at once and through four pages in between; for one that needs a click, at once.
+/// One redirect, directly and through four pages in between; one that needs a click, directly only.
 async fn redirect_tab(hub: &NetnsHub, session: &str, way: &str, to: &str) -> Result<Vec<Value>> {
     let mut told = Vec::new();
     let clicks = CLICK_KINDS.contains(&way);
@@ -203,7 +203,7 @@ async fn check_rebinding_page(hub: &NetnsHub) -> Result<Value> {
     hub.call("browser_execute_js", &json!({"script": script})).await
 }
 
-/// Whether the browser is in the network of this test is what tells the two cases apart.
+/// Checks whether the browser is in the network of this test, which distinguishes the two cases.
 fn check_network_namespace(power: HubPrivilege) -> Result<()> {
     let here = std::fs::read_link("/proc/self/ns/net")?;
     let processes = std::fs::read_dir("/proc")?.filter_map(|entry| Some(entry.ok()?.path()));

@@ -1,4 +1,4 @@
-//! Listeners on every address there is: at a few of them stands the public internet, everywhere else nobody may come.
+//! Listeners on every address: a few of them are the public internet, at all others no connection may arrive.
 
 use super::public_site;
 use anyhow::{Context, Result, ensure};
@@ -10,16 +10,16 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
-/// Ports that are listened at.
+/// Ports of the listeners.
 pub const PORTS: [u16; 4] = [80, 443, 8080, 47_808];
 
-/// Of STUN and QUIC.
+/// Ports of STUN and QUIC.
 const UDP_PORTS: [u16; 2] = [3478, 443];
 
-/// What a canary would give away.
+/// The text that a canary would leak.
 pub const SECRET: &str = "the canary's secret";
 
-/// Where nobody may come, as the test itself knocks there.
+/// Forbidden addresses that the test itself probes.
 const PRIVATE_ADDRESSES: [&str; 12] = [
     "169.254.169.254",
     "10.0.0.1",
@@ -35,12 +35,12 @@ const PRIVATE_ADDRESSES: [&str; 12] = [
     "2002:a00:1::1",
 ];
 
-/// One connection.
+/// A connection.
 #[derive(Debug, Clone)]
 pub struct Connection {
     pub from: SocketAddr,
     pub to: SocketAddr,
-    /// Path and query that were asked for, once they are known.
+    /// Requested path and query, once known.
     pub path: String,
 }
 
@@ -69,7 +69,7 @@ impl CanaryListeners {
         Ok(canaries)
     }
 
-    /// Everybody who came where nobody may, in all since the last [`CanaryListeners::reset`].
+    /// All forbidden connections since the last [`CanaryListeners::reset`].
     pub async fn forbidden_connections(&self) -> Result<Vec<Connection>> {
         self.wait_for_pending().await?;
         let mut caught = self.arrivals.lock().unwrap().clone();
@@ -77,12 +77,12 @@ impl CanaryListeners {
         Ok(caught)
     }
 
-    /// How often the public servers were asked.
+    /// Number of requests to the public servers.
     pub fn public_requests(&self) -> usize {
         self.arrivals.lock().unwrap().iter().filter(|arrival| public_site::is_public(arrival.to.ip())).count()
     }
 
-    /// What was asked for where nobody may come; who only connected, to speak TLS, asked for the address.
+    /// Paths requested at forbidden addresses; for a connection without a request (TLS), the address.
     pub fn forbidden_paths(&self) -> BTreeSet<String> {
         let arrivals = self.arrivals.lock().unwrap();
         let caught = arrivals.iter().filter(|arrival| !public_site::is_public(arrival.to.ip()));
@@ -102,7 +102,7 @@ impl CanaryListeners {
         self.datagrams.lock().unwrap().clear();
     }
 
-    /// Connections arrive in order: when one of ours is there, all that came before it are.
+    /// Connections arrive in order: once a probe has arrived, all earlier ones have, too.
     async fn wait_for_pending(&self) -> Result<()> {
         for port in PORTS {
             self.probe(SocketAddr::new(IpAddr::from([10, 0, 0, 1]), port)).await?;
@@ -110,7 +110,7 @@ impl CanaryListeners {
         Ok(())
     }
 
-    /// Connects, sees itself counted, once, and takes itself out of the list.
+    /// Connects, checks that it was counted once, and removes itself from the list.
     async fn probe(&self, to: SocketAddr) -> Result<()> {
         let before = self.arrivals.lock().unwrap().len();
         let stream = TcpStream::connect(to).await.with_context(|| format!("{to} is not there"))?;
@@ -145,7 +145,7 @@ async fn accept(listener: TcpListener, arrivals: Arc<Mutex<Vec<Connection>>>) {
     }
 }
 
-/// One request, one answer.
+/// Serves one request.
 async fn serve(
     mut stream: TcpStream,
     from: SocketAddr,
@@ -178,8 +178,8 @@ async fn serve(
     Ok(stream.shutdown().await?)
 }
 
-/// The test's own control: each canary counts the test's one connection, the servers of the public internet are
-/// somewhere else, and an address that is dead is dead, although the machine around may know it.
+/// Control of the test: each canary counts the test's own connection, the public servers are elsewhere, and a dead
+/// address is dead even if the machine outside knows it.
 pub async fn check_canaries() -> Result<()> {
     let canaries = CanaryListeners::new().await?;
     for address in PRIVATE_ADDRESSES {

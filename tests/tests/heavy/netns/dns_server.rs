@@ -1,4 +1,4 @@
-//! A name server that changes its mind.
+//! A DNS server whose answers change.
 
 use super::namespaces::NAME_SERVER;
 use super::public_site;
@@ -12,12 +12,12 @@ const A: u16 = 1;
 const CNAME: u16 = 5;
 const AAAA: u16 = 28;
 
-/// The answers of one name to one question after the other; the last stays, or all come again.
+/// Successive answers of one name; the last one is repeated, or all are cycled.
 #[derive(Debug, Clone)]
 pub struct DnsAnswers {
     pub answers: Vec<Vec<IpAddr>>,
     pub repeats: bool,
-    /// The answers are another name's, to which this one leads.
+    /// The answers belong to another name, to which this one is an alias.
     pub alias: Option<&'static str>,
 }
 
@@ -28,7 +28,7 @@ pub struct DnsServer {
 }
 
 impl DnsServer {
-    /// Knows the names of the public servers, and those that are told.
+    /// Knows the names of the public servers and those that are added.
     pub async fn new() -> Result<Arc<Self>> {
         let socket = UdpSocket::bind((NAME_SERVER, 53)).await?;
         let names = Arc::new(Self::default());
@@ -55,7 +55,7 @@ impl DnsServer {
         self.stories.lock().unwrap().insert(name.to_owned(), story);
     }
 
-    /// From the beginning again.
+    /// Starts over.
     pub fn reset(&self) {
         self.asked.lock().unwrap().clear();
     }
@@ -123,7 +123,7 @@ impl DnsAnswers {
     }
 }
 
-/// To be forgotten at once.
+/// A record with a TTL of zero.
 fn record(owner: &[u8], kind: u16, data: &[u8]) -> Vec<u8> {
     let mut record = owner.to_vec();
     record.extend(kind.to_be_bytes());

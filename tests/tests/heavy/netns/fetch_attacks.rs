@@ -1,4 +1,4 @@
-//! The tools that read without a browser.
+//! Tools that fetch without a browser.
 
 use super::canary_listeners::{CanaryListeners, PORTS, SECRET};
 use super::dns_server::{DnsAnswers, DnsServer};
@@ -19,7 +19,7 @@ fn arguments(tool: &str, url: &str) -> Value {
     }
 }
 
-/// Nobody came, and nothing that a canary would have told is in any reply.
+/// Fails if there was a forbidden connection or a reply contains the canary's secret.
 async fn ensure_unreached(canaries: &CanaryListeners, said: &[CallRecord]) -> Result<()> {
     let caught = canaries.forbidden_connections().await?;
     ensure!(caught.is_empty(), "{} connections arrived: {:?}", caught.len(), &caught[..caught.len().min(20)]);
@@ -74,7 +74,7 @@ pub async fn check_spellings() -> Result<()> {
     Ok(())
 }
 
-/// Where redirects lead.
+/// Targets of redirects.
 const TARGETS: [&str; 8] = [
     "169.254.169.254",
     "10.0.0.1:8080",
@@ -86,7 +86,7 @@ const TARGETS: [&str; 8] = [
     "[64:ff9b::a9fe:a9fe]",
 ];
 
-/// All that a server can send somebody on with; those that a client follows come first.
+/// All ways in which a server can redirect; those that a client follows come first.
 const REDIRECT_KINDS: [&str; 11] =
     ["301", "302", "303", "307", "308", "300", "304", "305", "306", "meta", "refresh"];
 const FOLLOWED_KINDS: usize = 5;
@@ -142,7 +142,7 @@ pub async fn check_redirects() -> Result<()> {
     Ok(())
 }
 
-/// Names, and whether somebody who believes them comes to a private address within a few calls.
+/// Names, and whether a client that trusts them reaches a private address within a few calls.
 fn rebinding_cases() -> Vec<(&'static str, DnsAnswers, bool)> {
     let [public, other, public6] = public_site::PUBLIC_ADDRESSES;
     let again = |story: DnsAnswers| DnsAnswers { repeats: true, ..story };

@@ -1,4 +1,4 @@
-//! The namespaces that a test runs in. The test starts itself again within them.
+//! Namespaces of a test. The test restarts itself within them.
 
 use super::public_site;
 use anyhow::{Context, Result, ensure};
@@ -6,17 +6,17 @@ use std::future::Future;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Set within.
+/// Set inside the namespaces.
 const INSIDE_VARIABLE: &str = "OCTOPROX_TEST_NETWORK";
 
-/// Where names are asked for.
+/// Address of the DNS server.
 pub const NAME_SERVER: &str = "10.255.255.53";
 
-/// An address of the public internet that nobody answers at.
+/// A public address at which nothing listens.
 pub const DEAD_ADDRESS: &str = "93.184.216.99";
 
-/// All addresses there are belong to loopback, so that every connection arrives at listeners of the test, and the system
-/// asks its names there. Nothing of the machine itself is changed.
+/// Assigns all addresses to loopback, so that every connection arrives at listeners of the test, and uses its DNS
+/// server. The machine itself is not changed.
 const SCRIPT: &str = r#"
 PATH="$PATH:/usr/sbin:/sbin"
 ip link set lo up
@@ -28,16 +28,16 @@ mount --bind "$FILES/chromium" /etc/chromium
 exec "$0" --exact "$1" --nocapture
 "#;
 
-/// What the hub may do to the network.
+/// Network privileges of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HubPrivilege {
-    /// It can give the browser a network of its own.
+    /// It can create a network namespace for the browser.
     Root,
     /// It cannot, as wherever it does not run as root: the browser shares the network of the hub.
     Unprivileged,
 }
 
-/// Runs a test in namespaces of its own; fails where they cannot be made.
+/// Runs a test in its own namespaces; fails if they cannot be created.
 pub fn run_in_namespaces<F>(test: &str, body: impl FnOnce() -> F) -> Result<()>
 where
     F: Future<Output = Result<()>>,

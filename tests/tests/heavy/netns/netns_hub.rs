@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::task::JoinSet;
 
-/// A user without any rights of root.
+/// A user without privileges.
 const REGULAR_USER: u32 = 4321;
 
-/// Calls at the same time.
+/// Concurrent calls.
 const MAX_CONCURRENT_CALLS: usize = 12;
 
-/// Whether the hub's rules for addresses stand.
+/// Whether the hub's egress rules are in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EgressRules {
     /// Every address is allowed: what arrives then is known to be an attack.
     Off,
-    /// As the hub comes.
+    /// Default settings.
     On,
 }
 
@@ -34,7 +34,7 @@ struct Inner {
     _home: HubHome,
 }
 
-/// What a tool is called with, and what it said.
+/// A tool call and its reply.
 pub struct CallRecord {
     pub tool: &'static str,
     pub arguments: Value,
@@ -57,7 +57,7 @@ impl NetnsHub {
         Ok(Self(Arc::new(Inner { server, http: HttpClient::default(), _home: home })))
     }
 
-    /// Where it listens itself.
+    /// The hub's port.
     pub fn port(&self) -> Result<u16> {
         let (_, port) = self.0.server.base_url.rsplit_once(':').context("no port")?;
         Ok(port.parse()?)
@@ -70,7 +70,7 @@ impl NetnsHub {
         Ok(reply)
     }
 
-    /// Many calls, several at a time; in no order.
+    /// Makes many calls concurrently, in no particular order.
     pub async fn calls(
         &self,
         calls: impl IntoIterator<Item = (&'static str, Value)>,
@@ -93,7 +93,7 @@ impl NetnsHub {
     }
 }
 
-/// The kind of the error, nothing when there is none.
+/// The error kind; empty if there is no error.
 pub fn error_kind(reply: &Value) -> &str {
     reply["error"]["kind"].as_str().unwrap_or_default()
 }

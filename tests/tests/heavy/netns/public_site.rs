@@ -1,15 +1,15 @@
-//! What stands at public addresses: pages that send their readers on.
+//! The public site: pages that redirect.
 
 use std::fmt::Write;
 use std::net::IpAddr;
 
-/// Its addresses.
+/// Addresses of the site.
 pub const PUBLIC_ADDRESSES: [&str; 3] = ["93.184.216.34", "93.184.216.35", "2606:2800:220:1::1"];
 
 pub const SITE_HOST: &str = "site.example.org";
 pub const ORIGIN: &str = "http://site.example.org";
 
-/// Attacks come from sites of their own, so that the browser does not slow down one for what another did.
+/// Each attack has its own site, so that the browser does not throttle one because of another.
 pub const ATTACKER_SITES: usize = 7;
 
 pub fn attacker(number: usize) -> String {
@@ -25,22 +25,22 @@ pub fn is_public(address: IpAddr) -> bool {
     PUBLIC_ADDRESSES.iter().any(|public| public.parse() == Ok(address))
 }
 
-/// A page of the site that leads to `url` after as many pages in between.
+/// URL of a page that redirects to `url` through `hops` pages in between.
 pub fn redirect_url(how: &str, hops: usize, url: &str) -> String {
     format!("{ORIGIN}/to/{how}/{hops}/{}", hex(url))
 }
 
-/// An address below which everything is redirected to the same place below another.
+/// Base URL below which everything is redirected to the same path below another.
 pub fn redirect_base(base: &str) -> String {
     format!("{ORIGIN}/below/{}", hex(base))
 }
 
-/// A page of a site that tries everything on what is below an address.
+/// URL of a page that tries everything below a base URL.
 pub fn attack_url(number: usize, base: &str) -> String {
     format!("http://{}/attack/{}", attacker(number), hex(base))
 }
 
-/// An answer to a path.
+/// Response to a path.
 pub fn answer(path: &str) -> String {
     let (path, _) = path.split_once('?').unwrap_or((path, ""));
     let parts: Vec<_> = path.split('/').skip(1).collect();
@@ -65,7 +65,7 @@ pub fn answer(path: &str) -> String {
     }
 }
 
-/// The ways to send somebody on.
+/// Ways to redirect.
 fn redirect_response(how: &str, url: &str) -> String {
     match how {
         "meta" => ok_response(
@@ -103,7 +103,7 @@ pub fn ok_response(kind: &str, body: &str) -> String {
     response("200 OK", &[&format!("Content-Type: {kind}")], body)
 }
 
-/// Everybody may read it, and nobody may keep it.
+/// A response that every origin may read and no cache may store.
 fn response(status: &str, headers: &[&str], body: &str) -> String {
     let mut all: Vec<&str> = vec![
         "Connection: close",

@@ -1,4 +1,4 @@
-//! The ten servers, each with a call whose answer is known.
+//! The ten servers, each with a call whose reply is known.
 
 use anyhow::{Context, Result, ensure};
 use axum::Json;
@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// One server: how it is started, some tools that it must list, a call, and where in the result stands what.
+/// A server: how it is started, some tools that it must list, a call, and the expected value in the result.
 pub struct PublicServer {
     pub name: &'static str,
     entry: Value,
     pub tools: &'static [&'static str],
     pub arguments: Value,
-    /// A pointer into the result, and what must be found there: the same value, or a text that contains it.
+    /// A pointer into the result, and the expected value there: the same value, or a text that contains it.
     pub expected: (&'static str, Value),
 }
 
@@ -35,7 +35,7 @@ impl PublicServer {
     }
 }
 
-/// What two of the servers ask over HTTP.
+/// HTTP server that two of the servers use.
 pub async fn start_web() -> Result<String> {
     let page = "<!doctype html><title>The tenth page</title><h1>Tea</h1><p>Steep it for four minutes.</p>";
     let found = json!({"results": [{"id": "/tea/pot", "title": "Teapot", "description": "Short and stout", "totalSnippets": 3}]});
@@ -48,7 +48,7 @@ pub async fn start_web() -> Result<String> {
     Ok(base)
 }
 
-/// A folder with a file and a repository for the servers to look at.
+/// A directory with a file and a repository for the servers.
 pub fn create_workspace(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder)?;
     std::fs::write(folder.join("tea.txt"), "Steep it for four minutes.")?;
@@ -73,7 +73,7 @@ fn playwright() -> Result<Value> {
     node("PLAYWRIGHT_MCP", &flags)
 }
 
-/// From npm.
+/// Servers from npm.
 fn npm_servers(folder: &str, web: &str) -> Result<Vec<PublicServer>> {
     let tea = format!("{folder}/tea.txt");
     let thought = json!({"thought": "Water first.", "nextThoughtNeeded": false, "thoughtNumber": 1, "totalThoughts": 1});
@@ -129,7 +129,7 @@ fn npm_servers(folder: &str, web: &str) -> Result<Vec<PublicServer>> {
     ])
 }
 
-/// From PyPI.
+/// Servers from PyPI.
 fn pypi_servers(folder: &str, web: &str) -> Result<Vec<PublicServer>> {
     let noon = json!({"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"});
     let text = "/content/0/text";
@@ -173,7 +173,7 @@ pub fn all_servers(folder: &Path, web: &str) -> Result<Vec<PublicServer>> {
     Ok(roles)
 }
 
-/// `servers.yaml` with all of them. Each gets the mark in its environment, so that what it starts can be found.
+/// `servers.yaml` with all of them. Each gets a marker in its environment, so that its descendants can be found.
 pub fn servers_file(roles: &[PublicServer], mark: &str, idle_seconds: u64) -> Value {
     let mut servers = Map::new();
     for role in roles {

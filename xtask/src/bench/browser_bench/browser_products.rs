@@ -1,4 +1,4 @@
-//! Both products on the same Chromium, each over its standard input and output.
+//! Both products on the same Chromium, each over stdio.
 
 use super::super::files_bench::stdio_server::StdioServer;
 use super::token_estimate::estimate_tokens;
@@ -8,20 +8,20 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Debian's; Playwright MCP is never to fetch one of its own.
+/// Debian's Chromium; Playwright MCP must not download its own.
 const CHROMIUM: &str = "/usr/bin/chromium";
 const VIEWPORT: &str = "1280x720";
 
-/// A server, and what talking to it has cost a model so far.
+/// A server, and the token costs of its calls so far.
 pub struct BrowserProduct {
     server: StdioServer,
     pub calls: usize,
     pub tokens: usize,
 }
 
-/// What a call gave.
+/// Result of a call.
 pub struct Reply {
-    /// All that a model is shown of it.
+    /// All text of it that a model sees.
     pub model_text: String,
     pub duration: Duration,
     pub value: Value,
@@ -32,9 +32,9 @@ impl Reply {
         estimate_tokens(&self.model_text)
     }
 
-    /// The ref on the first line that has these words, as `link "Home"`.
+    /// The ref on the first line that contains these words, such as `link "Home"`.
     pub fn element_ref(&self, words: &str) -> Result<String> {
-        // Ours comes as JSON, where quotes in a text are escaped.
+        // Octoprox returns JSON, where quotes in a text are escaped.
         let plain = self.model_text.replace("\\\"", "\"");
         let (_, rest) = plain.split_once(words).with_context(|| format!("{words} is not in {plain}"))?;
         let rest = rest.split_once("[ref=").map(|(_, rest)| rest);
@@ -64,7 +64,7 @@ impl BrowserProduct {
     pub fn playwright(folder: &Path) -> Result<Self> {
         let variable = |name: &str| {
             std::env::var(name)
-                .with_context(|| format!("{name} is not set: eval \"$(scripts/services env)\" first"))
+                .with_context(|| format!("{name} is not set: run eval \"$(scripts/services env)\" first"))
         };
         recreate_dir(folder)?;
         let mut command = Command::new(variable("NODE24")?);
@@ -81,7 +81,7 @@ impl BrowserProduct {
         Ok(Self { server: StdioServer::start(command)?, calls: 0, tokens: 0 })
     }
 
-    /// One call; what the model writes and what it is shown both count.
+    /// Makes one call; counts the tokens of the call and of the reply.
     pub fn call(&mut self, tool: &str, arguments: Value) -> Result<Reply> {
         let (value, duration) = self.server.call(tool, &arguments)?;
         let reply = Reply { model_text: model_text(&value), duration, value };
@@ -90,7 +90,7 @@ impl BrowserProduct {
         Ok(reply)
     }
 
-    /// Ends the browser, so that no process stays behind.
+    /// Closes the browser, so that no process is left behind.
     pub fn close(mut self) -> Result<()> {
         self.call("browser_close", json!({})).map(drop)
     }
@@ -108,7 +108,7 @@ fn is_root() -> Result<bool> {
     Ok(line.split_whitespace().nth(1) == Some("0"))
 }
 
-/// Some clients show a model the texts, others the structure: the dearer of the two.
+/// Some clients show a model the text, others the structured content: the larger of the two.
 fn model_text(answer: &Value) -> String {
     let content = answer.get("content").and_then(Value::as_array).into_iter().flatten();
     let texts: Vec<&str> = content.filter_map(|block| block.get("text")?.as_str()).collect();

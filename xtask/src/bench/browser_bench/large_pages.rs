@@ -1,4 +1,4 @@
-//! Three pages made large: a list of links, a repository, an article.
+//! Three large generated pages: a list of links, a repository, an article.
 
 mod article;
 mod links;

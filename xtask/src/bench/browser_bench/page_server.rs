@@ -1,17 +1,17 @@
-//! The pages on loopback, for as long as the program runs.
+//! HTTP server of the pages on loopback, for the lifetime of the program.
 
 use super::{large_pages, shop_pages};
 use anyhow::Result;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 
-/// Serves the pages; gives the address they begin with.
+/// Serves the pages; returns their base URL.
 pub fn start() -> Result<String> {
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
     let home = format!("http://{}", listener.local_addr()?);
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A browser that went away is none of the server's trouble.
+            // A client that disconnects is not an error.
             std::thread::spawn(move || drop(answer(stream)));
         }
     });

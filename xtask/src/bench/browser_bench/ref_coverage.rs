@@ -1,13 +1,13 @@
-//! Whether all that can be acted on in the viewport has a ref in the snapshot.
+//! Checks that every actionable element in the viewport has a ref in the snapshot.
 
 use super::browser_products::{BrowserProduct, Reply};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-/// Keeps the elements in view that a person could use, in the order of the page, and gives what each says.
+/// Stores the usable elements in view in document order and returns their names.
 ///
-/// In view is what has a box of a pixel or more within the window and is neither hidden nor inert. A name is what a reader
-/// would hear: label, text, picture, title; nothing for an icon that only styles draw.
+/// In view means a box of at least one pixel within the window, neither hidden nor inert. The name is the accessible
+/// one: label, text, image, title; empty for an icon that is only drawn by styles.
 const IN_VIEW_SCRIPT: &str = r#"
 window.inView = [...document.querySelectorAll('a[href],button,input:not([type=hidden]),select,textarea,summary,[role=button],[role=tab],[contenteditable]')]
   .filter(e => e.checkVisibility({visibilityProperty: true, opacityProperty: true}) && !e.closest('[inert],[aria-hidden=true]'))
@@ -16,16 +16,16 @@ window.inView = [...document.querySelectorAll('a[href],button,input:not([type=hi
 return window.inView.map(e => (e.ariaLabel || e.labels?.[0]?.textContent || e.innerText || e.querySelector('img')?.alt
   || e.title || e.placeholder || '').replace(/\s+/g, ' ').trim());"#;
 
-/// Of this many refs it is tried whether they lead to the very element.
+/// Number of refs that are checked to lead to the right element.
 const REFS_TO_TRY: usize = 6;
 
-/// How many elements are in view, and which of them have no ref.
+/// Number of elements in view, and those without a ref.
 pub struct RefCoverage {
     pub all: usize,
     pub missing: Vec<String>,
 }
 
-/// In the order of the page each element must have a ref of its own; of some it is tried that they lead to the very one.
+/// Each element must have its own ref, in document order; some refs are checked to lead to the right element.
 pub fn ref_coverage(ours: &mut BrowserProduct, snapshot: &Reply) -> Result<RefCoverage> {
     let shown = snapshot.value.pointer("/structuredContent/snapshot").and_then(Value::as_str);
     let refs = parse_refs(shown.context("no snapshot")?);
@@ -56,15 +56,15 @@ pub fn ref_coverage(ours: &mut BrowserProduct, snapshot: &Reply) -> Result<RefCo
     Ok(RefCoverage { all: names.len(), missing })
 }
 
-/// A name in the snapshot may be cut.
+/// A name in the snapshot may be truncated.
 fn name_matches(said: &str, name: &str) -> bool {
     said.strip_suffix('…').map_or(said == name, |begin| name.starts_with(begin.trim_end()))
 }
 
-/// What can be acted on without having a name; other refs without one belong to texts that were cut.
+/// Roles that are actionable without a name; other refs without a name belong to truncated texts.
 const NAMELESS: [&str; 7] = ["link", "button", "textbox", "searchbox", "combobox", "checkbox", "clickable"];
 
-/// Refs of a snapshot with the name that stands before each.
+/// Refs of a snapshot with the name before each.
 fn parse_refs(snapshot: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for line in snapshot.lines() {

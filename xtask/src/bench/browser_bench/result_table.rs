@@ -1,10 +1,10 @@
-//! The figures beside the promises; a promise that is missed fails the run.
+//! Results with their targets; a missed target fails the run.
 
 use super::browser_products::BrowserProduct;
 use super::ref_coverage::RefCoverage;
 use anyhow::{Result, ensure};
 
-/// Tokens that the task may cost.
+/// Maximum tokens of the task.
 const MAX_TASK_TOKENS: usize = 10_000;
 
 #[derive(Default)]
@@ -14,7 +14,7 @@ pub struct ResultTable {
 }
 
 impl ResultTable {
-    /// A count of ours beside one of theirs, and what part of it is promised at most.
+    /// Counts of both products, and the maximum ratio.
     pub fn at_most(&mut self, what: &str, ours: usize, theirs: usize, promised: Option<f64>) {
         let ratio = to_f64(ours) / to_f64(theirs);
         let said = promised.map_or("–".to_owned(), |most| format!("at most {most}"));
@@ -29,7 +29,7 @@ impl ResultTable {
         self.check(&format!("{what}, without: {}", reach.missing.join(", ")), reach.missing.is_empty());
     }
 
-    /// Milliseconds of both, and the median of the ratios.
+    /// Milliseconds of both products, and the median of the ratios.
     pub fn time(&mut self, page: &str, ours: f64, theirs: f64, ratio: f64) {
         let what = format!("{page}: navigate plus snapshot, ms");
         self.row(&what, &format!("{ours:.0}"), &format!("{theirs:.0}"), ratio, "at most 1");
@@ -55,7 +55,7 @@ impl ResultTable {
     }
 
     pub fn print(self) -> Result<()> {
-        println!("\n| what | octoprox | Playwright MCP | ratio | promised |\n|---|---|---|---|---|");
+        println!("\n| measurement | octoprox | Playwright MCP | ratio | target |\n|---|---|---|---|---|");
         for row in &self.rows {
             println!("{row}");
         }

@@ -3,7 +3,7 @@
 use super::word_generator::WordGenerator;
 use std::fmt::Write as _;
 
-/// What the task buys: the cheapest teapot that is in stock.
+/// The item to buy: the cheapest teapot in stock.
 pub const WANTED_ITEM: &str = "Blue teapot 17";
 pub const MATERIAL: &str = "Salt-glazed stoneware";
 pub const ORDER_NUMBER: &str = "HB-4711-17";
@@ -163,7 +163,7 @@ fn confirmation_page(given: &str) -> String {
     page_frame("Thank you", &body)
 }
 
-/// A field of a form as plain text.
+/// A form field as plain text.
 fn form_field(given: &str, name: &str) -> String {
     let value = given.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     let value = value.unwrap_or_default().replace('+', " ").replace("%40", "@");

@@ -1,14 +1,14 @@
-//! One task with both: find the cheapest teapot that is in stock, see what it is made of, order two, read the number.
+//! The same task with both products: find the cheapest teapot in stock, read its material, order two, read the number.
 //!
-//! The same strategy for both: act with refs from what was seen last, and look only where the last reply does not show
-//! what the next step needs.
+//! The strategy is the same, too: act with refs from the last reply, and take a snapshot only if the last reply does
+//! not show what the next step needs.
 
 use super::browser_products::BrowserProduct;
 use super::shop_pages::{MATERIAL, ORDER_NUMBER, WANTED_ITEM};
 use anyhow::Result;
 use serde_json::json;
 
-/// Ours shows a new page, and what an action changed, in the reply to the action.
+/// Octoprox returns a new page, and what an action changed, in the reply to the action.
 pub fn run_with_octoprox(hub: &mut BrowserProduct, home: &str) -> Result<()> {
     let shop =
         json!({"url": format!("{home}/shop"), "output_format": "accessibility", "include_links": false});
@@ -39,7 +39,7 @@ pub fn run_with_octoprox(hub: &mut BrowserProduct, home: &str) -> Result<()> {
     done.ensure_contains(&format!("Order {ORDER_NUMBER}: 2 to Sweden, with wrapping."))
 }
 
-/// Playwright MCP writes the page after an action into a file and names it, so that looking is a call of its own.
+/// Playwright MCP writes the page after an action into a file and names it, so reading it is a separate call.
 pub fn run_with_playwright(playwright: &mut BrowserProduct, home: &str) -> Result<()> {
     playwright.call("browser_navigate", json!({"url": format!("{home}/shop")}))?;
     let page = playwright.call("browser_snapshot", json!({}))?;

@@ -1,11 +1,11 @@
-//! An estimate of tokens, one and the same for both products.
+//! Token estimate, the same for both products.
 
-/// Letters that a byte-pair vocabulary takes together, about; digits come in threes.
+/// Approximate letters per token of a byte-pair vocabulary; digits come in threes.
 const LETTERS_PER_TOKEN: usize = 7;
 const DIGITS_PER_TOKEN: usize = 3;
 
-/// Cuts a text as such vocabularies do: a word goes with the space before it, digits by threes, marks by twos with the line
-/// end after them, an indent is one; a long word is several, and so is each letter that is not plain English.
+/// Splits a text as such vocabularies do: a word includes the space before it, digits by threes, punctuation by twos
+/// with the line break after it, an indent is one; a long word is several, and so is each non-ASCII letter.
 pub fn estimate_tokens(text: &str) -> usize {
     let mut count = 0;
     let (mut before, mut kind, mut run) = (CharClass::Space, CharClass::Space, 0_usize);

@@ -1,4 +1,4 @@
-//! Words for pages made large: the same each time, and none of them anybody's text.
+//! Deterministic words for large generated pages.
 
 const WORDS: [&str; 96] = [
     "harbour",
@@ -99,7 +99,7 @@ const WORDS: [&str; 96] = [
     "sheets",
 ];
 
-/// A source of numbers that look like chance and are not.
+/// Pseudorandom number generator.
 pub struct WordGenerator(u64);
 
 impl WordGenerator {
@@ -120,13 +120,13 @@ impl WordGenerator {
         WORDS.get(at).copied().unwrap_or_default()
     }
 
-    /// So many words.
+    /// This many words.
     pub fn words(&mut self, many: usize) -> String {
         let words: Vec<&str> = (0..many).map(|_| self.word()).collect();
         words.join(" ")
     }
 
-    /// So many words that begin with a capital.
+    /// This many words, capitalized.
     pub fn title(&mut self, many: usize) -> String {
         let text = self.words(many);
         let mut letters = text.chars();

@@ -1,10 +1,10 @@
-//! A tree of 20,000 files and 230 MB that is the same everywhere, made once.
+//! A deterministic tree of 20,000 files and 230 MB, created once.
 
 use anyhow::Result;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Stands in about a hundred lines.
+/// Occurs in about a hundred lines.
 pub const NEEDLE: &str = "needle_[0-9]+_found";
 /// Matches one name in a hundred.
 pub const NAME_GLOB: &str = "*_7[0-9]7.md";
@@ -13,7 +13,7 @@ pub const TEN_KB_FILE: &str = "ten.txt";
 
 const FILE_COUNT: u64 = 20_000;
 const TOTAL_BYTES: u64 = 230_000_000;
-/// Whoever changes the tree changes this.
+/// Must change with the tree.
 const TREE_VERSION: &str = "1\n";
 
 const WORDS: [&str; 16] = [
@@ -26,16 +26,16 @@ pub fn create_tree(folder: &Path) -> Result<()> {
     if std::fs::read_to_string(&edition).is_ok_and(|text| text == TREE_VERSION) {
         return Ok(());
     }
-    eprintln!("making {} ({} MB)", folder.display(), TOTAL_BYTES / 1_000_000);
+    eprintln!("creating {} ({} MB)", folder.display(), TOTAL_BYTES / 1_000_000);
     let _ = std::fs::remove_dir_all(folder);
-    // With a repository's folder, so that ripgrep respects the ignore file.
+    // With a .git directory, so that ripgrep respects the ignore file.
     std::fs::create_dir_all(folder.join(".git"))?;
     std::fs::write(folder.join(".gitignore"), "build/\nnode_modules/\n*.log\n")?;
     std::fs::write(folder.join(TEN_KB_FILE), text(1, 10_000))?;
     for number in 0..FILE_COUNT {
         let path = folder.join(path(number));
         std::fs::create_dir_all(path.parent().unwrap_or(folder))?;
-        // Sizes spread from a fifth of the average to nearly twice as much.
+        // Sizes from a fifth of the average to nearly twice the average.
         let size = TOTAL_BYTES / FILE_COUNT * (2 + number * 7 % 17) / 10;
         let mut text = text(number, usize::try_from(size)?);
         if number % 200 == 3 {
@@ -47,7 +47,7 @@ pub fn create_tree(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fifty files to a folder, four levels deep; one folder in ten is ignored.
+/// Fifty files per directory, four levels deep; one directory in ten is ignored.
 fn path(number: u64) -> String {
     let group = number / 50;
     let top = match group % 20 {
@@ -59,7 +59,7 @@ fn path(number: u64) -> String {
     format!("area{}/{top}/part{}/unit{group}/file_{number}.{kind}", group % 8, group % 5)
 }
 
-/// Words in lines, from a generator that never changes.
+/// Lines of words from a fixed generator.
 fn text(seed: u64, size: usize) -> String {
     let mut state = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
     let mut text = String::with_capacity(size + 16);

@@ -1,4 +1,4 @@
-//! A client of an MCP server over its standard input and output.
+//! Client of an MCP server over stdio.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio as Pipe};
 use std::time::{Duration, Instant};
 
-/// A server that ends with this value.
+/// A server process, killed on drop.
 pub struct StdioServer {
     process: Child,
     to: ChildStdin,
@@ -24,7 +24,7 @@ impl Drop for StdioServer {
 impl StdioServer {
     pub fn start(mut command: Command) -> Result<Self> {
         let pipes = command.stdin(Pipe::piped()).stdout(Pipe::piped()).stderr(Pipe::null());
-        let mut process = pipes.spawn().with_context(|| format!("{command:?} does not start"))?;
+        let mut process = pipes.spawn().with_context(|| format!("cannot start {command:?}"))?;
         let to = process.stdin.take().context("no standard input")?;
         let from = BufReader::new(process.stdout.take().context("no standard output")?);
         let mut server = Self { process, to, from, id: 0 };
@@ -40,7 +40,7 @@ impl StdioServer {
         Ok(self.to.flush()?)
     }
 
-    /// The answer, and how long it took until its last byte; what the client does with it is not counted.
+    /// The reply, and the time until its last byte; parsing is not counted.
     fn request(&mut self, method: &str, params: &Value) -> Result<(Value, Duration)> {
         self.id += 1;
         let message =
@@ -49,7 +49,7 @@ impl StdioServer {
         self.send(&message)?;
         loop {
             let mut line = String::new();
-            ensure!(self.from.read_line(&mut line)? > 0, "the server ended");
+            ensure!(self.from.read_line(&mut line)? > 0, "the server exited");
             let took = began.elapsed();
             let mut answer: Value = serde_json::from_str(&line)?;
             if answer.get("id").and_then(Value::as_u64) == Some(self.id) {

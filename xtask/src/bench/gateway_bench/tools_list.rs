@@ -1,4 +1,4 @@
-//! `tools/list` beside the same bytes from memory.
+//! `tools/list` against the same bytes from memory.
 
 use super::super::raw_http_client::RawHttpClient;
 use super::super::server_processes::ServerProcess;
@@ -7,13 +7,13 @@ use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// One round of one side.
+/// Duration of a round of one side.
 const ROUND_DURATION: Duration = Duration::from_secs(2);
-/// Connections at the same time, one request in flight on each.
+/// Concurrent connections, with one request in flight on each.
 const CONNECTIONS: usize = 4;
 const HEADERS: &str = "Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/list\r\n";
 
-/// A request of the list and how large its answer is.
+/// A request for a page of the list, and its response.
 pub struct ListPage {
     request: String,
     bytes: Vec<u8>,
@@ -50,7 +50,7 @@ pub fn fetch_pages(port: u16) -> Result<Vec<ListPage>> {
     }
 }
 
-/// Whole lists in a second: every page of each, on all connections.
+/// Complete lists per second: every page of each, on all connections.
 fn lists_per_second(port: u16, pages: &[ListPage]) -> Result<f64> {
     let begun = Instant::now();
     let work = || -> Result<u32> {
@@ -58,7 +58,7 @@ fn lists_per_second(port: u16, pages: &[ListPage]) -> Result<f64> {
         while begun.elapsed() < ROUND_DURATION {
             for page in pages {
                 let (bytes, _) = client.send_with("POST", "/mcp", HEADERS, &page.request)?;
-                ensure!(bytes.len() == page.bytes.len(), "an answer of {} bytes", bytes.len());
+                ensure!(bytes.len() == page.bytes.len(), "a response of {} bytes", bytes.len());
             }
             lists += 1;
         }
@@ -68,13 +68,14 @@ fn lists_per_second(port: u16, pages: &[ListPage]) -> Result<f64> {
         let threads: Vec<_> = (0..CONNECTIONS).map(|_| scope.spawn(work)).collect();
         threads
             .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|_| anyhow::bail!("a thread died")))
+            .map(|thread| thread.join().unwrap_or_else(|_| anyhow::bail!("a thread panicked")))
             .sum::<Result<u32>>()
     })?;
     Ok(f64::from(lists) / begun.elapsed().as_secs_f64())
 }
 
-/// All pages against one file of their size, and each page against a file of its own: the former also bears what pages cost.
+/// All pages against one file of their total size, and one page against a file of its size. The former includes the
+/// cost of paging.
 pub fn compare_with_baseline(bench: &Bench, hub: &ServerProcess, rounds: usize) -> Result<()> {
     let pages = fetch_pages(hub.port)?;
     let whole = ListPage {

@@ -1,6 +1,6 @@
-//! A page of about 40 KB with what pages have: a head, menus, prose with links, lists, code, tables, a sidebar, a footer.
+//! A page of about 40 KB with a head, menus, prose with links, lists, code, tables, a sidebar and a footer.
 
-/// End the content of the page, so that whoever finds them has read all of it.
+/// Last words of the content; a reply that contains them has all of it.
 pub const CONTENT_END: &str = "the engine runs until spring";
 
 const WORDS: [&str; 16] = [
@@ -17,7 +17,7 @@ const HEAD: &str = r#"<!DOCTYPE html>
 <script type="application/ld+json">{"@context":"https://schema.org","@type":"Article","datePublished":"2024-03-05"}</script>
 </head><body class="single has-sidebar"><header class="site-header"><nav class="main-nav"><ul>"#;
 
-/// Numbers that are the same in every run.
+/// Deterministic number generator.
 struct PageGenerator(u64);
 
 impl PageGenerator {

@@ -1,4 +1,4 @@
-//! Events of the browser that concern a tab.
+//! Browser events of a tab.
 
 use super::{
     BACKGROUND_REQUEST_KINDS, Frame, InFlightRequest, LossReason, NAVIGATION_START_TIMEOUT, Tab, TabState,
@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// More frames than this are not followed.
+/// Maximum number of tracked frames.
 const MAX_FRAMES: usize = 500;
-/// More requests than this at once are not followed.
+/// Maximum number of tracked pending requests.
 const MAX_IN_FLIGHT: usize = 2_000;
-/// How long a request may take to be heard of once its navigation has begun.
+/// Time between the start of a navigation and the event of its request.
 const REQUEST_START_GRACE: Duration = Duration::from_millis(1_200);
-/// More dialogs than this within the time are no dialogue any more.
+/// Dialog rate above which a tab is closed.
 const MAX_DIALOG_RATE: (u32, Duration) = (40, Duration::from_secs(10));
-/// Requests of a page that runs by its scripts.
+/// Kinds of requests made by scripts.
 const SCRIPT_REQUEST_KINDS: [&str; 4] = ["XHR", "Fetch", "WebSocket", "EventSource"];
 
 #[derive(Deserialize)]
@@ -161,7 +161,7 @@ struct LogEntry {
 }
 
 impl Tab {
-    /// Takes note of an event of one of the tab's sessions.
+    /// Handles an event of one of the tab's sessions.
     pub fn handle_event(&self, session: &Arc<str>, event: &Event<'_>) {
         match event.method.split_once('.') {
             Some(("Page", name)) => self.handle_page_event(session, name, event),
@@ -212,7 +212,7 @@ impl Tab {
 
     fn on_frame_navigated(&self, session: &Arc<str>, frame: FrameInfo) {
         if url_scheme::is_forbidden(&frame.url) {
-            tracing::warn!(url = frame.url, "a page went where no page may go; its tab is closed");
+            tracing::warn!(url = frame.url, "page navigated to a forbidden URL; closing its tab");
             self.cdp.post(None, "Target.closeTarget", json!({"targetId": self.id}));
         }
         self.change(|state| {
@@ -221,7 +221,7 @@ impl Tab {
                 state.navigation_count += 1;
                 state.pending_navigation = None;
                 state.start_document(&frame.loader);
-                // Frames of the document before are gone; those of the new one come after this.
+                // Frames of the previous document are gone; those of the new one are reported after this.
                 state.frames.retain(|id, _| *id == frame.id);
             }
             state.add_frame(frame.id, session, frame.parent, frame.url);
@@ -253,7 +253,7 @@ impl Tab {
         }
         self.cdp.post(Some(session), "Page.handleJavaScriptDialog", params);
         if endless {
-            tracing::warn!("a page shows dialogs without end; its tab is closed");
+            tracing::warn!("page keeps opening dialogs; closing its tab");
             self.cdp.post(Some(session), "Runtime.terminateExecution", json!({}));
             self.cdp.post(None, "Target.closeTarget", json!({"targetId": self.id}));
             self.mark_lost(LossReason::DialogFlood);
@@ -341,7 +341,7 @@ impl TabState {
         }
     }
 
-    /// Counts a dialog; true when there are more than a person would bear.
+    /// Counts a dialog; true if the rate limit is exceeded.
     fn count_dialog(&mut self) -> bool {
         let (since, count) = self
             .dialog_burst
@@ -364,7 +364,7 @@ impl TabState {
         let is_main = event.frame_id == main;
         match name {
             "frameAttached" => self.add_frame(event.frame_id, session, event.parent_frame_id, String::new()),
-            // It goes on in another process.
+            // It continues in another process.
             "frameDetached" if event.reason == "swap" => {}
             "frameDetached" => drop(self.frames.remove(&event.frame_id)),
             "navigatedWithinDocument" => {
@@ -379,7 +379,7 @@ impl TabState {
             "frameRequestedNavigation" | "frameScheduledNavigation" if is_main => {
                 self.pending_navigation = Some(Instant::now())
             }
-            // It has begun, or was given up. Its request is heard of another way, which may take a moment longer.
+            // The navigation has started or was abandoned. The event of its request may arrive a moment later.
             "frameClearedScheduledNavigation" if is_main => {
                 self.pending_navigation =
                     Instant::now().checked_sub(NAVIGATION_START_TIMEOUT.saturating_sub(REQUEST_START_GRACE));
@@ -408,7 +408,7 @@ impl TabState {
                 }
                 let kind = if name == "webSocketCreated" { "WebSocket".to_owned() } else { event.kind };
                 let info = event.request.unwrap_or(RequestInfo { url: event.url, method: "GET".to_owned() });
-                // Addresses that carry their content were never sent anywhere.
+                // data: URLs are not sent anywhere.
                 if info.url.starts_with("data:") || self.in_flight.len() > MAX_IN_FLIGHT {
                     return;
                 }
@@ -450,7 +450,7 @@ impl TabState {
                     known.error = Some(event.error_message);
                 }
             }
-            // The end, well or not.
+            // Finished or failed.
             _ => {
                 if let Some(known) = known {
                     known.done = true;

@@ -1,4 +1,4 @@
-//! Where the browser may not go: nothing arrives there.
+//! Blocked targets: nothing arrives there.
 
 use super::engine_fixture::{EngineFixture, TEST_TIMEOUT, error_kind, eval, page, site};
 use crate::engine::{WaitUntil, World};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// A listener that counts who comes.
+/// A listener that counts connections.
 async fn canary() -> (u16, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (port, count) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
@@ -24,7 +24,7 @@ async fn canary() -> (u16, Arc<AtomicUsize>) {
     (port, count)
 }
 
-/// Tries every way that a page has, and says what came of each.
+/// Tries every way a page has to connect, and returns the results.
 const EGRESS_ATTEMPTS_JS: &str = r"(async () => {
     const to = 'http://127.0.0.1:PORT/', tried = {};
     const done = (name, promise) => Promise.race([promise, new Promise(r => setTimeout(r, 2500, 'late'))])
@@ -84,7 +84,7 @@ async fn nothing_arrives(enclosure: BrowserSandbox) {
     let bench = EngineFixture::with_enclosure(site, enclosure).await;
     let (_, tab, _) = bench.visit("/try").await;
     let tried = eval(&tab, &EGRESS_ATTEMPTS_JS.replace("PORT", &port.to_string())).await;
-    // That the page itself could use the network shows that the tries were real.
+    // The page itself can use the network, so the attempts were real.
     assert_eq!(eval(&tab, "fetch('/second').then(r => r.status)").await, 200);
     for name in ["socket", "secure", "image", "script"] {
         assert_eq!(tried[name], "failed", "{name}: {tried}");
@@ -117,7 +117,7 @@ async fn sec_br_02_nothing_arrives_from_a_browser_on_the_network_of_the_machine(
     nothing_arrives(BrowserSandbox::SharedNetwork).await;
 }
 
-/// Ways of a page to what it may not see.
+/// Ways of a page to reach forbidden content.
 const FORBIDDEN_ATTEMPTS_JS: [&str; 18] = [
     "document.getElementById('f').click()",
     "document.getElementById('v').click()",
@@ -198,7 +198,7 @@ async fn sec_br_01_files_and_the_browsers_own_pages_are_refused() {
         assert!(tab.location().await.unwrap().0.ends_with(path), "{:?}", tab.location().await);
         assert_eq!(eval(&tab, "document.querySelector('p').textContent").await, "stays");
     }
-    // By the protocol itself, around our own check: the tab is closed.
+    // By the protocol itself, bypassing the check: the tab is closed.
     let page = session.open_tab().await.unwrap();
     let _ = page.cdp("Page.navigate", serde_json::json!({"url": "chrome://version"})).await;
     let begun = std::time::Instant::now();

@@ -17,7 +17,7 @@ pub struct EngineFixture {
     pub engine: Engine,
     pub chromium: Chromium,
     pub port: u16,
-    /// Goes with the bench.
+    /// Dropped with the fixture.
     _folder: tempfile::TempDir,
 }
 
@@ -82,7 +82,7 @@ pub async fn eval(page: &Page, script: &str) -> Value {
     page.evaluate(script, World::Main, TEST_TIMEOUT).await.unwrap()
 }
 
-/// Waits until a script gives true.
+/// Waits until a script returns true.
 pub async fn wait_until(page: &Page, script: &str) {
     let begun = Instant::now();
     while page.evaluate(script, World::Main, TEST_TIMEOUT).await.ok() != Some(Value::Bool(true)) {

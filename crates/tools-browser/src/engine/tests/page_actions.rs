@@ -1,4 +1,4 @@
-//! What a person would do to a page.
+//! User actions on a page.
 
 use super::engine_fixture::{
     EngineFixture, TEST_TIMEOUT, error_kind, eval, page, query_one, site, wait_until,
@@ -118,7 +118,7 @@ async fn tabs_that_pages_open_become_active() {
     let tabs = session.tabs().await.unwrap();
     let seen: Vec<_> = tabs.iter().map(|tab| (tab.url.ends_with("/second"), tab.active)).collect();
     assert_eq!(seen, [(false, false), (true, true)]);
-    // A tab that is not in front can be used, too.
+    // A tab in the background can be used, too.
     assert_eq!(first.screenshot(&CaptureArea::Viewport, ImageFormat::Png).await.unwrap().width, 1280);
     let again = session.select_tab(0).await.unwrap();
     assert_eq!(again.id(), first.id());

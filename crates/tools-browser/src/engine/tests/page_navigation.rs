@@ -1,4 +1,4 @@
-//! Going to pages, looking at them, and waiting for them.
+//! Navigation, reading and waiting.
 
 use super::engine_fixture::{
     EngineFixture, TEST_TIMEOUT, error_kind, eval, page, query_one, site, wait_until,
@@ -45,7 +45,7 @@ async fn pages_are_visited_left_and_looked_at() {
     assert!(
         lines.iter().any(|line| line.level == "exception" && line.text.contains("nothing is not defined"))
     );
-    // Worlds apart.
+    // The worlds are isolated from each other.
     eval(&tab, "window.mine = 1; document.querySelectorAll = () => []").await;
     assert_eq!(tab.evaluate("typeof mine", World::Isolated, TEST_TIMEOUT).await.unwrap(), "undefined");
     assert_eq!(tab.query("#b", 9).await.unwrap().len(), 1);
@@ -107,7 +107,7 @@ async fn a_page_that_never_rests_is_not_waited_for() {
     let settled = tab.settle(Duration::from_millis(800)).await.unwrap();
     assert!(!settled.quiet && begun.elapsed() < Duration::from_millis(1_500), "{settled:?}");
     tab.navigate(&bench.url("/calm"), WaitUntil::Load, TEST_TIMEOUT).await.unwrap();
-    // A request that is never answered counts only while it is young.
+    // A request that is never answered counts only for a limited time.
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let cap = Duration::from_secs(1);
     tab.click(&query_one(&tab, "button").await, Button::Left, 1, TEST_TIMEOUT).await.unwrap();
@@ -149,7 +149,7 @@ async fn frames_of_another_site_are_seen_and_clicked() {
     assert_eq!(buttons.len(), 2);
     buttons.retain(|node| node.session == other.session);
     let begun = Instant::now();
-    // The compositor learns of a new frame a little later than the page does; a press before that goes past it.
+    // The compositor learns of a new frame slightly later than the page; a press before that misses it.
     while tab.call_on(&buttons[0], "function() { return this.textContent }", &[]).await.unwrap() != "Pressed"
     {
         assert!(begun.elapsed() < TEST_TIMEOUT);

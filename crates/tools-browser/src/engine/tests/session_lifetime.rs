@@ -1,4 +1,4 @@
-//! Sessions apart from each other, and what is left when they end.
+//! Session isolation and cleanup.
 
 use super::engine_fixture::{EngineFixture, TEST_TIMEOUT, error_kind, eval, query_one, site};
 use crate::engine::{Button, CaptureArea, Engine, ImageFormat, WaitUntil, World};
@@ -46,7 +46,7 @@ async fn after_the_browser_was_killed_the_next_call_works() {
     assert_eq!(error_kind(tab.location().await), Some(Kind::Unavailable));
     let (_, _, at) = bench.visit("/second").await;
     assert_eq!(at.status, Some(200));
-    // A page that takes its renderer with it leaves the session usable.
+    // A page that crashes its renderer leaves the session usable.
     let (session, tab, _) = bench.visit("/").await;
     let _ = tab.cdp("Page.crash", serde_json::json!({})).await;
     assert_eq!(error_kind(tab.location().await), Some(Kind::Unavailable));
@@ -63,7 +63,7 @@ async fn whoever_waits_for_a_page_that_closes_or_crashes_is_told_at_once() {
         let tab = session.open_tab().await.unwrap();
         tab.navigate(&bench.url("/"), WaitUntil::Load, TEST_TIMEOUT).await.unwrap();
         let node = query_one(&tab, "a").await;
-        // From now on the page answers nothing.
+        // From now on the page does not respond.
         eval(&tab, "setTimeout(() => { for (;;); }, 50); 1").await;
         tokio::time::sleep(Duration::from_millis(200)).await;
         let begun = Instant::now();

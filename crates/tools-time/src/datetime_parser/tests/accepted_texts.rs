@@ -1,4 +1,4 @@
-//! Texts that are understood.
+//! Texts that are accepted.
 
 use super::{NOW, check};
 
@@ -24,7 +24,7 @@ fn machine_formats() {
             ("Sat, 14 Nov 2026 22:00:00 +0100", "2026-11-14T22:00:00+01:00"),
             ("Sat, 14 Nov 2026 22:00:00 GMT", "2026-11-14T22:00:00+00:00"),
             ("Sat, 14 Nov 2026 22:00:00 EST", "2026-11-14T22:00:00-05:00"),
-            // The offset says which of the two it is, and whether it exists.
+            // The offset selects one of the two, and whether it exists.
             ("2026-10-25T02:30+02:00[Europe/Berlin]", "2026-10-25T02:30:00+02:00"),
             ("2026-10-25T02:30+01:00[Europe/Berlin]", "2026-10-25T02:30:00+01:00"),
             ("2026-10-25T02:30:00+01:00", "2026-10-25T02:30:00+01:00"),
@@ -165,7 +165,7 @@ fn steps() {
             ("1 day after 2 days before 2027-03-05 12:00", "2027-03-04T12:00:00+01:00"),
         ],
     );
-    // A day on the calendar keeps the time of day, 24 hours do not, when clocks change in between.
+    // A calendar day keeps the time of day, 24 hours do not, if clocks change in between.
     check(
         "2026-10-24T12:00[Europe/Berlin]",
         &[("in 1 day", "2026-10-25T12:00:00+01:00"), ("in 24 hours", "2026-10-25T11:00:00+01:00")],
@@ -244,7 +244,7 @@ fn zones_in_the_text() {
         &[
             ("tomorrow 09:00 Europe/Berlin", "2026-11-15T09:00:00+01:00"),
             ("tomorrow 09:00 America/New_York", "2026-11-15T09:00:00-05:00"),
-            // It is Sunday in Tokyo already.
+            // It is already Sunday in Tokyo.
             ("tomorrow 09:00 Asia/Tokyo", "2026-11-16T09:00:00+09:00"),
             ("9am in Tokyo", "2026-11-15T09:00:00+09:00"),
             ("9pm New York time", "2026-11-14T21:00:00-05:00"),

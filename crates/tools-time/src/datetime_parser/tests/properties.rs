@@ -1,4 +1,4 @@
-//! What holds for every text.
+//! Properties that hold for every text.
 
 use super::{NOW, at};
 use crate::{datetime_parser, time_format, zone};
@@ -104,7 +104,7 @@ proptest! {
         let _ = datetime_parser::parse(&text, &at("-009999-01-03T00:00:00[UTC]"));
     }
 
-    /// What an answer says can be given back and means the same.
+    /// A moment in a reply can be parsed again with the same result.
     #[test]
     fn answers_can_be_read_again(seconds in -60_000_000_000_i64..200_000_000_000, zone in prop::sample::select(zone::names())) {
         let Ok(zone) = zone::resolve(&zone) else { return Ok(()) };
@@ -113,7 +113,7 @@ proptest! {
         prop_assert_eq!(again.at.timestamp(), at.timestamp());
     }
 
-    /// An independent reader agrees where both take the same texts.
+    /// An independent parser agrees where both accept the same texts.
     #[test]
     fn steps_agree_with_parse_datetime(
         count in 0_i64..500,

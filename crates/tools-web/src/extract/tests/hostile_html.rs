@@ -1,4 +1,4 @@
-//! No page may break the reader, nor keep it busy.
+//! Hostile pages must not crash the extractor or keep it busy.
 
 use super::super::extract;
 use super::{sample_contents, sample_shells};

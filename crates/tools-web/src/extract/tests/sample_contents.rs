@@ -1,4 +1,4 @@
-//! What pages hold: tables and code as sites write them.
+//! Sample contents: tables and code as sites write them.
 
 pub struct Content {
     pub name: &'static str,

@@ -1,4 +1,4 @@
-//! Sites as they are built: the same content in each.
+//! Sample sites: the same content in the markup of different generators.
 
 pub const SHELLS: &[(&str, &str)] = &[
     (

@@ -1,5 +1,5 @@
-//! Files that are made to hang, to fill the memory or to break whoever reads them.
-#![expect(clippy::disallowed_methods, reason = "the test looks at the processes of its own")]
+//! Files made to hang, exhaust memory or crash the parser.
+#![expect(clippy::disallowed_methods, reason = "the test inspects its own processes")]
 
 use super::{pdf_capability, pdf_files};
 use crate::pdf::{read, worker};
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 const TEST_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A door whose processes can be told from those of other tests: the runner takes another name to look for.
+/// Grant whose processes can be told from those of other tests by an extra argument, which the test runner ignores.
 fn pdf_with_marker(mark: &str) -> Pdf {
     let mut words = octo_toolkit::exec::launcher::test_launcher("pdf::tests::worker").unwrap();
     words.push(mark.into());
     Pdf::new(words)
 }
 
-/// Processes with this mark that still take something apart.
+/// Number of running worker processes with this marker.
 fn count_workers(mark: &str) -> usize {
     let has_mark = |id: &str| {
         let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
@@ -111,7 +111,7 @@ async fn trees_that_lead_to_themselves_end() {
     }
 }
 
-/// A generator of numbers that are the same every time.
+/// Deterministic random number generator.
 struct Lcg(u64);
 
 impl Lcg {
@@ -147,7 +147,7 @@ fn mutate(file: &[u8], numbers: &mut Lcg) -> Vec<u8> {
     out
 }
 
-/// The same files as in the next test, without a process around each: nothing but the reader's own bounds holds here.
+/// The same files as in the next test, without a process around each: only the parser's own limits apply.
 #[test]
 fn mutated_files_are_read_or_refused_and_nothing_panics_through() {
     let seeds = [

@@ -1,6 +1,6 @@
-//! PDF files, written by hand.
+//! Handwritten PDF files.
 
-/// A file of these objects, the first of which is the catalogue; with a table of where they are.
+/// A file of these objects, the first of which is the catalogue, with a cross-reference table.
 pub fn file(objects: &[Vec<u8>], trailer: &str) -> Vec<u8> {
     let mut out = b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n".to_vec();
     let mut places = Vec::new();
@@ -29,13 +29,13 @@ pub fn stream(about: &str, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A page with a line of text for each line, in one of the fonts that every reader has.
+/// A page with a line for each line of the text, in a standard font.
 fn content(text: &str) -> Vec<u8> {
     let shown: String = text.lines().map(|line| format!("({line}) Tj 0 -14 Td ")).collect();
     format!("BT /F1 12 Tf 72 720 Td {shown}ET").into_bytes()
 }
 
-/// The objects of a file with these contents as pages, each packed by `pack`.
+/// Objects of a file with these contents as pages, each compressed by `pack`.
 fn objects(contents: &[Vec<u8>], pack: impl Fn(&[u8]) -> Vec<u8>) -> Vec<Vec<u8>> {
     let kids: String = (0..contents.len()).map(|at| format!("{} 0 R ", 4 + 2 * at)).collect();
     let mut all: Vec<Vec<u8>> = [
@@ -70,18 +70,18 @@ pub fn with_pages(texts: &[&str], pack: impl Fn(&[u8]) -> Vec<u8>, trailer: &str
     file(&objects(&contents, pack), trailer)
 }
 
-/// A file with these commands as its pages.
+/// A file with these content streams as pages.
 pub fn from_commands(commands: &[&[u8]]) -> Vec<u8> {
     file(&objects(&commands.iter().map(|one| one.to_vec()).collect::<Vec<_>>(), plain), "")
 }
 
-/// A page whose packed content grows to this many bytes.
+/// A page whose compressed content expands to this many bytes.
 pub fn bomb(bytes: usize) -> Vec<u8> {
     let zeros = zeros(bytes);
     file(&objects(&[Vec::new()], |_| stream("/Filter /FlateDecode", &zeros)), "")
 }
 
-/// A page that draws a drawing that draws ten drawings, and so on.
+/// A page that draws a form that draws ten forms, and so on.
 pub fn billion_laughs(depth: usize) -> Vec<u8> {
     let mut all = objects(&[b"/X Do".to_vec()], plain);
     let first = all.len() + 1;
@@ -100,7 +100,7 @@ pub fn billion_laughs(depth: usize) -> Vec<u8> {
     file(&all, "")
 }
 
-/// zlib without packing.
+/// zlib stream of stored blocks.
 fn stored(bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![0x78, 0x01];
     let chunks: Vec<&[u8]> = bytes.chunks(65_535).collect();
@@ -120,14 +120,14 @@ fn stored(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// zlib of this many zeros: one, and then "258 times the last one" over and over.
+/// zlib stream of this many zeros: one, then repeated matches of length 258.
 fn zeros(count: usize) -> Vec<u8> {
     let again = [1, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0];
     let mut bits: Vec<u8> = vec![1, 1, 0, 0, 0, 1, 1, 0, 0, 0, 0];
     bits.extend(again.repeat(9));
     let packed = |bits: &[u8]| bits.iter().enumerate().fold(0, |byte, (at, bit)| byte | bit << at);
     let bytes: Vec<u8> = bits.chunks(8).map(packed).collect();
-    // Eight of them fill thirteen bytes, whatever bit the first begins at.
+    // Eight of them fill thirteen bytes, whatever bit the first starts at.
     let (begin, eight) = bytes.split_at(2);
     let mut out = vec![0x78, 0x9c];
     out.extend(begin);

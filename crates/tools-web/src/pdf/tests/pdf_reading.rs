@@ -1,5 +1,5 @@
-//! What is told of files that are well, and of those that are not.
-#![expect(clippy::disallowed_methods, reason = "the test lets Chromium print a file")]
+//! Replies for valid and invalid files.
+#![expect(clippy::disallowed_methods, reason = "the test prints a file with Chromium")]
 
 use super::{bench, fetch, pdf_capability, pdf_files};
 use crate::fake_server::FakeServer;

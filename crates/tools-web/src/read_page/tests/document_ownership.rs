@@ -1,4 +1,4 @@
-//! A page that was read is a document of whoever read it, for a while.
+//! A page that was read belongs to its principal, until it expires.
 
 use crate::fake_server::{FakeServer, capabilities, html};
 use crate::page_document::{CacheLimits, DocumentCache};

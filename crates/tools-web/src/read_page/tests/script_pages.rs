@@ -1,4 +1,4 @@
-//! Pages that only scripts fill, with and without somebody who runs scripts.
+//! Pages that only scripts fill, with and without a browser.
 
 use crate::fake_server::{FakeServer, capabilities, html};
 use crate::readability_toolbox;
@@ -10,7 +10,7 @@ use url::Url;
 
 const SHELL: &str = "<title>App</title><div id=root></div><script src=/app.js></script>";
 
-/// Shows a page of so many words, or none at all.
+/// Renders a page of this many words, or fails.
 struct FakeRenderer(Option<usize>);
 
 impl PageRenderer for FakeRenderer {
@@ -67,8 +67,11 @@ async fn the_browser_reads_what_only_scripts_show_and_it_is_said() {
 async fn without_a_browser_or_with_one_that_fails_the_way_on_is_told() {
     for (shows, said) in [
         (None, "enable the toolbox `browser`"),
-        (Some(FakeRenderer(None)), "The browser could not show it"),
-        (Some(FakeRenderer(Some(0))), "the page may fill itself later. Open it with browser_navigate, wait"),
+        (Some(FakeRenderer(None)), "The browser could not render it"),
+        (
+            Some(FakeRenderer(Some(0))),
+            "the page may load its content later. Open it with browser_navigate, wait",
+        ),
     ] {
         let error = read(shows).await.unwrap_err();
         assert!(error.text().contains("JavaScript") && error.text().contains(said), "{error}");

@@ -1,4 +1,4 @@
-//! What was written: a point, or a name with the regions it lies in.
+//! Parses a location: a point, or a name with its regions.
 
 use octo_toolkit::ToolError;
 
@@ -8,11 +8,11 @@ pub enum Location {
         latitude: f64,
         longitude: f64,
     },
-    /// Ways to read it, likeliest first.
+    /// Interpretations, most likely first.
     Named(Vec<NamedPlace>),
 }
 
-/// A name, and regions or countries around it.
+/// A name, and regions or countries that contain it.
 #[derive(Debug, PartialEq)]
 pub struct NamedPlace {
     pub name: String,
@@ -22,13 +22,13 @@ pub struct NamedPlace {
 pub fn parse_location(text: &str) -> Result<Location, ToolError> {
     let text = text.trim();
     if text.is_empty() || text.chars().count() > 200 || text.chars().any(char::is_control) {
-        return Err(ToolError::invalid("location is not a place.")
-            .hint("Give a name such as Berlin or Paris, Texas, or a point such as 48.85,2.35."));
+        return Err(ToolError::invalid("location is not a valid place.")
+            .hint("Use a name such as Berlin or Paris, Texas, or coordinates such as 48.85,2.35."));
     }
     if let Some((latitude, longitude)) = parse_point(text) {
         if latitude.abs() > 90.0 || longitude.abs() > 180.0 {
-            return Err(ToolError::invalid(format!("{text} is no point on the map."))
-                .hint("Give latitude (-90 to 90) first, then longitude (-180 to 180)."));
+            return Err(ToolError::invalid(format!("Coordinates out of range: {text}."))
+                .hint("Use latitude (-90 to 90) first, then longitude (-180 to 180)."));
         }
         return Ok(Location::Point { latitude, longitude });
     }
@@ -47,7 +47,7 @@ pub fn parse_location(text: &str) -> Result<Location, ToolError> {
     Ok(Location::Named(readings))
 }
 
-/// Two numbers, with a comma, a semicolon or a space between, and perhaps N, S, E or W.
+/// Two numbers separated by a comma, semicolon or space, optionally with N, S, E or W.
 fn parse_point(text: &str) -> Option<(f64, f64)> {
     let parts: Vec<&str> = text.split([',', ';']).map(str::trim).collect();
     let parts = match parts.as_slice() {
@@ -67,7 +67,7 @@ fn parse_degrees(text: &str, plus: char, minus: char) -> Option<f64> {
         _ => (text.as_str(), 1.0),
     };
     let digits = text.trim().trim_end_matches('°').trim();
-    // Only what looks like a number: `inf` and `nan` parse, too.
+    // Digits only: `inf` and `nan` parse, too.
     let plain = digits.chars().all(|letter| letter.is_ascii_digit() || matches!(letter, '.' | '-' | '+'));
     digits.parse::<f64>().ok().filter(|_| plain).map(|number| number * sign)
 }

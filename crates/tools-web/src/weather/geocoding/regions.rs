@@ -1,8 +1,8 @@
-//! Whether a place lies in what was written after its name.
+//! Matches a place against the regions in the location text.
 
 use serde_json::Value;
 
-/// A region or a country, by name, by code, or as people shorten them.
+/// Whether the place is in this region or country, given by name, code or common abbreviation.
 pub fn is_in_region(place: &Value, region: &str) -> bool {
     let region = normalize(region);
     let long = expand_abbreviation(&region);
@@ -12,7 +12,7 @@ pub fn is_in_region(place: &Value, region: &str) -> bool {
     })
 }
 
-/// Lower case, without points and the accents that people leave out.
+/// Lower case, without dots and accents.
 fn normalize(text: &str) -> String {
     let plain = |letter: char| match letter {
         'à' | 'á' | 'â' | 'ã' | 'ä' | 'å' => 'a',
@@ -28,7 +28,7 @@ fn normalize(text: &str) -> String {
     letters.filter(|letter| *letter != '.').collect()
 }
 
-/// The name behind a short form. The states are those of the United States, where short forms are usual.
+/// Full name of an abbreviation. States are those of the United States, where abbreviations are common.
 fn expand_abbreviation(short: &str) -> Option<&'static str> {
     const ABBREVIATIONS: &[(&str, &str)] = &[
         ("ak", "alaska"),

@@ -1,10 +1,10 @@
-//! Names like one that is not known.
+//! Similar names for an unknown place.
 
 use super::location_text::NamedPlace;
 use super::{MAX_ALTERNATIVES, OpenMeteo, first_part, parse_place};
 use octo_toolkit::ToolError;
 
-/// Asks for names that begin like the unknown one, and gives those with the fewest letters to change.
+/// Requests names with the same prefix and returns those with the smallest edit distance.
 pub async fn similar_names(meteo: &OpenMeteo<'_>, readings: &[NamedPlace]) -> Result<Vec<String>, ToolError> {
     let Some(unknown) = readings.first().map(|reading| reading.name.to_lowercase()) else {
         return Ok(Vec::new());
@@ -29,7 +29,7 @@ pub async fn similar_names(meteo: &OpenMeteo<'_>, readings: &[NamedPlace]) -> Re
     Ok(near.into_iter().map(|(_, name)| name).take(MAX_ALTERNATIVES).collect())
 }
 
-/// How many letters to add, drop, replace or swap with their neighbour to get from one word to the other.
+/// Edit distance with transpositions (insert, delete, replace, swap neighbours).
 fn edit_distance(from: &[char], to: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=to.len()).collect();

@@ -1,4 +1,4 @@
-//! Places: the search gives their ids, two more requests what is known of them.
+//! Places: the search returns their ids, two more requests their details.
 
 use super::{NAME, endpoint, send_request};
 use crate::web_search::engine_failure::EngineFailure;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const MAX_PLACES: usize = 20;
 
-/// The places of a search, with what could not be learnt about them.
+/// Places of a search, and the failure to get their details, if any.
 pub async fn places(asking: &EngineRequest<'_>, found: &Value) -> (Vec<SearchResult>, Option<EngineFailure>) {
     let listed = found.pointer("/locations/results").and_then(Value::as_array);
     let listed: Vec<&Value> = listed.into_iter().flatten().take(MAX_PLACES).collect();
@@ -18,7 +18,7 @@ pub async fn places(asking: &EngineRequest<'_>, found: &Value) -> (Vec<SearchRes
     }
     let details = match fetch_details(asking, "pois", &ids).await {
         Ok(details) => details,
-        // Plans without places still list them.
+        // Plans without local results still list the places.
         Err(failure) => {
             return (listed.iter().filter_map(|place| place_result(place, "")).collect(), Some(failure));
         }
@@ -46,7 +46,7 @@ async fn fetch_details(
     let mut found = send_request(asking, url).await?;
     match found.get_mut("results").map(Value::take) {
         Some(Value::Array(results)) => Ok(results),
-        _ => Err(EngineFailure::new(NAME, "its places have no results")),
+        _ => Err(EngineFailure::new(NAME, "the response has no places")),
     }
 }
 
@@ -66,7 +66,7 @@ fn place_result(place: &Value, description: &str) -> Option<SearchResult> {
     }
     known.extend(text("/price_range").map(str::to_owned));
     known.extend(Some(strip_html(description)).filter(|text| !text.is_empty()));
-    // Without a page of its own, a place is still somewhere.
+    // A place without a page links to the map.
     let map = number("/coordinates/0").zip(number("/coordinates/1")).map(|(latitude, longitude)| {
         format!(
             "https://www.openstreetmap.org/?mlat={latitude}&mlon={longitude}#map=18/{latitude}/{longitude}"

@@ -1,4 +1,4 @@
-//! Brave's answers, and where its key goes.
+//! Brave responses, and which servers receive the API key.
 
 use super::super::SearchSettings;
 use super::{call_search, urls};
@@ -17,7 +17,7 @@ fn settings_for(fake: &FakeServer) -> SearchSettings {
     }
 }
 
-/// Twenty a page, two pages.
+/// Twenty results a page, two pages.
 fn web_answer(seen: &RecordedRequest) -> Value {
     let offset: usize = seen.get("offset").parse().unwrap();
     let results: Vec<Value> = (0..20)
@@ -151,18 +151,18 @@ async fn the_key_is_never_told_nor_sent_elsewhere() {
     let echo = value!({"error": {"code": "SUBSCRIPTION_TOKEN_INVALID", "detail": format!("The token {KEY} is invalid"),
         "meta": {"component": "authentication"}, "status": 422}});
     for (status, body, reason, hint) in [
-        (422, echo.to_string(), "it refuses the key", "BRAVE_API_KEY"),
-        (401, KEY.to_owned(), "it refuses the key", "BRAVE_API_KEY"),
+        (422, echo.to_string(), "it rejected the API key", "BRAVE_API_KEY"),
+        (401, KEY.to_owned(), "it rejected the API key", "BRAVE_API_KEY"),
         (
             429,
             value!({"error": {"code": "RATE_LIMITED"}}).to_string(),
-            "no more requests at this moment (RATE_LIMITED)",
+            "rate limiting requests (RATE_LIMITED)",
             "",
         ),
         (402, String::new(), "status 402", "quota"),
         (500, KEY.to_owned(), "status 500", ""),
         (302, String::new(), "it redirects", ""),
-        (200, KEY.to_owned(), "something else than JSON", ""),
+        (200, KEY.to_owned(), "is not JSON", ""),
     ] {
         let target = other.to_string();
         let fake = FakeServer::serve(move |_| (status, ("location", target.clone()), body.clone())).await;
@@ -178,8 +178,8 @@ async fn the_key_is_never_told_nor_sent_elsewhere() {
 #[tokio::test]
 async fn what_brave_would_refuse_is_not_sent() {
     for (input, reason) in [
-        (value!({"query": "a".repeat(401)}), "longer than 400 characters or 50 words"),
-        (value!({"query": "a ".repeat(51)}), "longer than 400 characters or 50 words"),
+        (value!({"query": "a".repeat(401)}), "exceeds 400 characters or 50 words"),
+        (value!({"query": "a ".repeat(51)}), "exceeds 400 characters or 50 words"),
         (value!({"query": "q", "categories": ["images"]}), "no results for categories images"),
     ] {
         let fake = FakeServer::serve(|seen| json(web_answer(seen))).await;
@@ -190,6 +190,6 @@ async fn what_brave_would_refuse_is_not_sent() {
     let fake = FakeServer::serve(|seen| json(web_answer(seen))).await;
     let settings = SearchSettings { brave_api_key: Some(Secret::new("a\nb")), ..settings_for(&fake) };
     let error = call_search(settings, value!({"query": "q"})).await.unwrap_err();
-    assert!(error.message.contains("its key cannot be sent"), "{}", error.message);
+    assert!(error.message.contains("its API key is not a valid header value"), "{}", error.message);
     assert!(fake.requests().is_empty());
 }

@@ -1,4 +1,4 @@
-//! DuckDuckGo's page, in the shapes it has had.
+//! DuckDuckGo's page in its various forms.
 
 use super::super::SearchSettings;
 use super::{call_search, urls};
@@ -109,14 +109,14 @@ async fn captchas_and_strange_pages_are_errors_and_no_results_are_none() {
     let challenge = r#"<html><body><form id="challenge-form" action="//duckduckgo.com/anomaly.js?sv=html&cc=botnet" method="POST">
         <div class="anomaly-modal__title">Unfortunately, bots use DuckDuckGo too.</div></form></body></html>"#;
     for (status, body, reason) in [
-        (202, challenge, "it asks for a CAPTCHA"),
-        (200, challenge, "it asks for a CAPTCHA"),
-        (403, challenge, "it asks for a CAPTCHA"),
-        (202, "", "it asks for a CAPTCHA"),
+        (202, challenge, "it requires a CAPTCHA"),
+        (200, challenge, "it requires a CAPTCHA"),
+        (403, challenge, "it requires a CAPTCHA"),
+        (202, "", "it requires a CAPTCHA"),
         (403, "<h1>Forbidden</h1>", "status 403"),
         (503, "", "status 503"),
-        (200, "<html><body><h1>New design</h1></body></html>", "could not be understood"),
-        (200, "", "could not be understood"),
+        (200, "<html><body><h1>New design</h1></body></html>", "unknown format"),
+        (200, "", "unknown format"),
     ] {
         let fake = FakeServer::serve(move |_| html(status, body)).await;
         let error = call_search(settings_for(&fake), value!({"query": "q"})).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! Which engine is asked when, and what is told of the others.
+//! Order of the engines, and how failures are reported.
 
 use super::super::SearchSettings;
 use super::call_search;
@@ -15,7 +15,7 @@ struct FakeEngines {
     duck: FakeServer,
 }
 
-/// Three engines, each of which answers or fails with 500.
+/// Three engines, each of which responds or fails with 500.
 async fn start_engines(searxng: bool, brave: bool, duck: bool) -> FakeEngines {
     let list = |url: &str| value!([{"url": url, "title": "T", "content": "c"}]);
     let (one, two) = (list("https://searxng.example/"), list("https://brave.example/"));
@@ -101,7 +101,7 @@ async fn an_engine_that_hangs_leaves_time_for_the_others() {
     assert_eq!(answer["failed_engines"][0]["engine"], "searxng");
 }
 
-/// Takes connections and says nothing.
+/// Accepts connections and sends nothing.
 #[expect(clippy::disallowed_methods, reason = "tests listen on loopback")]
 async fn silent_server() -> url::Url {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

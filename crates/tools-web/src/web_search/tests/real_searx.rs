@@ -1,4 +1,4 @@
-//! A real searx, started for the test, whose only working engine reads a page on loopback.
+//! A real searx, started for the test; its only working engine reads a page on loopback.
 #![expect(clippy::disallowed_methods, reason = "the test starts a server and writes its settings")]
 
 use super::super::SearchSettings;
@@ -11,14 +11,14 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use url::Url;
 
-/// Ends with the test.
+/// Killed at the end of the test.
 struct Searx {
     url: Url,
     _process: Child,
     _folder: TempDir,
 }
 
-/// Complete, since Debian's package has no defaults of its own; the two folders are where it puts them.
+/// Complete, since Debian's package has no defaults; the two directories are where Debian puts them.
 fn settings(port: u16, page: &Url) -> String {
     format!(
         r#"general:

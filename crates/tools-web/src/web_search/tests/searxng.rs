@@ -1,4 +1,4 @@
-//! SearXNG's answers, good and bad.
+//! SearXNG responses, valid and invalid.
 
 use super::super::SearchSettings;
 use super::{call_search, search, urls};
@@ -67,7 +67,7 @@ async fn parameters_reach_the_instance() {
     let fake = FakeServer::serve(paged).await;
     call_search(settings_for(&fake), value!({"query": "q", "engines": ["Google", "bing"]})).await.unwrap();
     let seen = fake.requests().remove(0);
-    // Categories beside engines would add all engines of the categories.
+    // Categories besides engines would add all engines of the categories.
     assert_eq!((seen.get("engines"), seen.get("categories")), ("google,bing", ""));
     assert_eq!((seen.get("language"), seen.get("safesearch")), ("en", "1"));
 }
@@ -159,14 +159,14 @@ async fn failures_name_their_reason_and_what_to_do() {
         (
             403,
             "<h1>Forbidden</h1>".to_owned(),
-            "it refuses JSON (status 403)",
+            "it does not allow JSON (status 403)",
             "add `json` to search.formats",
         ),
-        (429, String::new(), "it allows no more requests", "limiter"),
+        (429, String::new(), "it is rate limiting", "limiter"),
         (404, String::new(), "status 404", "OCTOPROX_SEARXNG_URL"),
         (500, String::new(), "status 500", "Try again later"),
-        (200, "<html>searx</html>".to_owned(), "something else than JSON", "OCTOPROX_SEARXNG_URL"),
-        (200, "{}".to_owned(), "has no results", "OCTOPROX_SEARXNG_URL"),
+        (200, "<html>searx</html>".to_owned(), "is not JSON", "OCTOPROX_SEARXNG_URL"),
+        (200, "{}".to_owned(), "has no `results`", "OCTOPROX_SEARXNG_URL"),
         (
             200,
             blocked.to_string(),

@@ -1,4 +1,4 @@
-//! Ten thousand words with headings, links, notes and all that an encyclopedia puts around them.
+//! Ten thousand words with headings, links, footnotes and the navigation of an encyclopedia.
 
 use super::super::word_generator::WordGenerator;
 use std::fmt::Write as _;

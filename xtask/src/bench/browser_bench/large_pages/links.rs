@@ -1,4 +1,4 @@
-//! Two hundred links with all that news sites put around each.
+//! Two hundred links with the markup of news sites around each.
 
 use super::super::word_generator::WordGenerator;
 use std::fmt::Write as _;

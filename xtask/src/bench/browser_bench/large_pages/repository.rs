@@ -1,4 +1,4 @@
-//! A repository's first page: header, tabs, table of files, README, sidebar.
+//! Start page of a repository: header, tabs, table of files, README, sidebar.
 
 use super::super::word_generator::WordGenerator;
 use std::fmt::Write as _;
