@@ -140,21 +140,6 @@ impl CompiledWorkflow {
     }
 }
 
-impl Param {
-    pub fn schema(&self) -> Value {
-        let mut schema = serde_json::json!({"type": self.kind.as_str()});
-        if let Value::Object(members) = &mut schema {
-            if !self.description.is_empty() {
-                members.insert("description".to_owned(), self.description.as_str().into());
-            }
-            if !self.choices.is_empty() {
-                members.insert("enum".to_owned(), self.choices.clone().into());
-            }
-        }
-        schema
-    }
-}
-
 fn find_step<'a>(steps: &'a [Step], id: &str) -> Option<&'a Step> {
     steps.iter().find_map(|step| {
         if step.id == id {

@@ -28,6 +28,21 @@ pub struct Param {
     pub choices: Vec<Value>,
 }
 
+impl Param {
+    pub fn schema(&self) -> Value {
+        let mut schema = serde_json::json!({"type": self.kind.as_str()});
+        if let Value::Object(members) = &mut schema {
+            if !self.description.is_empty() {
+                members.insert("description".to_owned(), self.description.as_str().into());
+            }
+            if !self.choices.is_empty() {
+                members.insert("enum".to_owned(), self.choices.clone().into());
+            }
+        }
+        schema
+    }
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ParamType {

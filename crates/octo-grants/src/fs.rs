@@ -1,7 +1,6 @@
 //! Files beneath the workspace roots. Paths are resolved by the kernel (`openat2`, `RESOLVE_BENEATH`).
 
 mod batch;
-mod change_step;
 mod concurrency;
 mod copy;
 mod crash_recovery;
@@ -9,11 +8,13 @@ mod file_fingerprint;
 mod folder_tree;
 mod hash;
 mod intent_log;
-mod path_suggest;
+mod name_locks;
+mod open_beneath;
 mod protected_paths;
 mod read_files;
 mod rename_files;
 mod resolve;
+mod root;
 mod temp_names;
 #[cfg(test)]
 mod tests;
@@ -23,11 +24,12 @@ mod work_path;
 mod workspace;
 mod write_files;
 
+pub(crate) use open_beneath::path_of;
 pub use read_files::{EntryKind, Folder, FolderEntry, OpenFile, Stat};
-pub(crate) use resolve::path_of;
+pub use root::{Root, RootSpec};
 pub use walk::{Step, WalkEntry, WalkOptions, Walked};
 pub use work_path::{RootedPath, WorkPath};
-pub use workspace::{HardLinks, Root, RootSpec, Workspace, WorkspaceSpec, default_protected};
+pub use workspace::{HardLinks, Workspace, WorkspaceSpec, default_protected};
 pub use write_files::{Change, UndoResult, Write as WriteOptions, WriteResult};
 
 use crate::{Capabilities, Grant};
@@ -75,6 +77,11 @@ impl<M: 'static> Fs<M> {
             work(&fs)
         };
         tokio::task::spawn_blocking(job).await.unwrap_or_else(|error| Err(ToolError::internal(error)))
+    }
+
+    /// Refuses a protected path, whether it exists or not: for programs that write by themselves.
+    pub fn check_changeable(&self, place: &RootedPath) -> Result<(), ToolError> {
+        self.workspace.check_path(&place.root, &place.relative, &place.display())
     }
 }
 

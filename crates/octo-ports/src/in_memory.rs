@@ -6,7 +6,7 @@ mod audit;
 mod credentials;
 mod leases;
 mod listings;
-mod memory;
+mod memory_graph;
 mod pins;
 mod results;
 mod runs;
@@ -42,7 +42,7 @@ pub fn listings() -> Listings {
 }
 
 pub fn memory() -> Memory {
-    Arc::new(memory::InMemoryMemory::default())
+    Arc::new(memory_graph::InMemoryMemory::default())
 }
 
 pub fn pins() -> Arc<dyn Pins> {

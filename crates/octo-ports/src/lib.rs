@@ -3,8 +3,8 @@
 
 pub mod apis;
 mod argument_key;
-mod audit;
 mod audit_chain;
+mod audit_log;
 mod audit_reader;
 mod audit_record;
 pub mod conformance;
@@ -15,15 +15,15 @@ pub mod leases;
 mod listings;
 pub mod memory;
 mod pins;
+mod result_store;
 mod result_text;
-mod results;
 mod runs;
 mod stores;
 
 pub use apis::{ApiStore, Apis};
 pub use argument_key::ArgumentKey;
-pub use audit::{AuditLog, CallEnded, CallStarted, Outcome};
 pub use audit_chain::{Anchor, Hash};
+pub use audit_log::{AuditLog, CallEnded, CallStarted, Outcome};
 pub use audit_reader::{AuditReader, Retention, Verified};
 pub use audit_record::{AuditRecord, RecordKind};
 pub use credentials::{CredentialStore, Credentials, Owner, PendingLogin, Slot, StoredCredential};
@@ -32,7 +32,7 @@ pub use leases::{Lease, Leases};
 pub use listings::{ListingStore, Listings};
 pub use memory::{Memory, MemoryStore};
 pub use pins::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, ServerIdentity};
+pub use result_store::{ResultStore, ResultWriter};
 pub use result_text::{ReadSeek, StoredText, TextSize, write_text};
-pub use results::{ResultStore, ResultWriter};
 pub use runs::{LeasedRun, NewRun, RunLease, RunStatus, Runs, StoredRun, StoredStep};
 pub use stores::Stores;

@@ -1,19 +1,20 @@
 //! Batches of changes: all or none, under a lock, recorded in the intent log first.
 
-use super::change_step::ChangeStep;
+mod change_step;
+
 use super::intent_log::{Intent, IntentPath, IntentTxn};
+use super::name_locks::lock_names;
 use super::resolve::{LinkPolicy, TargetEntry, errno_error, split};
 use super::undo_log::UndoLink;
 use super::{EntryKind, RootedPath, Workspace, WriteResult, file_fingerprint, temp_names};
+use change_step::ChangeStep;
 use octo_model::ToolError;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::collections::HashSet;
 use std::fs::File;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Source of a file's new content.
 pub(super) enum Content<'a> {
@@ -33,26 +34,6 @@ pub(super) enum ChangeAction<'a> {
 pub(super) struct ChangeOrder<'a> {
     pub spot: TargetEntry,
     pub act: ChangeAction<'a>,
-}
-
-/// Serializes writers of one process that use the same name.
-static NAME_LOCKS: [Mutex<()>; 64] = [const { Mutex::new(()) }; 64];
-
-/// Locks the names of these targets, always in the same order.
-pub(super) fn lock_names<'s>(
-    spots: impl Iterator<Item = &'s TargetEntry>,
-) -> Result<Vec<MutexGuard<'static, ()>>, ToolError> {
-    let mut places = Vec::new();
-    for spot in spots {
-        let folder =
-            file_fingerprint::of_fd(&spot.folder).map_err(|errno| errno_error(&spot.place, errno))?;
-        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((folder.inode(), &spot.name));
-        places.push((hash % NAME_LOCKS.len() as u64) as usize);
-    }
-    places.sort_unstable();
-    places.dedup();
-    let locks = places.into_iter().filter_map(|at| NAME_LOCKS.get(at));
-    Ok(locks.map(|lock| lock.lock().unwrap_or_else(PoisonError::into_inner)).collect())
 }
 
 /// One change of a workspace, of one or several files.
@@ -147,8 +128,8 @@ impl<'w> Batch<'w> {
         self.intents.write(&Intent::MadeFolder(Self::intent_path(&spot)))?;
         let made = rustix::fs::mkdirat(&spot.folder, &spot.name, Mode::from_raw_mode(0o777));
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let fd =
-            super::resolve::open_entry(&spot.folder, &spot.name, flags).map_err(|e| errno_error(place, e))?;
+        let fd = super::open_beneath::open_entry(&spot.folder, &spot.name, flags)
+            .map_err(|e| errno_error(place, e))?;
         match made {
             Ok(()) => self.created_folders.push(spot),
             Err(Errno::EXIST) => {}

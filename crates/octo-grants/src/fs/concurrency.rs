@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    const SOON: Duration = Duration::from_millis(50);
+    const SHORT_WAIT: Duration = Duration::from_millis(50);
 
     #[tokio::test]
     async fn a_caller_at_its_limit_does_not_delay_another() {
@@ -64,10 +64,10 @@ mod tests {
         for _ in 0..MAX_JOBS_PER_CALLER {
             slots.push(jobs.acquire(&ada).await.unwrap());
         }
-        assert!(tokio::time::timeout(SOON, jobs.acquire(&ada)).await.is_err());
-        assert!(tokio::time::timeout(SOON, jobs.acquire(&bob)).await.is_ok());
+        assert!(tokio::time::timeout(SHORT_WAIT, jobs.acquire(&ada)).await.is_err());
+        assert!(tokio::time::timeout(SHORT_WAIT, jobs.acquire(&bob)).await.is_ok());
         slots.pop();
-        assert!(tokio::time::timeout(SOON, jobs.acquire(&ada)).await.is_ok());
+        assert!(tokio::time::timeout(SHORT_WAIT, jobs.acquire(&ada)).await.is_ok());
     }
 
     #[tokio::test]

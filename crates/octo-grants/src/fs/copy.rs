@@ -1,10 +1,12 @@
 //! Copies: a file like any other write; a directory in a temporary place first, so that it appears atomically.
 
-use super::batch::{Batch, ChangeAction, ChangeOrder, Content, lock_names};
+use super::batch::{Batch, ChangeAction, ChangeOrder, Content};
 use super::folder_tree::{self, TreeEvent, TreeItem, walk_tree};
 use super::intent_log::{Intent, IntentPath};
+use super::name_locks::lock_names;
+use super::open_beneath::open_entry;
 use super::protected_paths::protected_error;
-use super::resolve::{LinkPolicy, TargetEntry, errno_error, io_error, open_entry, parent_of};
+use super::resolve::{LinkPolicy, TargetEntry, errno_error, io_error, parent_of};
 use super::{EntryKind, Fs, OpenFile, RootedPath, Workspace, file_fingerprint, temp_names};
 use octo_model::ToolError;
 use rustix::fs::{Mode, OFlags};

@@ -1,9 +1,10 @@
 //! Cleanup after a killed process: rolls back incomplete changes and removes temporary files.
 
 use super::intent_log::{INTENT_FILE_PREFIX, Intent, IntentPath};
-use super::resolve::{open_real, parent_of};
+use super::open_beneath::open_real;
+use super::resolve::parent_of;
+use super::root::Root;
 use super::undo_log::UndoLog;
-use super::workspace::Root;
 use super::{EntryKind, file_fingerprint, folder_tree, temp_names};
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
@@ -97,7 +98,7 @@ impl Recovery<'_> {
     fn find<'n>(&self, at: &'n IntentPath) -> Result<(OwnedFd, &'n OsStr), Errno> {
         let root = self.roots.iter().find(|root| root.path == at.root).ok_or(UNKNOWN_ROOT)?;
         let leaf = at.path.file_name().ok_or(Errno::NOENT)?;
-        open_real(root, parent_of(&at.path)).map(|folder| (folder, leaf))
+        open_real(root.fd(), parent_of(&at.path)).map(|folder| (folder, leaf))
     }
 
     fn roll_back(&self, note: &Intent) -> Result<(), Errno> {

@@ -1,10 +1,11 @@
 //! Directory trees, traversed by descriptors; links are never followed.
 
-use super::batch::lock_names;
 use super::file_fingerprint::{self, FileFingerprint};
+use super::name_locks::lock_names;
+use super::open_beneath::open_entry;
 use super::protected_paths::protected_error;
 use super::read_files::{FolderEntry, entries};
-use super::resolve::{LinkPolicy, TargetEntry, errno_error, open_entry};
+use super::resolve::{LinkPolicy, TargetEntry, errno_error};
 use super::{EntryKind, Fs, RootedPath, temp_names};
 use octo_model::ToolError;
 use rustix::fs::{AtFlags, Mode, OFlags};
@@ -115,13 +116,6 @@ pub(super) fn remove_forced(folder: impl AsFd, name: &OsStr) -> Result<(), Errno
         TreeEvent::Entry => rustix::fs::unlinkat(item.folder, item.name, AtFlags::empty()),
     })?;
     rustix::fs::unlinkat(folder, name, AtFlags::REMOVEDIR)
-}
-
-impl TargetEntry {
-    /// Returns a function that creates an error for a path beneath this one.
-    pub(super) fn error_at(&self) -> impl Fn(&Path, Errno) -> ToolError + '_ {
-        |path, errno| errno_error(&self.place.join(path), errno)
-    }
 }
 
 impl Fs<super::Write> {

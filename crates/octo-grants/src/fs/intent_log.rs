@@ -1,7 +1,6 @@
 //! Intent log: changes in progress, recorded before they start, so that the next start can clean up after a crash.
 
 use super::temp_names;
-use super::workspace::Workspace;
 use octo_model::ToolError;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
@@ -51,20 +50,17 @@ pub(super) struct IntentTxn<'w> {
     id: u64,
 }
 
-impl Workspace {
-    pub(super) fn begin(&self) -> IntentTxn<'_> {
-        let intents = self.fs_state().map(|state| &state.intents);
+impl<'w> IntentTxn<'w> {
+    pub fn begin(intents: Option<&'w IntentLog>) -> Self {
         let id = intents.map_or(0, |intents| {
             let mut log = intents.log();
             log.open_changes += 1;
             log.last_id += 1;
             log.last_id
         });
-        IntentTxn { intents, id }
+        Self { intents, id }
     }
-}
 
-impl IntentTxn<'_> {
     /// Records an intent. A change that cannot be recorded does not start.
     pub fn write(&self, note: &Intent) -> Result<(), ToolError> {
         let Some(intents) = self.intents else { return Ok(()) };

@@ -1,12 +1,9 @@
 //! Protected paths: globs over real paths, so that links cannot bypass them.
 
-use super::resolve::TargetEntry;
-use super::workspace::{Root, Workspace};
-use super::{Fs, RootedPath};
+use super::root::Root;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use octo_model::ToolError;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Default protected patterns. Exceptions come before patterns that must not be excepted.
 pub fn default_protected() -> Vec<String> {
@@ -163,59 +160,6 @@ impl ProtectedPaths {
     }
 }
 
-impl Workspace {
-    /// Refuses a change of a protected path or of a read-only root.
-    pub(super) fn check_writable(&self, spot: &TargetEntry) -> Result<(), ToolError> {
-        let root = spot.place.root();
-        let whole = root.path.join(&spot.real_path);
-        // A nested root has its own rules, and must not be removed with a directory around it.
-        let within = |other: &&Arc<Root>| {
-            other.path != root.path
-                && other.path.starts_with(&root.path)
-                && (whole.starts_with(&other.path) || other.path.starts_with(&whole))
-        };
-        let fixed = (!root.writable).then_some(root);
-        let fixed = fixed.or_else(|| {
-            self.roots().iter().filter(within).map(|other| &**other).find(|other| !other.writable)
-        });
-        if let Some(fixed) = fixed {
-            return Err(ToolError::denied(format!("The root `{}` is read-only.", fixed.name))
-                .hint("Write to another root, or ask the operator to make this one writable."));
-        }
-        self.check_path(root, &spot.real_path, &spot.place.display())
-    }
-
-    /// Pattern that protects a path beneath a root, globally or in the profile of this call.
-    pub(super) fn protecting_pattern(&self, root: &Root, real: &Path) -> Option<&str> {
-        self.protected()
-            .protecting_pattern(root, real)
-            .or_else(|| self.profile_protected()?.protecting_pattern(root, real))
-    }
-
-    /// Refuses to read the state directory, if it is beneath a root.
-    pub(super) fn check_readable(&self, real: &RootedPath, told: &str) -> Result<(), ToolError> {
-        if !self.protected().is_hub_data(real.root(), real.relative()) {
-            return Ok(());
-        }
-        Err(ToolError::denied(format!("`{told}` belongs to the hub itself."))
-            .hint("Use another directory; tools cannot access the hub's state directory."))
-    }
-
-    fn check_path(&self, root: &Root, real: &Path, told: &str) -> Result<(), ToolError> {
-        match self.protecting_pattern(root, real) {
-            None => Ok(()),
-            Some(pattern) => Err(protected_error(told, pattern)),
-        }
-    }
-}
-
-impl<M: 'static> Fs<M> {
-    /// Refuses a protected path, whether it exists or not: for programs that write by themselves.
-    pub fn check_changeable(&self, place: &RootedPath) -> Result<(), ToolError> {
-        self.workspace().check_path(&place.root, &place.relative, &place.display())
-    }
-}
-
 pub(super) fn protected_error(told: &str, pattern: &str) -> ToolError {
     if pattern == SETTINGS_RULE {
         return ToolError::denied(format!(
@@ -230,6 +174,7 @@ pub(super) fn protected_error(told: &str, pattern: &str) -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fs::Workspace;
     use crate::fs::{RootSpec, WorkspaceSpec};
 
     fn is_protected(patterns: &[&str], path: &str) -> bool {

@@ -1,6 +1,7 @@
 //! Read access to files and directories.
 
-use super::resolve::{FoundEntry, errno_error, io_error, reopen};
+use super::open_beneath::reopen;
+use super::resolve::{FoundEntry, errno_error, io_error};
 use super::{Fs, RootedPath, file_fingerprint};
 use jiff::Timestamp;
 use octo_model::{Kind, ToolError};

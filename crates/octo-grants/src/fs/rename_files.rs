@@ -1,13 +1,15 @@
 //! Renames: within a root, between roots and between file systems.
 
-use super::batch::{Batch, ChangeAction, ChangeOrder, Content, lock_names};
+use super::batch::{Batch, ChangeAction, ChangeOrder, Content};
 use super::copy::copy_folder;
 use super::file_fingerprint::{self, FileFingerprint};
 use super::folder_tree::walk_tree;
 use super::hash::copy_all;
 use super::intent_log::IntentTxn;
+use super::name_locks::lock_names;
+use super::open_beneath::{open_entry, reopen};
 use super::protected_paths::{SETTINGS_RULE, protected_error};
-use super::resolve::{LinkPolicy, TargetEntry, errno_error, open_entry, reopen};
+use super::resolve::{LinkPolicy, TargetEntry, errno_error};
 use super::undo_log::{MAX_UNDO_FILE_BYTES, UndoEntry, UndoLink};
 use super::write_files::changed_since_error;
 use super::{EntryKind, Fs, OpenFile, RootedPath, temp_names};

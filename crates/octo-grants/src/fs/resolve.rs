@@ -1,62 +1,18 @@
 //! Path resolution beneath a root by the kernel. Containment is never decided by comparing strings.
 
+mod path_suggest;
+
 use super::file_fingerprint::{self, FileFingerprint};
-use super::{EntryKind, HardLinks, Root, RootedPath, Workspace, path_suggest, temp_names};
+use super::open_beneath::{LOOKUP_FLAGS, MAX_ATTEMPTS, open_beneath, open_real, path_of};
+use super::root::Root;
+use super::{EntryKind, HardLinks, RootedPath, Workspace, temp_names};
 use octo_model::{Kind, ToolError};
-use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::fs::{OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
-
-const RESOLVE_BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_MAGICLINKS);
-const LOOKUP_FLAGS: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
-
-/// Maximum attempts to resolve a path while something beneath it is being renamed.
-const MAX_ATTEMPTS: usize = 256;
-
-/// Opens a path beneath a directory. The kernel returns `EAGAIN` if a `..` may have raced with a rename.
-fn open_beneath(
-    folder: BorrowedFd<'_>,
-    path: &Path,
-    flags: OFlags,
-    how: ResolveFlags,
-) -> Result<OwnedFd, Errno> {
-    for _ in 0..MAX_ATTEMPTS {
-        match rustix::fs::openat2(folder, path, flags | OFlags::CLOEXEC, Mode::empty(), RESOLVE_BENEATH | how)
-        {
-            Err(Errno::AGAIN | Errno::INTR) => std::thread::yield_now(),
-            other => return other,
-        }
-    }
-    Err(Errno::AGAIN)
-}
-
-/// Opens a directory entry without following links.
-pub(super) fn open_entry(folder: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let how = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    open_beneath(folder.as_fd(), Path::new(name), flags | OFlags::NOFOLLOW, how)
-}
-
-/// Opens a directory of a root by its real path; a link on the way is an error.
-pub(super) fn open_real(root: &Root, real: &Path) -> Result<OwnedFd, Errno> {
-    open_beneath(root.fd(), real, LOOKUP_FLAGS | OFlags::DIRECTORY, ResolveFlags::NO_SYMLINKS)
-}
-
-/// Current path of a descriptor according to the kernel.
-pub(crate) fn path_of(fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
-    let link = rustix::fs::readlink(format!("/proc/self/fd/{}", fd.as_raw_fd()), Vec::new())
-        .map_err(|errno| ToolError::internal(format!("reading a descriptor's path in /proc: {errno}")))?;
-    Ok(PathBuf::from(OsString::from_vec(link.into_bytes())))
-}
-
-/// Real path of a directory outside the roots.
-pub(super) fn canonical_folder(path: &Path) -> Result<PathBuf, ToolError> {
-    let fd = rustix::fs::open(path, LOOKUP_FLAGS | OFlags::DIRECTORY, Mode::empty())
-        .map_err(ToolError::internal)?;
-    path_of(fd.as_fd())
-}
 
 /// Real path of a descriptor beneath its root.
 fn real_path(place: &RootedPath, fd: BorrowedFd<'_>) -> Result<PathBuf, ToolError> {
@@ -77,7 +33,7 @@ fn real_path(place: &RootedPath, fd: BorrowedFd<'_>) -> Result<PathBuf, ToolErro
 
 fn is_same_entry(root: &Root, real: &Path, fd: BorrowedFd<'_>) -> bool {
     let entry = real.file_name().ok_or(Errno::NOENT).and_then(|leaf| {
-        let folder = open_real(root, parent_of(real))?;
+        let folder = open_real(root.fd(), parent_of(real))?;
         file_fingerprint::of_entry(folder, leaf)
     });
     entry.is_ok_and(|entry| file_fingerprint::of_fd(fd).is_ok_and(|held| held.inode() == entry.inode()))
@@ -101,7 +57,7 @@ impl Root {
 
     /// Opens a directory beneath the root by its real path, as a descriptor; a link on the way is an error.
     pub(crate) fn open_folder(&self, real: &Path) -> Result<OwnedFd, Errno> {
-        open_real(self, real)
+        open_real(self.fd(), real)
     }
 }
 
@@ -141,13 +97,6 @@ impl RootedPath {
         }
         Err(changed_while_reading(self))
     }
-}
-
-/// Opens a resolved entry for reading: the same file, even if its name now refers to another.
-pub(super) fn reopen(found: impl AsFd, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let path = format!("/proc/self/fd/{}", found.as_fd().as_raw_fd());
-    let flags = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    rustix::fs::open(path, flags, Mode::empty())
 }
 
 /// Whether a link at the end of a path is followed.
@@ -214,7 +163,7 @@ impl TargetEntry {
         if temp_names::is_temp_name(leaf) {
             return Ok(None);
         }
-        let Ok(folder) = open_real(&self.place.root, parent_of(&real)) else { return Ok(None) };
+        let Ok(folder) = open_real(self.place.root.fd(), parent_of(&real)) else { return Ok(None) };
         let same = file_fingerprint::of_entry(&folder, leaf).is_ok_and(|there| there.inode() == seen.inode());
         let leaf = leaf.to_owned();
         Ok(same.then(|| Self { place: self.place.clone(), folder, name: leaf, real_path: real }))
@@ -232,6 +181,11 @@ impl TargetEntry {
     /// Like `stat`, but the entry must exist.
     pub fn stat_existing(&self) -> Result<FileFingerprint, ToolError> {
         self.stat()?.ok_or_else(|| errno_error(&self.place, Errno::NOENT))
+    }
+
+    /// Returns a function that creates an error for a path beneath this one.
+    pub(super) fn error_at(&self) -> impl Fn(&Path, Errno) -> ToolError + '_ {
+        |path, errno| errno_error(&self.place.join(path), errno)
     }
 }
 

@@ -124,7 +124,8 @@ pub(super) fn exchange<'a>(
 
 fn copy_content(folder: BorrowedFd<'_>, name: &OsStr, spare: &OsStr) -> Result<(), Errno> {
     let code = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
-    let mut from = File::from(super::resolve::open_entry(folder, name, OFlags::RDONLY | OFlags::NONBLOCK)?);
+    let mut from =
+        File::from(super::open_beneath::open_entry(folder, name, OFlags::RDONLY | OFlags::NONBLOCK)?);
     let mode = Mode::from_raw_mode(file_fingerprint::of_fd(&from)?.mode());
     let mut to = create(folder, spare, Mode::RUSR | Mode::WUSR)?;
     std::io::copy(&mut from, &mut to).map_err(code)?;

@@ -1,7 +1,7 @@
 //! Paths as callers write them, and as replies show them.
 
 use super::Fs;
-use super::workspace::Root;
+use super::root::Root;
 use octo_model::ToolError;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};

@@ -1,31 +1,22 @@
 //! A workspace: named roots, each read-only or read-write.
 
+mod write_check;
+
 use super::concurrency::{Concurrency, JobSlot};
 use super::crash_recovery;
-use super::intent_log::IntentLog;
+use super::intent_log::{IntentLog, IntentTxn};
+use super::open_beneath::canonical_folder;
 use super::protected_paths::ProtectedPaths;
-use super::resolve;
+use super::root::{Root, RootSpec};
 use super::undo_log::UndoLog;
 use octo_model::{Caller, Kind, Principal, ToolError};
-use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 pub use super::protected_paths::default_protected;
-
-/// A root as configured in the settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RootSpec {
-    pub name: String,
-    pub path: PathBuf,
-    /// Alternative path of the same directory (the host's path of a mounted directory), accepted as well.
-    pub alias_path: Option<PathBuf>,
-    pub writable: bool,
-}
 
 /// Whether files with several hard links may be accessed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -51,64 +42,6 @@ pub struct WorkspaceSpec {
     pub no_root: Option<(String, String)>,
     /// State directory of the hub: data to undo a change and to clean up after a crash.
     pub state: Option<PathBuf>,
-}
-
-/// An open root.
-pub struct Root {
-    pub name: String,
-    /// Real path.
-    pub path: PathBuf,
-    pub alias_path: Option<PathBuf>,
-    pub writable: bool,
-    /// Path as configured in the settings.
-    pub(super) configured_path: PathBuf,
-    fd: OwnedFd,
-}
-
-impl std::fmt::Debug for Root {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Root({}: {})", self.name, self.path.display())
-    }
-}
-
-impl Root {
-    /// Descriptor from which everything beneath the root is resolved. Opened with `O_PATH`: for
-    /// lookup, not for reading.
-    pub fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
-    }
-
-    fn open(spec: RootSpec) -> Result<Self, ToolError> {
-        if !is_valid_root_name(&spec.name) {
-            return Err(ToolError::invalid(format!("Invalid root name: `{}`.", spec.name.escape_debug()))
-                .hint("Use up to 64 letters, digits, `-`, `_` and `.`, starting with a letter or digit."));
-        }
-        let shown = format!("The root `{}` ({})", spec.name, spec.path.display());
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let fd = rustix::fs::open(&spec.path, flags, Mode::empty()).map_err(|errno| match errno {
-            rustix::io::Errno::NOENT => ToolError::not_found(format!("{shown} does not exist."))
-                .hint("Create the directory or change the root's path in the settings."),
-            rustix::io::Errno::NOTDIR => ToolError::invalid(format!("{shown} is not a directory."))
-                .hint("Change the root's path in the settings to a directory."),
-            errno => ToolError::denied(format!("{shown} cannot be opened: {errno}."))
-                .hint("Give the hub access to the directory or change the root's path in the settings."),
-        })?;
-        let path = resolve::path_of(fd.as_fd())?;
-        Ok(Self {
-            name: spec.name,
-            path,
-            alias_path: spec.alias_path,
-            writable: spec.writable,
-            configured_path: spec.path,
-            fd,
-        })
-    }
-}
-
-fn is_valid_root_name(name: &str) -> bool {
-    name.len() <= 64
-        && name.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter))
 }
 
 /// The open roots of a workspace.
@@ -154,7 +87,7 @@ impl Workspace {
         let mut protected = ProtectedPaths::new(&spec.protected)?;
         protected.set_settings(spec.settings);
         if let Some(state) = &state {
-            protected.set_hub_data(resolve::canonical_folder(&state.path)?);
+            protected.set_hub_data(canonical_folder(&state.path)?);
         }
         let (hard_links, no_root) = (spec.hard_links, spec.no_root);
         let roots = if roots.is_empty() { OnceLock::new() } else { OnceLock::from(roots) };
@@ -233,6 +166,11 @@ impl Workspace {
     /// State directory of the hub.
     pub fn state(&self) -> Option<&Path> {
         self.inner.state.as_ref().map(|state| state.path.as_path())
+    }
+
+    /// Starts a change.
+    pub(super) fn begin(&self) -> IntentTxn<'_> {
+        IntentTxn::begin(self.fs_state().map(|state| &state.intents))
     }
 
     pub(super) fn fs_state(&self) -> Option<&FsState> {

@@ -1,7 +1,8 @@
 //! Atomic file changes.
 
-use super::batch::{Batch, ChangeAction, ChangeOrder, Content, lock_names};
+use super::batch::{Batch, ChangeAction, ChangeOrder, Content};
 use super::intent_log::IntentPath;
+use super::name_locks::lock_names;
 use super::resolve::{LinkPolicy, TargetEntry, errno_error, split};
 use super::undo_log::{LastChange, UndoKey, UndoLink};
 use super::{EntryKind, Fs, RootedPath, Stat, file_fingerprint, hash, temp_names};

@@ -1,6 +1,7 @@
 //! Prompts as written in a playbook.
 
 use crate::yaml_files::{OrderedMap, ScalarText};
+use octo_model::JsonObject;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
@@ -41,6 +42,23 @@ pub struct Argument {
     pub values: Vec<String>,
     /// Offered as completions; other values are accepted, too.
     pub suggest: Vec<String>,
+}
+
+impl Argument {
+    /// Accepted values go into the description, since the protocol has no field for them.
+    pub(super) fn definition(&self) -> JsonObject {
+        let mut description = self.description.clone();
+        if !self.values.is_empty() {
+            description = format!("{description} One of: {}.", self.values.join(", "));
+        }
+        if let Some(default) = &self.default {
+            description = format!("{description} Default: {default}.");
+        }
+        JsonObject::new()
+            .with("name", self.name.as_str())
+            .with("description", description.trim_start())
+            .with("required", self.required)
+    }
 }
 
 #[derive(Deserialize)]

@@ -212,20 +212,3 @@ impl Prompt {
         members.with("description", self.description.as_str()).with("arguments", Json::array(&arguments))
     }
 }
-
-impl Argument {
-    /// Accepted values go into the description, since the protocol has no field for them.
-    fn definition(&self) -> JsonObject {
-        let mut description = self.description.clone();
-        if !self.values.is_empty() {
-            description = format!("{description} One of: {}.", self.values.join(", "));
-        }
-        if let Some(default) = &self.default {
-            description = format!("{description} Default: {default}.");
-        }
-        JsonObject::new()
-            .with("name", self.name.as_str())
-            .with("description", description.trim_start())
-            .with("required", self.required)
-    }
-}

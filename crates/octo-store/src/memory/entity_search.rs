@@ -54,12 +54,10 @@ struct WordRows {
     is_truncated: bool,
 }
 
-impl Term {
-    /// Query for the index.
-    fn fts_query(&self, owner: i64) -> String {
-        let word = format!("\"{}\"", term(owner, &self.stem));
-        if self.is_prefix { format!("{word} *") } else { word }
-    }
+/// Query for the index.
+fn fts_query(owner: i64, word: &Term) -> String {
+    let quoted = format!("\"{}\"", term(owner, &word.stem));
+    if word.is_prefix { format!("{quoted} *") } else { quoted }
 }
 
 impl WordRows {
@@ -189,10 +187,10 @@ fn rows_of_word(
     all: f64,
 ) -> rusqlite::Result<WordRows> {
     let mut term = Term { stem, idf: 0.0, is_prefix: false };
-    let mut rows = matching_rows(view, &term.fts_query(view.owner), kind, 0, MAX_ROWS_PER_WORD + 1)?;
+    let mut rows = matching_rows(view, &fts_query(view.owner, &term), kind, 0, MAX_ROWS_PER_WORD + 1)?;
     if rows.is_empty() && term.stem.chars().count() >= MIN_PREFIX_CHARS {
         term.is_prefix = true;
-        rows = self::matching_rows(view, &term.fts_query(view.owner), kind, 0, MAX_ROWS_PER_WORD + 1)?;
+        rows = self::matching_rows(view, &fts_query(view.owner, &term), kind, 0, MAX_ROWS_PER_WORD + 1)?;
     }
     let cut = rows.len() > MAX_ROWS_PER_WORD;
     rows.truncate(MAX_ROWS_PER_WORD);
@@ -224,7 +222,7 @@ fn rows_with_all(
     let mut common: Option<BTreeSet<i64>> = None;
     for list in frequent {
         let found =
-            matching_rows(view, &list.term.fts_query(view.owner), kind, floor, MAX_SCANNED_ROWS as usize)?;
+            matching_rows(view, &fts_query(view.owner, &list.term), kind, floor, MAX_SCANNED_ROWS as usize)?;
         common = Some(match common {
             None => found.into_iter().collect(),
             Some(common) => found.into_iter().filter(|row| common.contains(row)).collect(),

@@ -1,10 +1,11 @@
 //! Dispatch of incoming messages: responses, server requests and notifications, each to its recipient.
 
+pub(crate) mod server_requests;
+
 use crate::error::UpstreamError;
 use crate::listing::list_kind::{ListChanges, ListKind};
 use crate::session::pending_requests::{PendingRequests, RequestClient};
-use crate::session::server_requests;
-use crate::transport::Transport;
+use crate::session::post_message::PostMessage;
 use octo_model::{Json, JsonObject};
 use octo_toolkit::Event;
 use octo_wire::{Era, Id, Message, meta};
@@ -47,7 +48,12 @@ impl Dispatcher {
         self.era.get() == Some(&Era::Modern)
     }
 
-    pub(crate) fn dispatch(self: &Arc<Self>, message: Message, origin: MessageOrigin, wire: &Transport) {
+    pub(crate) fn dispatch(
+        self: &Arc<Self>,
+        message: Message,
+        origin: MessageOrigin,
+        wire: &impl PostMessage,
+    ) {
         match message {
             Message::Response { id, result } => self.complete(&id, Ok(result)),
             Message::Error { id: Some(id), error } => self.complete(&id, Err(UpstreamError::Rpc(error))),

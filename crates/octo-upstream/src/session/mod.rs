@@ -6,7 +6,7 @@ pub(crate) mod handshake;
 mod log_level;
 pub(crate) mod pending_requests;
 pub(crate) mod ping;
+pub(crate) mod post_message;
 mod request_meta;
 pub(crate) mod server_info;
-mod server_requests;
 pub(crate) mod upstream_call;

@@ -9,6 +9,7 @@ pub(crate) mod stdio;
 
 use crate::error::UpstreamResult;
 use crate::session::dispatcher::Dispatcher;
+use crate::session::post_message::PostMessage;
 use crate::transport::http::endpoint::Endpoint;
 use crate::transport::stdio::stdin_writer::StdinSender;
 use ::http::{HeaderName, HeaderValue};
@@ -53,14 +54,6 @@ impl Transport {
         }
     }
 
-    /// Sends a message that has no response, without waiting.
-    pub(crate) fn post(&self, message: Message) {
-        match self {
-            Self::Stdio(queue) => queue.post(message),
-            Self::Http(endpoint) => endpoint.post(message),
-        }
-    }
-
     /// Cancels a request at the server.
     pub(crate) fn cancel(&self, id: u64, era: Era) {
         // In modern HTTP closing the stream cancels, and a notification is not allowed.
@@ -71,5 +64,14 @@ impl Transport {
             .with("requestId", Id::number(id).json().clone())
             .with("reason", Json::text("The caller no longer waits for the answer."));
         self.post(Message::Notification { method: "notifications/cancelled".to_owned(), params });
+    }
+}
+
+impl PostMessage for Transport {
+    fn post(&self, message: Message) {
+        match self {
+            Self::Stdio(queue) => queue.post(message),
+            Self::Http(endpoint) => endpoint.post(message),
+        }
     }
 }

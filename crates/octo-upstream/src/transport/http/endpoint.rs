@@ -1,5 +1,7 @@
 //! URL of one server, with its session.
 
+pub(crate) mod exchange;
+
 use super::event_stream::{EventStream, ResumePoint};
 use super::http_client::{HttpClient, classify_error};
 use super::http_redirect::redirect_target;

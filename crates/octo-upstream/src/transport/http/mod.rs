@@ -2,7 +2,6 @@
 
 pub(crate) mod endpoint;
 mod event_stream;
-mod exchange;
 pub(crate) mod http_client;
 mod http_redirect;
 pub(crate) mod request_headers;

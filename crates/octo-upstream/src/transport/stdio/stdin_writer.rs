@@ -1,11 +1,11 @@
 //! Queue of lines for a child's stdin.
 
+use super::stdin_line::StdinLine;
 use super::unread_requests::UnreadRequests;
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::session::dispatcher::Dispatcher;
 use crate::transport::TransportRequest;
 use crate::transport::close_signal::CloseSignal;
-use bytes::Bytes;
 use octo_wire::{Id, Message};
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
@@ -18,14 +18,6 @@ use tokio_util::sync::CancellationToken;
 const QUEUE_CAPACITY: usize = 1024;
 /// Small lines are written together up to this size.
 const MAX_BATCH_BYTES: usize = 64 << 10;
-
-#[derive(Debug)]
-pub(super) enum StdinLine {
-    /// A message, and the request that fails if it cannot be written.
-    Text(Option<u64>, Bytes),
-    /// Closes the child's stdin.
-    End,
-}
 
 /// Sender for a child's stdin; outlives neither the process nor the runtime.
 #[derive(Clone)]
@@ -118,15 +110,6 @@ pub(super) async fn run_writer(
     let unread = if ended.is_cancelled() { unread.unread_in(&stdin) } else { Vec::new() };
     for id in unwritten.chain(unread) {
         inbox.pending.complete(id, Err(UpstreamError::NotSent("the process exited".to_owned())));
-    }
-}
-
-impl StdinLine {
-    fn request_id(&self) -> Option<u64> {
-        match self {
-            StdinLine::Text(id, _) => *id,
-            StdinLine::End => None,
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Requests that an exited child did not read: the kernel still has them in the pipe.
 
-use super::stdin_writer::StdinLine;
+use super::stdin_line::StdinLine;
 use std::collections::VecDeque;
 use tokio::net::unix::pipe::Sender;
 

@@ -4,25 +4,23 @@ use crate::settings::Settings;
 use serde::Serialize;
 use serde_json::Value;
 
-impl Settings {
-    /// These settings with everything of `new` that can change while the hub runs. Servers are followed by a plan of their own.
-    #[must_use]
-    pub fn with_reloadable(&self, new: &Self) -> Self {
-        let mut settings = self.clone();
-        settings.servers.clone_from(&new.servers);
-        settings.profiles.clone_from(&new.profiles);
-        settings.policy.clone_from(&new.policy);
-        settings.limits.clone_from(&new.limits);
-        settings.cache.clone_from(&new.cache);
-        settings.calls.timeout_seconds = new.calls.timeout_seconds;
-        settings.auth.tokens.clone_from(&new.auth.tokens);
-        settings.telemetry.log_level.clone_from(&new.telemetry.log_level);
-        settings.telemetry.log_arguments = new.telemetry.log_arguments;
-        settings.audit.arguments = new.audit.arguments;
-        settings.audit.max_records = new.audit.max_records;
-        settings.audit.max_days = new.audit.max_days;
-        settings
-    }
+/// These settings with everything of `new` that can change while the hub runs. Servers are followed by a plan of their own.
+#[must_use]
+pub fn with_reloadable(current: &Settings, new: &Settings) -> Settings {
+    let mut settings = current.clone();
+    settings.servers.clone_from(&new.servers);
+    settings.profiles.clone_from(&new.profiles);
+    settings.policy.clone_from(&new.policy);
+    settings.limits.clone_from(&new.limits);
+    settings.cache.clone_from(&new.cache);
+    settings.calls.timeout_seconds = new.calls.timeout_seconds;
+    settings.auth.tokens.clone_from(&new.auth.tokens);
+    settings.telemetry.log_level.clone_from(&new.telemetry.log_level);
+    settings.telemetry.log_arguments = new.telemetry.log_arguments;
+    settings.audit.arguments = new.audit.arguments;
+    settings.audit.max_records = new.audit.max_records;
+    settings.audit.max_days = new.audit.max_days;
+    settings
 }
 
 /// The names of the settings that differ, other than servers. Never their values.
@@ -129,7 +127,7 @@ mod tests {
             "listen: {port: 2}\ntelemetry: {log_level: debug, service_name: x}\npolicy: {default: deny}\n\
              limits: [{per_minute: 1}]\ncalls: {timeout_seconds: 5}\nprofiles: {lean: {tools: [time_*]}}",
         );
-        let live = old.with_reloadable(&new);
+        let live = with_reloadable(&old, &new);
         let applied =
             ["profiles.lean", "policy.default", "limits", "calls.timeout_seconds", "telemetry.log_level"];
         assert_eq!(changed_settings(&old, &live), applied);

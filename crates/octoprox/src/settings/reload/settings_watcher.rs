@@ -2,7 +2,7 @@
 
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem, SettingsProblems};
 use crate::settings::load::load_settings::{Flags, LoadedSettings, load};
-use crate::settings::reload::reloadable::changed_settings;
+use crate::settings::reload::reloadable::{changed_settings, with_reloadable};
 use crate::settings::reload::server_plan::{Action, ServerChange, plan};
 use crate::settings::{Environment, Settings, UnsetVariables, unauthenticated_binding};
 use octo_grants::config_dirs::{ConfigDirs, WatchHandle};
@@ -56,7 +56,7 @@ impl SettingsReader {
     pub fn read(&self) -> Result<ReloadPlan, SettingsProblems> {
         let loaded = load(&self.world, &self.flags)?;
         let loaded = require_same_file(loaded, self.file.as_ref(), &self.unapproved)?;
-        let live = self.in_force.with_reloadable(&loaded.settings);
+        let live = with_reloadable(&self.in_force, &loaded.settings);
         Ok(ReloadPlan {
             changes: plan(&self.in_force.servers, &loaded.settings.servers),
             applied: changed_settings(&self.in_force, &live),
@@ -89,7 +89,7 @@ impl SettingsReader {
 
     /// What was read is in force now, as far as a running hub can take it on.
     pub fn mark_applied(&mut self, reloaded: &ReloadPlan) {
-        self.in_force = self.in_force.with_reloadable(&reloaded.settings);
+        self.in_force = with_reloadable(&self.in_force, &reloaded.settings);
     }
 }
 

@@ -1,13 +1,14 @@
 //! One step of a batch: inspected, staged beside the file, committed, and rolled back if another step fails.
 
-use super::batch::{Batch, ChangeAction, ChangeOrder, Content};
-use super::file_fingerprint::{self, FileFingerprint};
-use super::hash::{HashingWriter, check_hash, copy_all};
-use super::intent_log::{Intent, IntentPath};
-use super::resolve::{changed_while_reading, errno_error, io_error, open_entry, parent_of, reopen};
-use super::undo_log::{MAX_UNDO_FILE_BYTES, UndoEntry, UndoKey, UndoLink};
-use super::workspace::FsState;
-use super::{EntryKind, WriteResult, temp_names};
+use crate::fs::batch::{Batch, ChangeAction, ChangeOrder, Content};
+use crate::fs::file_fingerprint::{self, FileFingerprint};
+use crate::fs::hash::{HashingWriter, check_hash, copy_all};
+use crate::fs::intent_log::{Intent, IntentPath};
+use crate::fs::open_beneath::{open_entry, reopen};
+use crate::fs::resolve::{changed_while_reading, errno_error, io_error, parent_of};
+use crate::fs::undo_log::{MAX_UNDO_FILE_BYTES, UndoEntry, UndoKey, UndoLink};
+use crate::fs::workspace::FsState;
+use crate::fs::{EntryKind, WriteResult, temp_names};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
@@ -15,7 +16,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
 
-pub(super) struct ChangeStep<'a> {
+pub(in crate::fs) struct ChangeStep<'a> {
     pub order: ChangeOrder<'a>,
     before: Option<FileFingerprint>,
     /// Temporary names for the new file and for the old one.
@@ -355,7 +356,7 @@ fn copy_ownership(file: &File, before: Option<&FileFingerprint>, mode: Option<u3
     }
 }
 
-fn cross_device_error(to: &super::resolve::TargetEntry, errno: Errno) -> ToolError {
+fn cross_device_error(to: &crate::fs::resolve::TargetEntry, errno: Errno) -> ToolError {
     match errno {
         Errno::XDEV => ToolError::invalid(format!("`{}` is on another file system.", to.place.display()))
             .hint("Write the new file and remove the old one instead of renaming."),

@@ -1,12 +1,12 @@
 //! One request and its response, as JSON or as an event stream.
 
-use super::endpoint::Endpoint;
-use super::event_stream::{EventStream, ResumePoint};
-use super::request_headers::add_request_headers;
-use super::response_body::{is_event_stream, read_body};
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::session::dispatcher::{Dispatcher, MessageOrigin};
 use crate::transport::decode::decode;
+use crate::transport::http::endpoint::Endpoint;
+use crate::transport::http::event_stream::{EventStream, ResumePoint};
+use crate::transport::http::request_headers::add_request_headers;
+use crate::transport::http::response_body::{is_event_stream, read_body};
 use crate::transport::{Transport, TransportRequest};
 use bytes::Bytes;
 use http::Method;

@@ -2,7 +2,7 @@
 
 use crate::session::dispatcher::{Dispatcher, MessageOrigin};
 use crate::session::pending_requests::RequestClient;
-use crate::transport::Transport;
+use crate::session::post_message::PostMessage;
 use octo_model::{JsonObject, RpcError};
 use octo_toolkit::AskError;
 use octo_wire::{Id, Message, code, meta};
@@ -17,7 +17,7 @@ pub(crate) fn handle(
     method: String,
     params: JsonObject,
     origin: MessageOrigin,
-    wire: &Transport,
+    wire: &impl PostMessage,
 ) {
     if inbox.is_modern() {
         tracing::warn!(target: "upstream", server = %inbox.name, method, "server request ignored: not allowed in this revision");
@@ -59,7 +59,7 @@ fn forward_to_client(
     call: u64,
     behalf: RequestClient,
     question: (Id, String, JsonObject),
-    wire: &Transport,
+    wire: &impl PostMessage,
 ) {
     let (id, method, mut params) = question;
     let mut meta = params.object("_meta");

@@ -1,7 +1,8 @@
 //! Suggestions for a path that does not exist.
 
-use super::resolve::{reopen, split};
-use super::{RootedPath, read_files};
+use crate::fs::open_beneath::reopen;
+use crate::fs::resolve::split;
+use crate::fs::{RootedPath, read_files};
 use octo_model::{ToolError, edit_distance};
 use rustix::fs::OFlags;
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::path::Path;
 const MAX_ENTRIES: usize = 2_000;
 const MAX_SUGGESTIONS: usize = 3;
 
-pub(super) fn not_found(place: &RootedPath) -> ToolError {
+pub(in crate::fs) fn not_found(place: &RootedPath) -> ToolError {
     let error = ToolError::not_found(format!("`{}` does not exist.", place.display()));
     let near = suggestions(place);
     if near.is_empty() {
