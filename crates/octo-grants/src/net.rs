@@ -13,6 +13,7 @@ mod net_errors;
 mod public_address;
 mod redirect;
 mod resolve;
+mod retry_after;
 mod robots;
 mod secret_header;
 mod url_check;
@@ -20,6 +21,7 @@ mod url_check;
 pub(crate) use dial::Dialler;
 pub use egress_proxy::{EgressProxy, PortRelay};
 pub use resolve::{ResolveFuture, Resolver};
+pub use retry_after::retry_after;
 pub use secret_header::secret_header;
 
 use crate::connector::{Connector, tls_connector};
@@ -136,7 +138,7 @@ pub struct NetResponse {
 impl NetResponse {
     /// The delay that the server requests with `Retry-After`.
     pub fn retry_after(&self) -> Option<Duration> {
-        host_queue::retry_after(&self.headers, Timestamp::now())
+        retry_after(&self.headers, Timestamp::now())
     }
 
     /// Returns a rate-limit error with the server's retry delay, or `otherwise` if it sent none.

@@ -11,5 +11,5 @@ pub(crate) fn hex<const N: usize>() -> io::Result<String> {
     if filled < N {
         return Err(io::Error::other("kernel returned too few random bytes"));
     }
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(octo_model::hex(&bytes))
 }

@@ -1,9 +1,9 @@
 //! SSH key of the workspace. Tools see its public key; only `ssh`, started by the hub, reads the private key.
 
 use crate::{Capabilities, Grant};
+use aws_lc_rs::rand;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
-use aws_lc_rs::{digest, rand};
-use octo_model::ToolError;
+use octo_model::{ToolError, sha256_hex};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -24,8 +24,8 @@ impl SshKey {
     /// One key per default root, stored in the state directory.
     pub fn new(state: &Path, root: &Path) -> Self {
         let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-        let hash = digest::digest(&digest::SHA256, root.as_os_str().as_encoded_bytes());
-        let name: String = hash.as_ref().iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        let mut name = sha256_hex(root.as_os_str().as_encoded_bytes());
+        name.truncate(32);
         Self(Arc::new(state.join("ssh").join(name)))
     }
 

@@ -27,8 +27,8 @@ pub use octo_grants::{
     RenderedPage, RootedPath, SshKey, WorkPath, Workspace, chromium, exec, fs, jq, net, pdf,
 };
 pub use octo_model::{
-    BoxFuture, Caller, Effect, Json, JsonObject, Kind, Principal, Secret, ToolError, edit_distance, json_len,
-    nearest,
+    BoxFuture, Caller, Effect, Json, JsonObject, Kind, Principal, Secret, ToolError, edit_distance, hex,
+    json_len, nearest, sha256_hex,
 };
 pub use octo_ports::{Apis, Memory, ResultWriter, apis, memory};
 pub use peer::{AskError, NoPeer, Peer};

@@ -1,9 +1,7 @@
 //! Shared HTTP code of the forges: sending, cancellation, and reading responses as untrusted data.
 
 use http::HeaderMap;
-use http::header::RETRY_AFTER;
 use jiff::Timestamp;
-use jiff::fmt::rfc2822::DateTimeParser;
 use octo_toolkit::hidden_text::strip_hidden_owned;
 use octo_toolkit::net::{NetRequest, NetResponse};
 use octo_toolkit::{CallContext, Net, ToolError};
@@ -48,15 +46,6 @@ pub fn error_message(body: &[u8]) -> String {
     };
     let text: String = strip_hidden_owned(text, &mut 0).chars().take(MAX_MESSAGE_CHARS).collect();
     format!(": {}", text.trim())
-}
-
-/// The requested wait, in seconds or until a date.
-pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    let text = text(headers, RETRY_AFTER.as_str())?;
-    match text.parse() {
-        Ok(seconds) => Some(Duration::from_secs(seconds)),
-        Err(_) => DateTimeParser::new().parse_timestamp(text).ok()?.duration_since(now).try_into().ok(),
-    }
 }
 
 /// Time of a header in seconds since 1970.
@@ -116,20 +105,6 @@ mod tests {
         for (link, expected) in rows {
             let headers = [(http::header::LINK, link.parse().unwrap())].into_iter().collect();
             assert_eq!(next_link(&headers), expected, "{link}");
-        }
-    }
-
-    #[test]
-    fn waiting_is_said_in_seconds_or_as_a_date() {
-        let now: Timestamp = "2026-11-15T10:00:00Z".parse().unwrap();
-        for (said, expected) in [
-            ("30", Some(30)),
-            ("Sun, 15 Nov 2026 10:01:00 GMT", Some(60)),
-            ("Sun, 15 Nov 2026 09:00:00 GMT", None),
-            ("soon", None),
-        ] {
-            let headers = [(RETRY_AFTER, said.parse().unwrap())].into_iter().collect();
-            assert_eq!(retry_after(&headers, now).map(|wait| wait.as_secs()), expected, "{said}");
         }
     }
 

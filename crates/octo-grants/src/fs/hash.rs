@@ -1,20 +1,11 @@
 //! SHA-256, in hexadecimal.
 
 use aws_lc_rs::digest::{Context, SHA256};
-use octo_model::{Kind, ToolError};
+use octo_model::{Kind, ToolError, hex};
 use std::io::{Read, Write};
 
 /// Digits of a hash that are shown, and the minimum that a caller must give.
 const MIN_HASH_DIGITS: usize = 16;
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        for digit in [byte >> 4, byte & 15] {
-            text.extend(char::from_digit(u32::from(digit), 16));
-        }
-        text
-    })
-}
 
 /// Hashes everything that is written through it.
 pub(super) struct HashingWriter<W> {

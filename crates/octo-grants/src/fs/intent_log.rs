@@ -194,7 +194,7 @@ fn escape(text: &OsStr) -> String {
             line.push(char::from(*byte));
         } else {
             line.push('%');
-            line.push_str(&super::hash::hex(&[*byte]));
+            line.push_str(&octo_model::hex(&[*byte]));
         }
         line
     })

@@ -1,8 +1,8 @@
 //! Request queue per server: limited concurrency, first come first served, and respect for `Retry-After`.
 
-use http::{HeaderMap, StatusCode, header};
+use super::retry_after::retry_after;
+use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
-use jiff::fmt::rfc2822::DateTimeParser;
 use octo_model::ToolError;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -161,23 +161,10 @@ impl HostQueue {
     }
 }
 
-/// Value of `Retry-After`: seconds or a date.
-pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
-    parse_retry_after(headers.get(header::RETRY_AFTER)?.to_str().ok()?, now)
-}
-
-fn parse_retry_after(text: &str, now: Timestamp) -> Option<Duration> {
-    let text = text.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let until = DateTimeParser::new().parse_timestamp(text).ok()?;
-    until.duration_since(now).try_into().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http::header;
 
     fn url(text: &str) -> Url {
         text.parse().unwrap()
@@ -189,22 +176,6 @@ mod tests {
 
     fn retry_after_header(seconds: &'static str) -> HeaderMap {
         [(header::RETRY_AFTER, http::HeaderValue::from_static(seconds))].into_iter().collect()
-    }
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let now: Timestamp = "1994-11-06T08:49:07Z".parse().unwrap();
-        for (text, seconds) in [
-            ("120", Some(120)),
-            (" 0 ", Some(0)),
-            ("Sun, 06 Nov 1994 08:49:37 GMT", Some(30)),
-            ("Sun, 06 Nov 1994 08:49:00 GMT", None),
-            ("-1", None),
-            ("soon", None),
-            ("", None),
-        ] {
-            assert_eq!(parse_retry_after(text, now).map(|wait| wait.as_secs()), seconds, "{text}");
-        }
     }
 
     #[tokio::test]

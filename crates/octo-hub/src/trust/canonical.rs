@@ -3,7 +3,6 @@
 use aws_lc_rs::digest::{Context, SHA256};
 use octo_ports::ItemKind;
 use serde_json::{Number, Value};
-use std::fmt::Write;
 
 /// SHA-256 of a definition, in hexadecimal. Without `_meta`, which is for programs and may change with every
 /// listing.
@@ -27,10 +26,7 @@ pub fn digest<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
         context.update(&(part.len() as u64).to_le_bytes());
         context.update(part.as_bytes());
     }
-    context.finish().as_ref().iter().fold(String::with_capacity(64), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    octo_model::hex(context.finish().as_ref())
 }
 
 /// Sorted keys, no whitespace, whole numbers without a fraction.

@@ -28,7 +28,7 @@ pub(crate) fn config_fingerprint(link: &TransportSpec) -> String {
             headers.keys().for_each(|name| add(name));
         }
     }
-    hash.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    octo_model::hex(hash.finish().as_ref())
 }
 
 pub(crate) fn encode(lists: &Listing) -> String {

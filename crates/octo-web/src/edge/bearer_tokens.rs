@@ -6,7 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use http::{HeaderMap, HeaderValue, header};
 use jiff::Timestamp;
 use octo_grants::Clock;
-use octo_model::{Caller, Principal};
+use octo_model::{Caller, Principal, sha256_hex};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -225,8 +225,7 @@ fn parse_token_settings(token: &TokenSettings) -> Result<AcceptedToken, TokenCon
 
 /// Fingerprint of a token, as the settings have it.
 pub fn token_fingerprint(token: &str) -> String {
-    let hash = digest(&SHA256, token.as_bytes());
-    hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256_hex(token.as_bytes())
 }
 
 fn parse_sha256(text: &str) -> Option<[u8; 32]> {

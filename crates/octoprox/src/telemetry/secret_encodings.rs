@@ -49,10 +49,8 @@ fn percent_encoded(secret: &str, stays: &[u8], upper: bool) -> String {
 }
 
 fn hex(secret: &str, upper: bool) -> String {
-    secret.bytes().fold(String::new(), |mut text, byte| {
-        let _ = if upper { write!(text, "{byte:02X}") } else { write!(text, "{byte:02x}") };
-        text
-    })
+    let text = octo_model::hex(secret.as_bytes());
+    if upper { text.to_ascii_uppercase() } else { text }
 }
 
 /// The letters that are the same whatever stands around the secret, when `before` bytes of a group of three precede it.

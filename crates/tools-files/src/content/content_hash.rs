@@ -1,15 +1,12 @@
 //! SHA-256 of content, compared with `if_hash`.
 
-use aws_lc_rs::digest::{Context, SHA256, digest};
-use octo_toolkit::{Kind, ToolError};
-use std::fmt::Write as _;
+use aws_lc_rs::digest::{Context, SHA256};
+use octo_toolkit::{Kind, ToolError, hex};
 
 /// Fewer digits do not prove that the caller has read the file.
 const MIN_HASH_DIGITS: usize = 16;
 
-pub fn sha256_hex(bytes: &[u8]) -> String {
-    hex(digest(&SHA256, bytes).as_ref())
-}
+pub use octo_toolkit::sha256_hex;
 
 /// Incremental hash.
 pub struct Sha256Stream(Context);
@@ -26,13 +23,6 @@ impl Sha256Stream {
     pub fn finish(self) -> String {
         hex(self.0.finish().as_ref())
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 /// Returns a conflict if the file is not what the caller has read.

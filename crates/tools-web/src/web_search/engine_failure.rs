@@ -1,8 +1,9 @@
 //! Failures of engines, and the error if all of them failed.
 
 use super::SearchSettings;
-use http::{HeaderMap, StatusCode, header};
-use octo_toolkit::{Kind, ToolError};
+use http::{HeaderMap, StatusCode};
+use octo_toolkit::net::retry_after;
+use octo_toolkit::{Clock, Kind, ToolError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
@@ -48,8 +49,8 @@ impl EngineFailure {
             300..400 => "it redirects, and redirects are not followed".to_owned(),
             code => format!("it returned status {code}"),
         };
-        let wait = headers.get(header::RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.trim().parse().ok());
-        Self { retry_after: wait.map(Duration::from_secs), ..Self::new(engine, reason) }
+        let retry_after = retry_after(headers, Clock::system().now());
+        Self { retry_after, ..Self::new(engine, reason) }
     }
 }
 

@@ -6,5 +6,4 @@ pub(crate) mod http_client;
 mod http_redirect;
 pub(crate) mod request_headers;
 mod response_body;
-mod retry_after;
 pub(crate) mod server_stream;

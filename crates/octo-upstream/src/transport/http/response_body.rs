@@ -1,7 +1,6 @@
 //! Bodies and errors of HTTP responses.
 
 use super::http_client::root_cause;
-use super::retry_after::retry_after;
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::transport::decode::decode;
 use bytes::{Bytes, BytesMut};
@@ -11,6 +10,7 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use octo_grants::Clock;
+use octo_grants::net::retry_after;
 use octo_model::RpcError;
 use octo_wire::{Message, code};
 

@@ -3,10 +3,11 @@
 use crate::settings::Environment;
 use crate::settings::approval::trust_store::TrustRecord;
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
-use crate::settings::load::settings_file::{SettingsFile, sha256};
+use crate::settings::load::settings_file::SettingsFile;
 use crate::settings::load::settings_layers::Layers;
 use crate::settings::load::{interpolation, resolve_paths, servers_file, settings_locations};
 use octo_grants::config_dirs::ConfigDirs;
+use octo_model::sha256_hex;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -60,7 +61,11 @@ fn named_records(layers: &Layers) -> Vec<TrustRecord> {
     let folders = ConfigDirs::new([texts("prompts.folders"), texts("tools.folders")].concat()).read();
     let documents = ConfigDirs::new(documents).with_max_file_bytes(MAX_DOCUMENT_BYTES).read();
     let record = |path: PathBuf, text: String| {
-        Some(TrustRecord { path: path.canonicalize().ok()?, sha256: sha256(text.as_bytes()), named: path })
+        Some(TrustRecord {
+            path: path.canonicalize().ok()?,
+            sha256: sha256_hex(text.as_bytes()),
+            named: path,
+        })
     };
     let leaves = folders.into_iter().chain(documents);
     leaves.filter_map(|leaf| record(leaf.path, leaf.content.ok()?)).collect()

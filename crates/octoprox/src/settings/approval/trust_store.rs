@@ -109,7 +109,7 @@ impl TrustStore {
     /// Whether a person has, by now, approved this content under this canonical path.
     pub fn is_approved(&self, real: &Path, content: &[u8]) -> bool {
         let Some(Ok(records)) = self.path().map(|path| read_records(&path)) else { return false };
-        let sha256 = crate::settings::load::settings_file::sha256(content);
+        let sha256 = octo_model::sha256_hex(content);
         records.files.iter().any(|record| record.path == real && record.sha256 == sha256)
     }
 

@@ -3,7 +3,7 @@
 use crate::settings::approval::trust_store::{NOFOLLOW_NONBLOCK, TrustRecord, is_writable_only_by_us};
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
 use crate::settings::load::settings_format;
-use aws_lc_rs::digest::{SHA256, digest};
+use octo_model::sha256_hex;
 use serde_json::{Map, Value};
 use std::fs::OpenOptions;
 use std::io::{self, Read};
@@ -51,7 +51,7 @@ impl SettingsFile {
             return Ok(Self {
                 path,
                 canonical: real,
-                sha256: sha256(b""),
+                sha256: sha256_hex(b""),
                 is_writable_by_others: false,
                 text,
             });
@@ -66,7 +66,7 @@ impl SettingsFile {
         if bytes.len() as u64 > MAX_SETTINGS_BYTES {
             return Err(io::Error::other(format!("it is larger than {} MiB", MAX_SETTINGS_BYTES >> 20)));
         }
-        let sha256 = sha256(&bytes);
+        let sha256 = sha256_hex(&bytes);
         let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))?;
         Ok(Self {
             path: path.to_owned(),
@@ -90,8 +90,4 @@ impl SettingsFile {
     pub fn record(&self) -> TrustRecord {
         TrustRecord { path: self.canonical.clone(), named: self.path.clone(), sha256: self.sha256.clone() }
     }
-}
-
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    digest(&SHA256, bytes).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

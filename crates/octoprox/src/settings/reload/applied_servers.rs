@@ -3,12 +3,10 @@
 use crate::settings::model::server_auth::ServerAuth;
 use crate::settings::model::server_model::Server;
 use crate::settings::reload::server_plan::{ServerChange, ServerFingerprint, Servers, compare_server};
-use aws_lc_rs::digest::{SHA256, digest};
 use octo_hub::trust::TrustSetting;
-use octo_model::Secret;
+use octo_model::{Secret, sha256_hex};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -138,11 +136,9 @@ fn trust_text(trust: &TrustSetting) -> String {
 }
 
 fn fingerprint(text: &str) -> String {
-    let hash = digest(&SHA256, text.as_bytes());
-    hash.as_ref().iter().take(16).fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let mut hash = sha256_hex(text.as_bytes());
+    hash.truncate(32);
+    hash
 }
 
 #[cfg(test)]

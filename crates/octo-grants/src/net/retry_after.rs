@@ -1,6 +1,5 @@
 //! `Retry-After`, as seconds or as a date (RFC 9110, 10.2.3).
 
-use crate::admission::fair_queue::MAX_PAUSE;
 use http::HeaderMap;
 use http::header::{DATE, RETRY_AFTER};
 use jiff::Timestamp;
@@ -8,22 +7,25 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use std::time::Duration;
 
+/// Longer pauses are shortened to this.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
+
 /// The current date format, and the two obsolete ones that recipients must accept (RFC 9110, 5.6.7).
 const DATE_FORMATS: [&str; 3] =
     ["%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
 
 /// Returns `None` if the header is missing or invalid. A date is relative to the server's own `Date` if there is one.
-pub(super) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+pub fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let wanted = text(RETRY_AFTER).filter(|wanted| !wanted.is_empty())?;
     let pause = if wanted.bytes().all(|byte| byte.is_ascii_digit()) {
         // A number too large to parse is too long as well.
-        wanted.parse().map_or(MAX_PAUSE, Duration::from_secs)
+        wanted.parse().map_or(MAX_RETRY_AFTER, Duration::from_secs)
     } else {
         let now = text(DATE).and_then(parse_date).unwrap_or(now);
         Duration::try_from(parse_date(wanted)?.duration_since(now)).unwrap_or_default()
     };
-    Some(pause.min(MAX_PAUSE))
+    Some(pause.min(MAX_RETRY_AFTER))
 }
 
 fn parse_date(text: &str) -> Option<Timestamp> {
