@@ -25,6 +25,8 @@ pub fn toolbox() -> Toolbox {
         "workflow",
         "Workflows: steps that call tools, validated before they run and resumed after a crash.",
     )
+    .using_servers()
+    .using_workspace()
     .with(workflow_run::RunWorkflow)
     .with(workflow_runs::ListRuns)
     .with(workflow_validate::ValidateWorkflow)

@@ -32,5 +32,6 @@ pub use pipeline::response_cache::CacheRule;
 pub use pipeline::telemetry::{Excerpts, Tracer};
 pub use results::jq_eval;
 pub use results::result_limit::ResultLimits;
+pub use results::result_read::RESULT_READ_TOOL;
 pub use subscriptions::subscription_counts::Subscription;
 pub use yaml_files::{Problem, parse_yaml as read_yaml};

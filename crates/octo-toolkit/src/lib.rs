@@ -38,4 +38,4 @@ pub use tool::Tool;
 pub use tool_fixture::{PointerJq, ToolFixture};
 pub use tool_image::Image;
 pub use tool_schema::schema_of;
-pub use toolbox::{ErasedTool, ToolOutput, Toolbox};
+pub use toolbox::{ErasedTool, Requirement, ToolOutput, Toolbox};

@@ -142,16 +142,72 @@ fn with_truncation_fields(mut schema: Value) -> Value {
     schema
 }
 
+/// What must be configured before the tools of a toolbox are listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requirement {
+    /// At least one upstream server.
+    Server,
+    LanguageModel,
+}
+
 /// The tools of one domain.
 pub struct Toolbox {
     pub name: &'static str,
     pub description: &'static str,
     pub tools: Vec<ErasedTool>,
+    /// The toolbox whose switch in the settings applies; usually itself.
+    pub switch: &'static str,
+    pub requirement: Option<Requirement>,
+    /// Whether its tools may use any upstream server.
+    pub uses_servers: bool,
+    /// Whether its tools need a directory to work in.
+    pub uses_workspace: bool,
+    /// `host:port` that its settings name. It may be private, and only this toolbox may connect to it.
+    pub egress: Option<String>,
 }
 
 impl Toolbox {
     pub fn new(name: &'static str, about: &'static str) -> Self {
-        Self { name, description: about, tools: Vec::new() }
+        Self {
+            name,
+            description: about,
+            tools: Vec::new(),
+            switch: name,
+            requirement: None,
+            uses_servers: false,
+            uses_workspace: false,
+            egress: None,
+        }
+    }
+
+    #[must_use]
+    pub fn switched_by(mut self, toolbox: &'static str) -> Self {
+        self.switch = toolbox;
+        self
+    }
+
+    #[must_use]
+    pub fn requires(mut self, requirement: Requirement) -> Self {
+        self.requirement = Some(requirement);
+        self
+    }
+
+    #[must_use]
+    pub fn using_servers(mut self) -> Self {
+        self.uses_servers = true;
+        self
+    }
+
+    #[must_use]
+    pub fn using_workspace(mut self) -> Self {
+        self.uses_workspace = true;
+        self
+    }
+
+    #[must_use]
+    pub fn with_egress(mut self, host_and_port: Option<String>) -> Self {
+        self.egress = host_and_port;
+        self
     }
 
     #[must_use]

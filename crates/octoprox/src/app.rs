@@ -21,9 +21,9 @@ use octo_flow::WorkflowEngine;
 use octo_grants::config_dirs::ConfigDirs;
 use octo_grants::{Capabilities, JqRunner, Workspace};
 use octo_hub::declared::DeclaredToolsConfig;
-use octo_hub::{Hub, HubConfig, Profile, RuleSettings};
+use octo_hub::{Hub, HubConfig, Profile, RESULT_READ_TOOL, RuleSettings};
 use octo_ports::{AuditLog, AuditReader, ResultStore, Stores};
-use octo_toolkit::{Source, SourceState};
+use octo_toolkit::{Requirement, Source, SourceState, Toolbox};
 use octo_web::{NoProbe, ReadinessProbe};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -62,11 +62,10 @@ impl StartServers {
         }
         let toolboxes = toolboxes(settings);
         let home = toolboxes.iter().find(|toolbox| toolbox.tools.iter().any(|own| own.name == tool));
-        match home.map(|toolbox| toolbox.name) {
-            // A workflow may call any tool, and these are about all servers.
-            Some("workflow" | "servers") => return Self::All,
+        match home {
+            Some(toolbox) if toolbox.uses_servers => return Self::All,
             Some(_) => return Self::NoServers,
-            None if tool == "result_read" => return Self::NoServers,
+            None if tool == RESULT_READ_TOOL => return Self::NoServers,
             None => {}
         }
         let server = tool.split_once("__").or_else(|| tool.split_once(':')).map(|(server, _)| server);
@@ -110,10 +109,7 @@ impl App {
         };
         let doors = doors.with(gateway.servers().clone());
         let roots = client_roots(session, &doors);
-        let natives = native_sources(loaded, &doors).map(|source| match &roots {
-            Some(roots) => roots.wrap(source),
-            None => source,
-        });
+        let natives = native_sources(loaded, &doors, roots.as_ref());
         let sources = natives.chain(gateway.sources());
         let hub = Hub::new(HubConfig {
             sources: sources.collect(),
@@ -188,17 +184,23 @@ fn client_roots(session: &AppContext, doors: &Capabilities) -> Option<Arc<Client
 fn native_sources(
     loaded: &LoadedSettings,
     doors: &Capabilities,
+    roots: Option<&Arc<ClientRoots>>,
 ) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
     let settings = &loaded.settings;
     let (toolboxes, doors) = with_shared_browser(settings, doors);
     let names = toolboxes.iter().flat_map(|toolbox| toolbox.tools.iter().map(|tool| tool.name.to_owned()));
-    let reserved: BTreeSet<String> = names.chain(["result_read".to_owned()]).collect();
+    let reserved: BTreeSet<String> = names.chain([RESULT_READ_TOOL.to_owned()]).collect();
     let sources: Vec<_> = toolboxes
         .into_iter()
         .map(|toolbox| {
-            let state = toolbox_state(settings, toolbox.name);
-            let doors = toolbox_capabilities(toolbox.name, settings, &doors);
-            toolbox.into_source(doors, state)
+            let state = toolbox_state(settings, &toolbox);
+            let doors = toolbox_capabilities(&toolbox, settings, &doors);
+            let roots = roots.filter(|_| toolbox.uses_workspace);
+            let source = toolbox.into_source(doors, state);
+            match roots {
+                Some(roots) => roots.wrap(source),
+                None => source,
+            }
         })
         .collect();
     let own = yaml_sources(loaded, &reserved, &doors);
@@ -220,7 +222,7 @@ fn yaml_sources(
         doors: doors.clone(),
         environment: Arc::new(|name| std::env::var(name).ok()),
         reserved: reserved.clone(),
-        state: toolbox_state(settings, "declared"),
+        state: switch_state("declared", settings.toolboxes.declared),
     };
     [
         octo_hub::prompt_files::source(shipped, approved(&settings.prompts.folders)),
@@ -228,22 +230,23 @@ fn yaml_sources(
     ]
 }
 
-fn toolbox_state(settings: &Settings, toolbox: &str) -> SourceState {
-    // They appear with the first server.
-    if toolbox == "servers" && settings.servers.is_empty() {
-        return SourceState::Off("add a server: `octoprox servers add --help`".to_owned());
+fn toolbox_state(settings: &Settings, toolbox: &Toolbox) -> SourceState {
+    match toolbox.requirement {
+        Some(Requirement::Server) if settings.servers.is_empty() => {
+            SourceState::Off("add a server: `octoprox servers add --help`".to_owned())
+        }
+        Some(Requirement::LanguageModel) if settings.llm.url.is_none() => {
+            SourceState::Off("set OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL".to_owned())
+        }
+        _ => switch_state(toolbox.switch, settings.toolboxes.is_on(toolbox.switch)),
     }
-    // What needs a model follows the toolbox that it belongs to, once there is a model.
-    if toolbox == "summary" {
-        return match settings.llm.url {
-            Some(_) => toolbox_state(settings, "text"),
-            None => SourceState::Off("set OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL".to_owned()),
-        };
-    }
-    if settings.toolboxes.is_on(toolbox) {
+}
+
+fn switch_state(switch: &str, is_on: bool) -> SourceState {
+    if is_on {
         SourceState::Ready
     } else {
-        SourceState::Off(format!("set OCTOPROX_ENABLE_{}=true", toolbox.to_uppercase()))
+        SourceState::Off(format!("set OCTOPROX_ENABLE_{}=true", switch.to_uppercase()))
     }
 }
 

@@ -12,9 +12,6 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use url::Url;
 
-/// Toolboxes whose tools need a folder.
-const TOOLBOXES_WITH_ROOTS: [&str; 4] = ["filesystem", "git", "shell", "workflow"];
-
 /// Opens the client's first root that tools may work in, once.
 pub struct ClientRoots {
     workspace: Workspace,
@@ -39,11 +36,8 @@ impl ClientRoots {
         })
     }
 
-    /// A source whose tools need a folder asks for one first; any other stays as it is.
+    /// A source that requests the client's roots before its first call.
     pub fn wrap(self: &Arc<Self>, source: Arc<dyn Source>) -> Arc<dyn Source> {
-        if !TOOLBOXES_WITH_ROOTS.contains(&source.name()) {
-            return source;
-        }
         Arc::new(RootRequestingSource { source, roots: Arc::clone(self) })
     }
 

@@ -33,7 +33,7 @@ pub fn toolboxes(settings: &Settings) -> Vec<Toolbox> {
 pub fn with_shared_browser(settings: &Settings, doors: &Capabilities) -> (Vec<Toolbox>, Capabilities) {
     let browser = tools_browser::SharedBrowser::default();
     let mut doors = doors.clone();
-    if settings.toolboxes.is_on("browser")
+    if settings.toolboxes.browser
         && let Ok(chromium) = doors.open::<Chromium>()
     {
         doors = doors.with(Render::new(Arc::new(browser.renderer(chromium))));
@@ -250,12 +250,11 @@ fn browser_net_spec(settings: &Settings) -> NetSpec {
     reach
 }
 
-/// The doors of one toolbox. The search engine that the operator has named may be private, and only searching leads there.
-pub fn toolbox_capabilities(toolbox: &str, settings: &Settings, doors: &Capabilities) -> Capabilities {
-    let engine = parse_url(settings.search.searxng_url.as_deref()).filter(|_| toolbox == "search");
-    let net = engine.as_ref().and_then(host_and_port).and_then(|engine| {
+/// The capabilities of one toolbox. Only the toolbox that names a private host may connect to it.
+pub fn toolbox_capabilities(toolbox: &Toolbox, settings: &Settings, doors: &Capabilities) -> Capabilities {
+    let net = toolbox.egress.as_ref().and_then(|host| {
         let mut reach = net_spec(settings);
-        reach.allow.push(engine);
+        reach.allow.push(host.clone());
         doors.open::<Net>().and_then(|_| Net::new(reach)).ok()
     });
     net.map_or_else(|| doors.clone(), |net| doors.clone().with(net))

@@ -29,6 +29,7 @@ use octo_toolkit::Toolbox;
 /// Tools of the domain `filesystem`.
 pub fn toolbox() -> Toolbox {
     Toolbox::new("filesystem", "Reads, searches and changes files of the workspace.")
+        .using_workspace()
         .with(fs_read_text::ReadText)
         .with(fs_read_many::ReadMany)
         .with(fs_read_bytes::ReadBytes)

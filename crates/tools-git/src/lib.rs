@@ -58,6 +58,7 @@ impl Settings {
 /// Tools of the domain `git`.
 pub fn toolbox(settings: Settings) -> Toolbox {
     Toolbox::new("git", "Reads and changes git repositories of the workspace.")
+        .using_workspace()
         .with(git_status::Status)
         .with(git_diff::Diff)
         .with(git_log::Log)

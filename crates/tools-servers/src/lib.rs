@@ -10,13 +10,15 @@ mod server_registry;
 mod server_views;
 mod servers_list;
 
-use octo_toolkit::Toolbox;
+use octo_toolkit::{Requirement, Toolbox};
 pub use server_registry::{ServerEntry, ServerKind, Servers};
 pub use server_views::{LoginView, ServerView};
 
 /// Tools with which agents and the admin API manage servers.
 pub fn toolbox() -> Toolbox {
     Toolbox::new("servers", "The servers behind the hub: state, connections and logins.")
+        .using_servers()
+        .requires(Requirement::Server)
         .with(servers_list::List)
         .with(server_connect::Connect)
         .with(server_disconnect::Disconnect)

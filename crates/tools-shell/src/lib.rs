@@ -59,6 +59,7 @@ impl Default for Settings {
 pub fn toolbox(settings: Settings) -> Toolbox {
     let shell = shell::Shell::new(settings);
     Toolbox::new("shell", "Runs commands, tests, builds and long-running sessions in the workspace.")
+        .using_workspace()
         .with(shell_exec::ShellExec(shell.clone()))
         .with(shell_which::Which)
         .with(run_tests::RunTests(shell.clone()))

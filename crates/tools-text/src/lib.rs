@@ -5,7 +5,7 @@ mod chunking;
 mod summarize;
 mod text_ask;
 
-use octo_toolkit::Toolbox;
+use octo_toolkit::{Requirement, Toolbox};
 
 /// Tools that need only the text.
 pub fn toolbox() -> Toolbox {
@@ -15,6 +15,8 @@ pub fn toolbox() -> Toolbox {
 /// Tools that need a language model.
 pub fn model_toolbox() -> Toolbox {
     Toolbox::new("summary", "Answers and summaries by the operator's language model.")
+        .switched_by("text")
+        .requires(Requirement::LanguageModel)
         .with(text_ask::Ask)
         .with(summarize::Summarize)
 }

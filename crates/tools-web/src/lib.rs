@@ -43,7 +43,10 @@ pub fn readability_toolbox() -> Toolbox {
 
 /// Toolbox `search`.
 pub fn search_toolbox(settings: SearchSettings) -> Toolbox {
-    Toolbox::new("search", "Searches the web.").with(web_search::WebSearch::new(settings))
+    let engine = settings.searxng_url.as_ref().and_then(|url| {
+        url.host_str().zip(url.port_or_known_default()).map(|(host, port)| format!("{host}:{port}"))
+    });
+    Toolbox::new("search", "Searches the web.").with_egress(engine).with(web_search::WebSearch::new(settings))
 }
 
 /// Toolbox `weather`.

@@ -15,6 +15,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
+/// Name of the tool that reads stored results.
+pub const RESULT_READ_TOOL: &str = "result_read";
+
 /// Maximum bytes of a page.
 const MAX_PAGE_BYTES: usize = 40_000;
 /// Maximum bytes of the reply beside its text.
@@ -148,7 +151,7 @@ pub struct Output {
 pub struct ResultRead;
 
 impl Tool for ResultRead {
-    const NAME: &'static str = "result_read";
+    const NAME: &'static str = RESULT_READ_TOOL;
     const TITLE: &'static str = "Read more of a result";
     const EFFECT: Effect = Effect::reads();
     type Input = Input;

@@ -53,7 +53,7 @@ impl UpstreamFactory {
 
     /// Whether the tools about servers are wanted.
     pub fn servers_toolbox_enabled(&self) -> bool {
-        self.settings.toolboxes.is_on("servers")
+        self.settings.toolboxes.servers
     }
 
     /// How a program or an address is connected.
