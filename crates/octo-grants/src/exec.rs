@@ -37,6 +37,8 @@ use crate::search_path::HeldProgram;
 use crate::{Capabilities, Grant, SearchPath};
 use bytes::Bytes;
 use octo_model::ToolError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -45,14 +47,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Configured sandbox for programs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum SandboxChoice {
-    /// Bubblewrap if it works, else Landlock with seccomp. If neither works, no program runs.
+    // Bubblewrap if it works, else Landlock with seccomp. If neither works, no program runs.
     #[default]
     Auto,
     Bubblewrap,
     Landlock,
-    /// Must be set explicitly.
+    // Must be set explicitly.
     None,
 }
 

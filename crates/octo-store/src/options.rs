@@ -1,16 +1,19 @@
 //! Options of a store.
 
 use octo_model::Secret;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// What an acknowledged record survives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// A crash of the process: the data is in the operating system's cache.
+    // A crash of the process: the data is in the operating system's cache.
     #[default]
     Flush,
-    /// A power failure as well: the data is on disk. Costs one `fsync` per group of records.
+    // A power failure as well: the data is on disk. Costs one `fsync` per group of records.
     Fsync,
 }
 

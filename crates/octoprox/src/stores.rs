@@ -3,7 +3,7 @@
 use crate::app_error::AppError;
 use crate::secret_key;
 use crate::settings::state_dir;
-use crate::settings::{Durability, Environment, Settings};
+use crate::settings::{Environment, Settings};
 use octo_ports::Stores;
 use octo_store::{Options, SealKeys};
 
@@ -33,10 +33,7 @@ fn with_logins(settings: &Settings, world: &Environment, open_audit: bool) -> Re
 }
 
 fn options(settings: &Settings) -> Options {
-    let durability = match settings.audit.durability {
-        Durability::Process => octo_store::Durability::Flush,
-        Durability::Power => octo_store::Durability::Fsync,
-    };
+    let durability = settings.audit.durability;
     let api_secret = settings.logins.secret.clone();
     Options { durability, api_secret, ..Options::default() }
 }

@@ -1,10 +1,10 @@
 //! The list of toolboxes and what they may touch: the only place that names them all.
 
-use crate::settings::{HardLinks, Root, Sandbox, ServerSandbox, Settings};
+use crate::settings::{Root, ServerSandbox, Settings};
 use octo_flow::WorkflowEngine;
 use octo_grants::chromium::{BrowserSandbox, ChromiumSpec};
-use octo_grants::exec::{Exec, ExecLimits, ExecSpec, SandboxChoice, Sessions};
-use octo_grants::fs::{self, RootSpec, Workspace, WorkspaceSpec};
+use octo_grants::exec::{Exec, ExecLimits, ExecSpec, Sessions};
+use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::llm::LlmSpec;
 use octo_grants::net::{NetSpec, USER_AGENT};
 use octo_grants::sql::{SqlConnection, SqlSpec};
@@ -325,10 +325,7 @@ fn workspace_spec(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> W
             .filter(|(_, profile)| !profile.protect.is_empty())
             .map(|(name, profile)| (name, profile.protect))
             .collect(),
-        hard_links: match settings.files.hard_links {
-            HardLinks::Allow => fs::HardLinks::Allow,
-            HardLinks::Refuse => fs::HardLinks::Refuse,
-        },
+        hard_links: settings.files.hard_links,
         settings: guard.protected,
         no_root: guard.no_root,
         state: Some(state.to_owned()),
@@ -372,12 +369,7 @@ fn exec_spec(
     let shell = &settings.shell;
     ExecSpec {
         workspace,
-        sandbox: match shell.sandbox {
-            Sandbox::Auto => SandboxChoice::Auto,
-            Sandbox::Bubblewrap => SandboxChoice::Bubblewrap,
-            Sandbox::Landlock => SandboxChoice::Landlock,
-            Sandbox::None => SandboxChoice::None,
-        },
+        sandbox: shell.sandbox,
         limits: ExecLimits { memory_bytes: shell.max_memory_mb << 20, ..ExecLimits::default() },
         state: state.to_owned(),
         launcher: vec![program.into(), LAUNCHER_COMMAND.into()],

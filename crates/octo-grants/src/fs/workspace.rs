@@ -10,6 +10,8 @@ use super::protected_paths::ProtectedPaths;
 use super::root::{Root, RootSpec};
 use super::undo_log::UndoLog;
 use octo_model::{Caller, Kind, Principal, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
@@ -19,7 +21,8 @@ use std::sync::{Arc, OnceLock};
 pub use super::protected_paths::default_protected;
 
 /// Whether files with several hard links may be accessed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum HardLinks {
     #[default]
     Allow,

@@ -2,6 +2,7 @@
 
 use crate::settings::model::secret_masking::serialize_urls;
 use octo_model::Secret;
+use octo_store::Durability;
 use octo_web::TokenSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +43,7 @@ impl Default for Calls {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Audit {
-    /// What a record survives: the end of the `process`, or the loss of `power` as well, which is slower.
+    /// When a record is durable: `flush` survives a crash of the process, `fsync` a power failure as well and is slower.
     pub durability: Durability,
     /// Whether records have the arguments of calls. Secrets are masked as far as they can be recognised. Without it a record has
     /// only a keyed hash of them.
@@ -60,15 +61,6 @@ impl Audit {
         let days = self.max_days.map(|days| u32::try_from(days).unwrap_or(u32::MAX));
         octo_ports::Retention { max_records: self.max_records, max_age: days.map(|days| day * days) }
     }
-}
-
-/// What an acknowledged record survives.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Durability {
-    #[default]
-    Process,
-    Power,
 }
 
 /// Who may come in.

@@ -1,6 +1,7 @@
 //! Settings of what works on a tree: roots, files, git and the shell.
 
-use octo_toolkit::fs::default_protected;
+use octo_grants::exec::SandboxChoice;
+use octo_grants::fs::{HardLinks, default_protected};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -50,15 +51,6 @@ impl Default for Files {
     }
 }
 
-/// Whether files with several names are touched.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum HardLinks {
-    #[default]
-    Allow,
-    Refuse,
-}
-
 /// What the git toolbox may do.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -85,7 +77,7 @@ pub struct Shell {
     pub max_timeout_seconds: u64,
     /// What keeps commands, and git, in bounds: `auto` takes bubblewrap where it works and Landlock otherwise; `none` only when
     /// it is written here.
-    pub sandbox: Sandbox,
+    pub sandbox: SandboxChoice,
     /// Whether commands may use the network.
     pub network: bool,
     /// Whether a server that a command starts can be reached by other commands, `fetch_url` and the browser: commands use this
@@ -105,22 +97,11 @@ impl Default for Shell {
             allowed_commands: Vec::new(),
             blocked_commands: BLOCKED.map(str::to_owned).to_vec(),
             max_timeout_seconds: 600,
-            sandbox: Sandbox::Auto,
+            sandbox: SandboxChoice::Auto,
             network: false,
             local_servers: false,
             pass_variables: Vec::new(),
             max_memory_mb: 0,
         }
     }
-}
-
-/// What keeps commands in bounds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Sandbox {
-    #[default]
-    Auto,
-    Bubblewrap,
-    Landlock,
-    None,
 }

@@ -5,11 +5,12 @@ use crate::cli::commands::servers_command::standings;
 use crate::cli::local_programs::{first_line, first_line_with};
 use crate::clients::{Registration, client_configs, register};
 use crate::settings::{
-    Environment, LoadedSettings, Sandbox, Settings, WORKSPACE_REMEDY, WorkspaceChoice, listen_address,
+    Environment, LoadedSettings, Settings, WORKSPACE_REMEDY, WorkspaceChoice, listen_address,
 };
 use crate::toolboxes;
 use Verdict::{Fail, Warn};
 use octo_grants::SearchPath;
+use octo_grants::exec::SandboxChoice;
 use octo_store::SqliteError;
 use octo_upstream::ServerStatus;
 use std::io::ErrorKind;
@@ -103,12 +104,12 @@ fn search_path(settings: &Settings, world: &Environment) -> SearchPath {
 /// Whether programs can be kept in bounds.
 fn bubblewrap(settings: &Settings, world: &Environment) -> Finding {
     const NAME: &str = "bubblewrap";
-    if settings.shell.sandbox == Sandbox::None {
+    if settings.shell.sandbox == SandboxChoice::None {
         let says = "shell.sandbox is `none`: commands can do whatever you can";
         return Finding::problem(Warn, NAME, says, "Set `shell: {sandbox: auto}` unless you mean it.");
     }
     let found = search_path(settings, world).find("bwrap");
-    let needed = settings.shell.sandbox == Sandbox::Bubblewrap;
+    let needed = settings.shell.sandbox == SandboxChoice::Bubblewrap;
     let state = if needed { Fail } else { Warn };
     let landlock = format!("Landlock is used where it can be{}", unscoped_signals());
     match found {
