@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(sanitizer.removed_chars, 2);
         assert_eq!(sanitizer.name("\u{200b}").unwrap_err().kind, Kind::Invalid);
         assert_eq!(sanitizer.name(&"a".repeat(MAX_NAME_BYTES + 1)).unwrap_err().kind, Kind::TooLarge);
-        assert!(sanitizer.notice().unwrap().starts_with("3 hidden"));
+        assert!(sanitizer.notice().unwrap().starts_with("Removed 3 hidden"));
     }
 
     #[test]

@@ -79,7 +79,7 @@ async fn what_is_remembered_is_clean_and_says_where_it_is_from() {
     let answer = fixture.call("memory_upsert_entities", given).await;
     assert_eq!((&answer["created"], &answer["updated"]), (&json!(2), &json!(0)));
     assert_eq!(answer["entities"][0], json!({"name": "Ada", "created": true, "observations_added": 1}));
-    assert!(answer["notice"].as_str().unwrap().starts_with("2 hidden"));
+    assert!(answer["notice"].as_str().unwrap().starts_with("Removed 2 hidden"));
 
     let found = fixture.call("memory_query", json!({"entity_name": "Ada"})).await;
     assert_eq!(found["entities"][0]["observations"], json!(["Likes tea"]));
@@ -231,7 +231,7 @@ async fn a_broken_file_is_read_as_far_as_it_goes() {
         (&answer["created"], &answer["unreadable"], &answer["troubles"][0]["at"]),
         (&json!(1), &json!(1), &json!(2))
     );
-    assert!(answer["notice"].as_str().unwrap().starts_with("1 hidden"));
+    assert!(answer["notice"].as_str().unwrap().starts_with("Removed 1 hidden"));
     std::fs::write(fixture.path("bytes"), [0xff, 0xfe, 0]).unwrap();
     assert_eq!(fixture.call_err("memory_import", json!({"path": "bytes"})).await.kind, Kind::Invalid);
 }

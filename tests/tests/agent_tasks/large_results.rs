@@ -86,12 +86,12 @@ async fn every_tool_that_gives_json_selects_from_it() -> Result<()> {
         ("fetch_json", json!({"url": url, "jq": ".orders["}), "`page`, `orders`"),
         ("fetch_json", json!({"url": url, "jq": "nosuch"}), "there is no filter `nosuch`"),
         ("fetch_json", json!({"url": url, "jq": ".page | nan | {(tostring): .}, infinite"}), "not JSON"),
-        ("fetch_json", json!({"url": url, "jq": "[.orders[], .orders[]]"}), "gives more than 4194304 bytes"),
+        ("fetch_json", json!({"url": url, "jq": "[.orders[], .orders[]]"}), "exceeds 4194304 bytes"),
         ("fetch_json", json!({"url": format!("{base}/page"), "jq": ".a"}), "is not JSON"),
         (
             "fetch_json",
             json!({"url": format!("{base}/huge"), "jq": "length"}),
-            "a jq expression takes at most 16777216",
+            "the limit for jq is 16777216",
         ),
         ("http_request", json!({"method": "GET", "url": format!("{base}/page"), "jq": ".a"}), "is not JSON"),
         (

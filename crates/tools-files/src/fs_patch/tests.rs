@@ -93,7 +93,7 @@ fn patches_that_do_not_fit_say_why() {
     let rows = [
         ("a\nB\nc\n", hunk, "Hunk 1 of 1 for `f` seems to be already applied"),
         ("a\nq\nc\n", hunk, "Line 2 is \"q\", the patch has \"b\"."),
-        ("zz\na\nb\nc\na\nb\nc\n", hunk, "several places, at lines 2 and 5"),
+        ("zz\na\nb\nc\na\nb\nc\n", hunk, "several places, for example at lines 2 and 5"),
         ("a\n", "@@\n+x\n", "does not specify where"),
         ("a\n", "@@ -9,0 +10 @@\n+x\n", "does not specify where"),
         ("a\nb\nc\n", "@@ -1,1 +1,1 @@\n-a\n+A\n@@ -1,1 +1,1 @@\n-a\n+A\n", "Hunk 2 of 2"),

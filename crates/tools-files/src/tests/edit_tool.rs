@@ -82,7 +82,7 @@ async fn the_count_can_be_demanded() {
     let desk = FilesFixture::new(&[("f", b"x x x\n")]);
     let edits = |count: u64| json!([{"old_text": "x", "new_text": "y", "expected_replacements": count}]);
     let error = desk.fails("fs_edit", json!({"path": "f", "edits": edits(2)})).await;
-    assert!(error.hint.unwrap().contains("expected_replacements 3"));
+    assert!(error.hint.unwrap().contains("expected_replacements to 3"));
     desk.call("fs_edit", json!({"path": "f", "edits": edits(3)})).await;
     assert_eq!(desk.text("f"), "y y y\n");
 }

@@ -209,7 +209,7 @@ async fn undoing_a_renamed_file_brings_the_old_name_back() {
         assert_eq!(answer["message"], "The patch was applied to 3 files.");
         let answer = desk.call("fs_undo", json!({"path": by})).await;
         assert_eq!(answer["undone"], true, "{answer}");
-        assert!(answer["message"].as_str().unwrap().contains("p/m.py is as it was"), "{answer}");
+        assert!(answer["message"].as_str().unwrap().contains("Restored p/m.py"), "{answer}");
         assert_eq!((desk.text("p/m.py").as_str(), desk.exists("p/moved.py")), ("one\n", false), "{by}");
         assert_eq!((desk.text("a").as_str(), desk.exists("b")), ("A\n", false), "{by}");
     }

@@ -206,7 +206,7 @@ async fn a_small_pull_request_is_read_as_a_whole() {
         (&json!("failing"), &json!("test"))
     );
     assert_eq!((&told["requests"], &told["requests_left"]), (&json!(8), &json!(41)));
-    assert!(told["notice"].as_str().unwrap().contains("taken out: 1"));
+    assert!(told["notice"].as_str().unwrap().contains("removed: 1"));
     for seen in fake.requests() {
         assert_eq!(seen.header("authorization"), Some(format!("Bearer {SECRET}").as_str()));
         assert_eq!(seen.header("x-github-api-version"), Some("2022-11-28"));

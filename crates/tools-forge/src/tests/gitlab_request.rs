@@ -179,7 +179,7 @@ async fn answers_are_cleaned_and_kept_small() {
     let bench = ready(&forge.url);
     let answer = get(&bench, "projects/1").await;
     assert_eq!(answer["body"]["description"], "ab");
-    assert!(answer["notice"].as_str().unwrap().contains("taken out: 2"), "{answer}");
+    assert!(answer["notice"].as_str().unwrap().contains("removed: 2"), "{answer}");
 
     let answer = get(&bench, "large").await;
     let kept = answer["body"].as_array().unwrap().len();

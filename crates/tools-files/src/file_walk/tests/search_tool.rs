@@ -134,7 +134,7 @@ async fn bad_patterns_are_answered_with_what_to_do() {
     let kit = sample();
     for (input, hint) in [
         (json!({"pattern": "fn main("}), "fixed"),
-        (json!({"pattern": ""}), "Give"),
+        (json!({"pattern": ""}), "Pass"),
         (json!({"pattern": "a\nb"}), "context_lines"),
         (json!({"pattern": "a\nb", "fixed": true}), "context_lines"),
         (json!({"pattern": "a", "glob": "["}), "backslash"),
