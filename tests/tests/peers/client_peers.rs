@@ -1,7 +1,6 @@
 //! The official clients connect, list, call and answer requests, over both transports and in each era they support.
 
 #![expect(
-    clippy::disallowed_methods,
     clippy::indexing_slicing,
     reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
 )]
