@@ -97,7 +97,7 @@ async fn servers_are_listed_connected_and_disconnected() -> Result<()> {
     assert_eq!(status, 404, "{told}");
     assert!(told["error"]["hint"].as_str().unwrap_or_default().contains("first"), "{told}");
     let audit = home.audit_tail(50).await?;
-    let seen = audit.iter().any(|record| record["face"] == "admin" && record["name"] == "server_connect");
+    let seen = audit.iter().any(|record| record["frontend"] == "admin" && record["name"] == "server_connect");
     assert!(seen, "{audit:?}");
     let document = admin_request(&hub, "GET", "/openapi.json", None, &Value::Null).await?.1;
     assert!(document["paths"]["/servers/{id}/connect"]["post"].is_object(), "{document}");

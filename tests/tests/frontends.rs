@@ -207,7 +207,7 @@ async fn audit_line(home: &HubHome, face: &str, outcome: &str) -> Result<Value> 
     octo_tests::eventually("the call is closed in the audit", async || {
         let records = home.audit_tail(6).await.ok()?;
         let opened =
-            records.iter().rev().find(|record| record["kind"] == "open" && record["face"] == face)?;
+            records.iter().rev().find(|record| record["kind"] == "open" && record["frontend"] == face)?;
         let closed =
             records.iter().find(|record| record["kind"] == "close" && record["call"] == opened["call"])?;
         (closed["outcome"] == outcome).then(|| {

@@ -47,7 +47,8 @@ async fn every_face_runs_a_workflow_and_says_the_same() -> Result<()> {
     let server = home.serve().await?;
     let arguments = json!({"path": "flow.yaml", "params": {"lines": ["a", "b"]}});
     let mut replies = Vec::new();
-    let (code, out, err) = home.run(&["flow", "run", "flow.yaml", "lines=[\"a\", \"b\"]", "--json"]).await?;
+    let (code, out, err) =
+        home.run(&["workflow", "run", "flow.yaml", "lines=[\"a\", \"b\"]", "--json"]).await?;
     assert_eq!(code, 0, "{out}{err}");
     assert!(err.contains("of 3: read"), "{err}");
     replies.push(serde_json::from_str::<Value>(&out)?);
@@ -90,18 +91,18 @@ async fn every_face_runs_a_workflow_and_says_the_same() -> Result<()> {
 async fn the_command_line_tells_mistakes_with_their_lines() -> Result<()> {
     let (home, _) =
         home("version: 1\nname: x\nsteps:\n  - id: a\n    tool: fs_apend\n    with: {path: 3}\n")?;
-    let (code, out, _) = home.run(&["flow", "validate", "flow.yaml"]).await?;
+    let (code, out, _) = home.run(&["workflow", "validate", "flow.yaml"]).await?;
     assert_eq!(code, 2, "{out}");
     assert!(
         out.starts_with("flow.yaml:5:5: steps[0].tool: Tool not found: `fs_apend`. Did you mean"),
         "{out}"
     );
     assert!(out.lines().all(|line| line.chars().count() <= 80), "{out}");
-    let (code, _, err) = home.run(&["flow", "run", "flow.yaml"]).await?;
+    let (code, _, err) = home.run(&["workflow", "run", "flow.yaml"]).await?;
     assert!(code == 2 && err.contains("fs_apend"), "{err}");
-    let (code, _, err) = home.run(&["flow", "validate", "none.yaml"]).await?;
+    let (code, _, err) = home.run(&["workflow", "validate", "none.yaml"]).await?;
     assert!(code == 3, "{err}");
-    let (_, schema, _) = home.run(&["flow", "schema"]).await?;
+    let (_, schema, _) = home.run(&["workflow", "schema"]).await?;
     assert_eq!(serde_json::from_str::<Value>(&schema)?["properties"]["version"]["const"], 1);
     Ok(())
 }
@@ -111,24 +112,24 @@ async fn a_failed_run_is_listed_shown_and_gone_on_with() -> Result<()> {
     let (home, work) = home(
         "version: 1\nname: needs a file\nsteps:\n  - {id: read, tool: fs_read_text, with: {path: later.txt}}\n  - {id: copy, tool: fs_append, with: {path: out.txt, text: \"{{ steps.read.output.content }}\"}}\n",
     )?;
-    let (code, _, err) = home.run(&["flow", "run", "flow.yaml"]).await?;
+    let (code, _, err) = home.run(&["workflow", "run", "flow.yaml"]).await?;
     assert!(code == 3 && err.contains("later.txt"), "{code} {err}");
-    let (_, listed, _) = home.run(&["flow", "list", "--json"]).await?;
+    let (_, listed, _) = home.run(&["workflow", "list", "--json"]).await?;
     let listed: Value = serde_json::from_str(&listed)?;
     let id = listed["runs"][0]["run_id"].as_str().context("no run")?;
     assert_eq!(
         (&listed["runs"][0]["status"], &listed["runs"][0]["workflow"]),
         (&json!("failed"), &json!("needs a file"))
     );
-    let (_, shown, _) = home.run(&["flow", "show", id]).await?;
+    let (_, shown, _) = home.run(&["workflow", "show", id]).await?;
     assert!(shown.contains("read  failed: ") && shown.contains("later.txt"), "{shown}");
-    let (code, _, err) = home.run(&["flow", "resume", id]).await?;
+    let (code, _, err) = home.run(&["workflow", "resume", id]).await?;
     assert_eq!(code, 3, "nothing was decided: {err}");
     std::fs::write(work.join("later.txt"), "now\n")?;
-    let (code, _, err) = home.run(&["flow", "resume", id, "--redo", "read"]).await?;
+    let (code, _, err) = home.run(&["workflow", "resume", id, "--redo", "read"]).await?;
     assert_eq!(code, 0, "{err}");
     assert_eq!(std::fs::read_to_string(work.join("out.txt"))?, "now\n");
-    let (code, _, err) = home.run(&["flow", "resume", "w_aaaaaaaaaaaaaaaaaaaaaaaaaa"]).await?;
+    let (code, _, err) = home.run(&["workflow", "resume", "w_aaaaaaaaaaaaaaaaaaaaaaaaaa"]).await?;
     assert!(code == 3, "{err}");
     Ok(())
 }
@@ -164,22 +165,25 @@ async fn hub_with_slow_workflow(before: &str, after: &str) -> Result<(HubHome, P
 #[tokio::test]
 async fn two_processes_do_not_work_on_one_run_and_a_dead_one_is_noticed_at_once() -> Result<()> {
     let (home, work) = hub_with_slow_workflow(APPEND_A, APPEND_B).await?;
-    let mut first =
-        home.command(&["flow", "run", "flow.yaml"])?.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut first = home
+        .command(&["workflow", "run", "flow.yaml"])?
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
     let id = eventually("the second step is under way", async || {
-        let (_, listed, _) = home.run(&["flow", "list", "--json"]).await.ok()?;
+        let (_, listed, _) = home.run(&["workflow", "list", "--json"]).await.ok()?;
         let listed: Value = serde_json::from_str(&listed).ok()?;
         let id = listed["runs"][0]["run_id"].as_str()?.to_owned();
-        let (_, shown, _) = home.run(&["flow", "show", &id, "--json"]).await.ok()?;
+        let (_, shown, _) = home.run(&["workflow", "show", &id, "--json"]).await.ok()?;
         let shown: Value = serde_json::from_str(&shown).ok()?;
         (shown["steps"][1]["status"] == "started").then_some(id)
     })
     .await?;
-    let (code, _, err) = home.run(&["flow", "resume", &id]).await?;
+    let (code, _, err) = home.run(&["workflow", "resume", &id]).await?;
     assert!(code == 1 && err.contains("Another process is working on this run"), "{code} {err}");
     first.kill().await?;
     // What only reads is asked again by itself.
-    let (code, out, err) = home.run(&["flow", "resume", &id, "--json"]).await?;
+    let (code, out, err) = home.run(&["workflow", "resume", &id, "--json"]).await?;
     assert_eq!(code, 0, "{out}{err}");
     let reply: Value = serde_json::from_str(&out)?;
     assert_eq!((&reply["status"], &reply["steps"][1]["attempts"]), (&json!("done"), &json!(2)), "{reply}");
@@ -199,7 +203,7 @@ async fn a_run_of_a_killed_hub_goes_on_when_the_next_one_is_asked_for_it() -> Re
     eventually("the first step is done", async || work.join("out.txt").exists().then_some(())).await?;
     first.process.kill().await?;
     assert!(asked.await?.is_err(), "a killed hub answers nothing");
-    let (_, listed, _) = home.run(&["flow", "list", "--json"]).await?;
+    let (_, listed, _) = home.run(&["workflow", "list", "--json"]).await?;
     let id = serde_json::from_str::<Value>(&listed)?["runs"][0]["run_id"].clone();
     let second = home.serve().await?;
     let url = format!("{}/tools/workflow_run", second.base_url);
@@ -222,11 +226,14 @@ async fn a_run_of_a_killed_hub_goes_on_when_the_next_one_is_asked_for_it() -> Re
 #[tokio::test]
 async fn an_interrupted_command_cancels_its_run_which_goes_on_later() -> Result<()> {
     let (home, _) = hub_with_slow_workflow("", "").await?;
-    let running =
-        home.command(&["flow", "run", "flow.yaml"])?.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    let running = home
+        .command(&["workflow", "run", "flow.yaml"])?
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
     let pid = running.id().context("it has ended")?;
     eventually("the run has begun", async || {
-        let (_, listed, _) = home.run(&["flow", "list", "--json"]).await.ok()?;
+        let (_, listed, _) = home.run(&["workflow", "list", "--json"]).await.ok()?;
         listed.contains("w_").then_some(())
     })
     .await?;
@@ -235,9 +242,9 @@ async fn an_interrupted_command_cancels_its_run_which_goes_on_later() -> Result<
     let said = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(130), "{said}");
     let id = said.split_whitespace().find(|word| word.starts_with("w_")).context(said.clone())?.to_owned();
-    let (_, shown, _) = home.run(&["flow", "show", &id, "--json"]).await?;
+    let (_, shown, _) = home.run(&["workflow", "show", &id, "--json"]).await?;
     assert_eq!(serde_json::from_str::<Value>(&shown)?["status"], "cancelled", "{shown}");
-    let (code, _, err) = home.run(&["flow", "resume", &id]).await?;
+    let (code, _, err) = home.run(&["workflow", "resume", &id]).await?;
     assert_eq!(code, 0, "{err}");
     Ok(())
 }
@@ -269,7 +276,7 @@ async fn a_client_that_knows_tasks_gets_one_for_a_run_and_can_cancel_it() -> Res
     }
     assert_eq!(std::fs::read_to_string(work.join("out.txt"))?, "b");
     eventually("the second run is cancelled", async || {
-        let (_, listed, _) = home.run(&["flow", "list", "--json"]).await.ok()?;
+        let (_, listed, _) = home.run(&["workflow", "list", "--json"]).await.ok()?;
         let listed: Value = serde_json::from_str(&listed).ok()?;
         (listed["runs"][0]["status"] == "cancelled" && listed["runs"][1]["status"] == "done").then_some(())
     })

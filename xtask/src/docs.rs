@@ -39,7 +39,7 @@ fn pages(binary: &Binary) -> Result<Vec<ReferencePage>> {
         ReferencePage { name: "tools.md", text: tools_reference::page(&listed)? },
         ReferencePage { name: "settings.md", text: settings_reference::page(&schema) },
         ReferencePage { name: "cli.md", text: cli_reference::page(&|words| binary.help(words))? },
-        ReferencePage { name: "workflow.schema.json", text: binary.text(&["flow", "schema"])? },
+        ReferencePage { name: "workflow.schema.json", text: binary.text(&["workflow", "schema"])? },
     ])
 }
 

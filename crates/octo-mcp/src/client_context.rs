@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone)]
 pub struct ClientContext {
     pub caller: Arc<Caller>,
-    pub face: Frontend,
+    pub frontend: Frontend,
     pub profile: String,
     pub revision: Revision,
     /// As declared by the client.

@@ -74,7 +74,7 @@ impl Mcp {
         Ok(Request {
             op: Operation { method, name, params },
             caller: Arc::clone(&client.caller),
-            frontend: client.face,
+            frontend: client.frontend,
             profile: client.profile.clone(),
             peer,
             cancel,

@@ -39,7 +39,7 @@ impl Mcp {
         let writer = tokio::spawn(write_messages(outbox, output));
         let client = ClientContext {
             caller,
-            face: Frontend::Stdio,
+            frontend: Frontend::Stdio,
             profile,
             revision: Revision::NEWEST_LEGACY,
             capabilities: Arc::default(),

@@ -8,7 +8,7 @@ use octo_model::{BoxFuture, CallId, Frontend, Kind, Method, Principal};
 pub struct CallStarted {
     pub id: CallId,
     pub principal: Principal,
-    pub face: Frontend,
+    pub frontend: Frontend,
     pub profile: String,
     pub method: Method,
     /// The requested name.

@@ -16,7 +16,7 @@ pub struct AuditRecord {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub face: Option<String>,
+    pub frontend: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -18,7 +18,7 @@ fn opening(id: CallId, digest: &str) -> CallStarted {
     CallStarted {
         id,
         principal: Caller::local().principal,
-        face: Frontend::Http,
+        frontend: Frontend::Http,
         profile: "default".to_owned(),
         method: Method::CallTool,
         name: "time_now".to_owned(),

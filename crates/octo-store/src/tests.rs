@@ -15,7 +15,7 @@ pub(crate) fn opening(name: &str) -> CallStarted {
     CallStarted {
         id: CallId::fresh(),
         principal: Caller::named("ada").principal,
-        face: Frontend::Cli,
+        frontend: Frontend::Cli,
         profile: "default".to_owned(),
         method: Method::CallTool,
         name: name.to_owned(),

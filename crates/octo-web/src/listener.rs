@@ -117,6 +117,6 @@ fn is_connection_error(kind: ErrorKind) -> bool {
 }
 
 fn reject_overload(stream: &TcpStream) {
-    metrics::counter!("octoprox_http_refused_total", "why" => "full").increment(1);
+    metrics::counter!("octoprox_http_refused_total", "reason" => "full").increment(1);
     let _ = stream.try_write(OVERLOAD_RESPONSE);
 }

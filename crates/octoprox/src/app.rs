@@ -216,7 +216,7 @@ fn yaml_sources(
     let settings = &loaded.settings;
     let approved =
         |folders: &[PathBuf]| ConfigDirs::new(folders.to_vec()).with_approval(loaded.approve.clone());
-    let shipped = if settings.prompts.shipped { SHIPPED } else { &[] };
+    let shipped = if settings.prompts.builtin { SHIPPED } else { &[] };
     let declared = DeclaredToolsConfig {
         folders: approved(&settings.tools.folders),
         doors: doors.clone(),

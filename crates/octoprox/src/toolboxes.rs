@@ -313,7 +313,7 @@ fn workspace_spec(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> W
     let first = settings.workspace.as_ref().map(|path| RootSpec {
         name: "workspace".to_owned(),
         path: path.clone(),
-        alias_path: settings.files.outside.clone(),
+        alias_path: settings.files.host_path.clone(),
         writable: !settings.files.read_only,
     });
     let named = settings.roots.iter().filter_map(|(name, root)| root_spec(name, root));
@@ -334,7 +334,7 @@ fn workspace_spec(settings: &Settings, guard: WorkspaceGuard, state: &Path) -> W
 
 fn root_spec(name: &str, root: &Root) -> Option<RootSpec> {
     let (path, writable) = (root.folder()?.clone(), root.is_writable(name));
-    Some(RootSpec { name: name.to_owned(), path, alias_path: root.outside.clone(), writable })
+    Some(RootSpec { name: name.to_owned(), path, alias_path: root.host_path.clone(), writable })
 }
 
 /// A sandbox for the program of one server, with folders of its own.
@@ -374,7 +374,7 @@ fn exec_spec(
         state: state.to_owned(),
         launcher: vec![program.into(), LAUNCHER_COMMAND.into()],
         path,
-        pass_env: shell.pass_variables.clone(),
+        pass_env: shell.env_passthrough.clone(),
     }
 }
 

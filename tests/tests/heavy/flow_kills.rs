@@ -197,7 +197,7 @@ impl KillHarness {
     /// through the hub, which first rolls back what a killed hub has left half done.
     async fn decisions(&mut self, run: usize, id: &str) -> Result<(String, Vec<String>)> {
         let (_, _, _) = self.home.run(&["call", "fs_stat", "path=flow.yaml"]).await?;
-        let shown = self.json(&["flow", "show", id, "--json"]).await?;
+        let shown = self.json(&["workflow", "show", id, "--json"]).await?;
         let lines = self.lines();
         let mut decided = Vec::new();
         for step in shown["steps"].as_array().context("no steps")? {
@@ -223,11 +223,11 @@ impl KillHarness {
     /// One run, killed at most this many times, then resumed to its end.
     async fn run(&mut self, run: usize, kills: usize) -> Result<String> {
         let begin: Vec<String> =
-            ["flow", "run", "flow.yaml", &format!("run=r{run}")].map(str::to_owned).into();
+            ["workflow", "run", "flow.yaml", &format!("run=r{run}")].map(str::to_owned).into();
         let child = self.start(&begin)?;
         let moment = self.rng.kill_point();
         self.kill(child, moment).await?;
-        let newest = self.json(&["flow", "list", "-n", "1", "--json"]).await?;
+        let newest = self.json(&["workflow", "list", "-n", "1", "--json"]).await?;
         let newest = &newest["runs"][0];
         let id = match newest["run_id"].as_str() {
             Some(id) if self.belongs_to(run, id).await? => id.to_owned(),
@@ -239,7 +239,7 @@ impl KillHarness {
             if status == "done" {
                 return Ok(id);
             }
-            let mut args: Vec<String> = ["flow", "resume", &id].map(str::to_owned).into();
+            let mut args: Vec<String> = ["workflow", "resume", &id].map(str::to_owned).into();
             args.extend(decided);
             let child = self.start(&args)?;
             if at < kills {

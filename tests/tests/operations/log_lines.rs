@@ -41,7 +41,7 @@ async fn each_call_is_one_line() -> Result<()> {
     call_tool(&hub, "", "time_now", json!({"timezone": "UTC"})).await?;
     let line = call_line(&log, "time_now").await?;
     assert_eq!(
-        (&line["outcome"], &line["caller"], &line["face"]),
+        (&line["outcome"], &line["caller"], &line["frontend"]),
         (&json!("ok"), &json!("local"), &json!("rest")),
         "{line}"
     );

@@ -83,7 +83,7 @@ async fn a_full_disk_is_not_ready_and_doctor_says_so() -> Result<()> {
     .await?;
     let told = get_with_token(&ready, "").await?.json().await?;
     assert_eq!(told["status"], "not_ready");
-    assert!(told["checks"][0]["why"].as_str().is_some_and(|why| why.contains("free space")), "{told}");
+    assert!(told["checks"][0]["reason"].as_str().is_some_and(|why| why.contains("free space")), "{told}");
     let (code, findings) = doctor(&home).await?;
     assert_eq!(code, 1, "{findings}");
     assert_eq!(check_state(&findings, "data"), "fail", "{findings}");

@@ -28,13 +28,13 @@ struct TenServerHub {
 
 impl TenServerHub {
     /// Programs stop after this many seconds without a call.
-    async fn new(idle_seconds: u64) -> Result<Self> {
+    async fn new(idle_timeout_seconds: u64) -> Result<Self> {
         let home = HubHome::new(&json!({"admin": {"enabled": false}}))?;
         let ground = home.dir.path().join("ground");
         public_servers::create_workspace(&ground)?;
         let servers = public_servers::all_servers(&ground, &public_servers::start_web().await?)?;
         let env_marker = format!("mark-{}", std::process::id());
-        let list = public_servers::servers_file(&servers, &env_marker, idle_seconds);
+        let list = public_servers::servers_file(&servers, &env_marker, idle_timeout_seconds);
         std::fs::write(home.dir.path().join("servers.yaml"), list.to_string())?;
         Ok(Self { home, servers, env_marker })
     }

@@ -75,7 +75,7 @@ async fn cookbook_hub(more: Value) -> Result<(HubHome, PathBuf, String)> {
 }
 
 async fn run_workflow(home: &HubHome, name: &str, params: &[&str]) -> Result<(i32, Value)> {
-    let mut args = vec!["flow", "run", name, "--json"];
+    let mut args = vec!["workflow", "run", name, "--json"];
     args.extend_from_slice(params);
     let (code, out, err) = home.run(&args).await?;
     Ok((code, serde_json::from_str(&out).with_context(|| format!("{name}: {out}{err}"))?))
@@ -87,7 +87,7 @@ async fn every_workflow_of_the_cookbook_is_valid() -> Result<()> {
     let mut checked = 0;
     for entry in std::fs::read_dir(&work)? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        let (code, out, err) = home.run(&["flow", "validate", &name]).await?;
+        let (code, out, err) = home.run(&["workflow", "validate", &name]).await?;
         assert_eq!(code, 0, "{name}: {out}{err}");
         assert!(!out.contains("warning"), "{out}");
         checked += 1;
@@ -123,7 +123,7 @@ async fn a_model_answers_as_text_or_as_its_schema_says() -> Result<()> {
     assert_eq!(reply["steps"][2]["attempts"], 3, "{reply}");
     let without = HubHome::new(&json!({}))?;
     std::fs::write(without.workspace().join("ask.yaml"), flow)?;
-    let (code, out, _) = without.run(&["flow", "validate", "ask.yaml"]).await?;
+    let (code, out, _) = without.run(&["workflow", "validate", "ask.yaml"]).await?;
     assert!(code == 2 && out.contains("No language model is set."), "{out}");
     Ok(())
 }
@@ -141,7 +141,7 @@ async fn a_model_is_asked_under_the_same_rules_and_records_as_any_tool() -> Resu
     let rule = json!({"name": "no-model", "tools": ["text_*"], "decision": "deny", "hint": "Not here."});
     let (home, work, _) = cookbook_hub(json!({"policy": {"rules": [rule]}})).await?;
     std::fs::write(work.join("ask.yaml"), flow)?;
-    let (code, out, err) = home.run(&["flow", "run", "ask.yaml"]).await?;
+    let (code, out, err) = home.run(&["workflow", "run", "ask.yaml"]).await?;
     assert!(code != 0 && err.contains("no-model"), "{code} {out} {err}");
     Ok(())
 }

@@ -36,8 +36,8 @@ async fn every_step_is_a_call_of_the_callers_own_that_leads_to_the_outer_one() {
     let (outer, inner) = (&opened[0], &opened[1]);
     assert_eq!((outer.name.as_str(), inner.name.as_str()), ("workflow_run", "append"));
     assert_eq!(
-        (&inner.principal, inner.face, &inner.profile),
-        (&outer.principal, outer.face, &outer.profile)
+        (&inner.principal, inner.frontend, &inner.profile),
+        (&outer.principal, outer.frontend, &outer.profile)
     );
     assert!(inner.trace.as_deref().unwrap().contains(&outer.id.to_string()), "{:?}", inner.trace);
     let trace = bench.file(&format!("{}/run.json", reply["artifacts"].as_str().unwrap()));

@@ -33,7 +33,7 @@ impl AuditRecord {
             .open(CallStarted {
                 id,
                 principal: request.caller.principal.clone(),
-                face: request.frontend,
+                frontend: request.frontend,
                 profile: request.profile.clone(),
                 method: request.op.method,
                 name: request.op.name.clone(),

@@ -51,7 +51,7 @@ pub fn span(tracer: Option<&Arc<dyn Tracer>>, id: CallId, request: &Request) -> 
         output.value = tracing::field::Empty,
         error.type = tracing::field::Empty,
         enduser.id = %request.caller.principal.subject,
-        octoprox.face = request.frontend.as_str(),
+        octoprox.frontend = request.frontend.as_str(),
     );
     tracer.begin(&span, request);
     span
@@ -111,7 +111,7 @@ impl Drop for CallLog<'_> {
         if !tracing::enabled!(target: "calls", tracing::Level::INFO) {
             return;
         }
-        let Request { op, caller, frontend: face, profile, .. } = self.request;
+        let Request { op, caller, frontend, profile, .. } = self.request;
         let name = op.name.get(..op.name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
         let server = self.item().map(|item| item.source.name());
         let request_bytes = op.params.get("arguments").map_or(0, |arguments| arguments.bytes().len());
@@ -124,7 +124,7 @@ impl Drop for CallLog<'_> {
             server,
             caller = caller.principal.subject.as_str(),
             tenant = caller.principal.tenant.as_str(),
-            face = face.as_str(),
+            frontend = frontend.as_str(),
             profile = Some(profile.as_str()).filter(|profile| !profile.is_empty()),
             outcome = self.outcome.as_str(),
             ms,

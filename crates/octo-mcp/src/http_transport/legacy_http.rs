@@ -66,7 +66,7 @@ async fn initialize(mcp: &Mcp, arrived: &HttpContext, id: Id, params: &JsonObjec
 fn client_context(arrived: &HttpContext, revision: Revision, capabilities: JsonObject) -> ClientContext {
     ClientContext {
         caller: Arc::clone(&arrived.caller),
-        face: Frontend::Http,
+        frontend: Frontend::Http,
         profile: arrived.profile.clone(),
         revision,
         capabilities: Arc::new(capabilities),

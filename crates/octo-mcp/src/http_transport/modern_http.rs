@@ -70,7 +70,7 @@ fn check_headers(
 fn client_context(arrived: &HttpContext, about: &JsonObject) -> ClientContext {
     ClientContext {
         caller: Arc::clone(&arrived.caller),
-        face: Frontend::Http,
+        frontend: Frontend::Http,
         profile: arrived.profile.clone(),
         revision: Revision::MODERN,
         capabilities: Arc::new(about.object(meta::CAPABILITIES)),

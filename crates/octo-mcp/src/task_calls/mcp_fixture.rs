@@ -271,7 +271,7 @@ impl McpFixture {
 pub fn modern_client(subject: &str, capabilities: Value) -> ClientContext {
     ClientContext {
         caller: Arc::new(Caller::named(subject)),
-        face: Frontend::Http,
+        frontend: Frontend::Http,
         profile: String::new(),
         revision: Revision::MODERN,
         capabilities: Arc::new(Json::from(capabilities).members().unwrap()),

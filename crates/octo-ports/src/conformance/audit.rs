@@ -13,7 +13,7 @@ async fn record(stores: &Stores, name: &str) -> StoreResult<()> {
     let opening = CallStarted {
         id,
         principal: ada().principal,
-        face: Frontend::Cli,
+        frontend: Frontend::Cli,
         profile: "default".to_owned(),
         method: Method::CallTool,
         name: name.to_owned(),

@@ -99,7 +99,7 @@ impl AuditLog for InMemoryAudit {
             call: opening.id.to_string(),
             subject: Some(opening.principal.subject),
             tenant: Some(opening.principal.tenant),
-            face: Some(opening.face.as_str().to_owned()),
+            frontend: Some(opening.frontend.as_str().to_owned()),
             profile: Some(opening.profile),
             method: Some(opening.method.as_str().to_owned()),
             name: Some(opening.name),

@@ -39,7 +39,7 @@ pub(crate) fn encode_open(out: &mut Vec<u8>, at: i64, opening: &CallStarted) {
     encode_header(out, version, OPEN, at, opening.id);
     encode_text(out, &opening.principal.subject);
     encode_text(out, &opening.principal.tenant);
-    encode_text(out, opening.face.as_str());
+    encode_text(out, opening.frontend.as_str());
     encode_text(out, &opening.profile);
     encode_text(out, opening.method.as_str());
     encode_text(out, &opening.name);
@@ -136,7 +136,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<AuditRecord, &'static str> {
             kind: RecordKind::Open,
             subject: rest.text()?,
             tenant: rest.text()?,
-            face: rest.text()?,
+            frontend: rest.text()?,
             profile: rest.text()?,
             method: rest.text()?,
             name: rest.text()?,

@@ -28,7 +28,7 @@ async fn a_call_is_two_records() {
     );
     let shown = serde_json::to_value(open).unwrap();
     assert_eq!(shown["kind"], "open");
-    assert_eq!(shown["face"], "cli");
+    assert_eq!(shown["frontend"], "cli");
     assert_eq!(shown["method"], "tools/call");
     assert_eq!(shown["name"], "time_now");
     assert_eq!(shown["arguments"], "5e".repeat(32));

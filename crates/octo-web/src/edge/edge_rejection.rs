@@ -103,7 +103,7 @@ impl EdgeRejection {
     }
 
     pub fn response(self) -> Response {
-        metrics::counter!("octoprox_http_refused_total", "why" => self.metric_label()).increment(1);
+        metrics::counter!("octoprox_http_refused_total", "reason" => self.metric_label()).increment(1);
         let mut response =
             json_response(failure_body(error_fields(self.kind(), &self.message(), Some(self.hint()))));
         *response.status_mut() = self.status();

@@ -112,7 +112,7 @@ impl Deliveries {
                 break;
             }
         }
-        metrics::counter!("octoprox_http_refused_total", "why" => "not_reading").increment(ended);
+        metrics::counter!("octoprox_http_refused_total", "reason" => "not_reading").increment(ended);
     }
 }
 

@@ -69,7 +69,7 @@ fn overall_status<'a>(checks: &[Check], sources: impl Iterator<Item = &'a Source
 fn check_object(check: &Check) -> JsonObject {
     let told = JsonObject::new().with("name", check.name.as_str()).with("state", check.state.as_str());
     match &check.why {
-        Some(why) => told.with("why", why.as_str()),
+        Some(why) => told.with("reason", why.as_str()),
         None => told,
     }
 }
@@ -88,7 +88,7 @@ fn source_object(name: &str, native: bool, doing: &SourceState, lists: &Listing)
         .with("tools", Json::of(&lists.tools.len()))
         .with("prompts", Json::of(&lists.prompts.len()));
     match why {
-        Some(why) => told.with("why", why.as_str()),
+        Some(why) => told.with("reason", why.as_str()),
         None => told,
     }
 }

@@ -22,7 +22,7 @@ async fn a_call_gives_the_typed_answer_and_how_it_went() {
     assert_eq!(reply["metadata"], json!({"call_id": id, "tool": "echo", "server": "demo"}));
     assert!(reply["execution_time_ms"].is_f64());
     let book = bed.audit_log.0.lock().unwrap();
-    assert_eq!((book[0].id.to_string().as_str(), book[0].face), (id, Frontend::Rest));
+    assert_eq!((book[0].id.to_string().as_str(), book[0].frontend), (id, Frontend::Rest));
     assert_eq!(*bed.audit_log.1.lock().unwrap(), [Outcome::Ok]);
 }
 

@@ -61,11 +61,11 @@ impl UpstreamFactory {
         let mut spec = UpstreamSpec::new(name, self.transport(server));
         spec.net = self.net.clone();
         spec.call_timeout = Duration::from_secs(server.timeout_seconds);
-        spec.start_timeout = Duration::from_secs(server.start_seconds);
-        spec.idle_timeout = Duration::from_secs(server.idle_seconds);
+        spec.start_timeout = Duration::from_secs(server.start_timeout_seconds);
+        spec.idle_timeout = Duration::from_secs(server.idle_timeout_seconds);
         spec.launcher = vec![self.program.clone().into(), LAUNCHER_COMMAND.into()];
         spec.listing_cache = self.listing_cache.clone();
-        spec.limits = CallLimits { per_minute: server.per_minute, in_flight: server.in_flight };
+        spec.limits = CallLimits { per_minute: server.per_minute, in_flight: server.max_concurrent };
         spec.sandbox = self.sandbox(server)?;
         spec.connect = match server.connect {
             settings::Connect::Always => ConnectMode::Always,

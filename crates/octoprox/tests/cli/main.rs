@@ -114,7 +114,7 @@ fn the_audit_can_be_read_and_believed() {
     let tail = home.stdout(&["audit", "tail", "--json"]);
     let records: Vec<Value> = tail.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&records[0]["kind"], &records[1]["outcome"]), (&json!("open"), &json!("ok")));
-    assert_eq!((&records[0]["face"], &records[0]["subject"]), (&json!("cli"), &json!("local")));
+    assert_eq!((&records[0]["frontend"], &records[0]["subject"]), (&json!("cli"), &json!("local")));
     let verified = home.stdout(&["audit", "verify"]);
     let anchor = verified.trim().rsplit(' ').next().unwrap().to_owned();
     assert!(verified.starts_with("ok: 2 records, head 2:"), "{verified}");

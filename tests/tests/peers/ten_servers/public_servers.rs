@@ -174,12 +174,12 @@ pub fn all_servers(folder: &Path, web: &str) -> Result<Vec<PublicServer>> {
 }
 
 /// `servers.yaml` with all of them. Each gets a marker in its environment, so that its descendants can be found.
-pub fn servers_file(roles: &[PublicServer], mark: &str, idle_seconds: u64) -> Value {
+pub fn servers_file(roles: &[PublicServer], mark: &str, idle_timeout_seconds: u64) -> Value {
     let mut servers = Map::new();
     for role in roles {
         let mut entry = role.entry.clone();
         entry["env"]["TEN_SERVERS"] = json!(mark);
-        entry["idle_seconds"] = json!(idle_seconds);
+        entry["idle_timeout_seconds"] = json!(idle_timeout_seconds);
         servers.insert(role.name.to_owned(), entry);
     }
     json!({"servers": servers})

@@ -42,7 +42,7 @@ enum Command {
 struct Tail {
     /// Number of records to print
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
-    lines: usize,
+    limit: usize,
     /// Keep printing new records
     #[arg(short, long)]
     follow: bool,
@@ -140,7 +140,7 @@ impl Tail {
         sieve: &mut RecordFilter,
     ) -> Result<(Vec<AuditRecord>, u64), AppError> {
         if self.filter.matches_all() {
-            let records = audit.tail(self.lines).await?;
+            let records = audit.tail(self.limit).await?;
             let last = records.last().map_or(0, |record| record.seq);
             return Ok((records, last));
         }
@@ -148,7 +148,7 @@ impl Tail {
         for_each_record(audit, |record| {
             last = record.seq;
             newest.extend(sieve.filter(record));
-            while newest.len() > self.lines {
+            while newest.len() > self.limit {
                 newest.pop_front();
             }
             Ok(())
@@ -168,7 +168,7 @@ impl Tail {
                 format!(
                     "open  {call} {} {} {} {}",
                     text(&record.subject),
-                    text(&record.face),
+                    text(&record.frontend),
                     text(&record.name),
                     text(&record.shown)
                 )
@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_name_cannot_forge_a_record() {
         let forged = "x\n2026-11-15 18:00:00     99 open  deadbeef admin http fs_delete";
-        let tail = Tail { lines: 1, follow: false, json: false, filter: FilterArgs::default() };
+        let tail = Tail { limit: 1, follow: false, json: false, filter: FilterArgs::default() };
         for (subject, name) in [("bob", forged), (forged, "x")] {
             let record = AuditRecord {
                 call: "0123456789abcdef".to_owned(),

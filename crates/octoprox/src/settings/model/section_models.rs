@@ -271,12 +271,12 @@ pub struct Prompts {
     /// Folders with playbooks: YAML or JSON files with prompts. Changes are picked up while the hub runs; later folders win.
     pub folders: Vec<PathBuf>,
     /// Whether the prompts that come with the product are listed.
-    pub shipped: bool,
+    pub builtin: bool,
 }
 
 impl Default for Prompts {
     fn default() -> Self {
-        Self { folders: Vec::new(), shipped: true }
+        Self { folders: Vec::new(), builtin: true }
     }
 }
 

@@ -45,9 +45,9 @@ pub struct Server {
     /// When the connection is made: `on-demand` waits for the first call, `always` connects at the start and stays.
     pub connect: Connect,
     /// Seconds without a call after which a connection that was made on demand ends, and its program with it.
-    pub idle_seconds: u64,
+    pub idle_timeout_seconds: u64,
     /// Longest that starting and agreeing on a revision may take, in seconds.
-    pub start_seconds: u64,
+    pub start_timeout_seconds: u64,
     /// Longest that one call may take, in seconds.
     pub timeout_seconds: u64,
     /// Who shares a connection, and with it a program: `one` for everybody, `pool` for up to `pool` of them, `per-caller` or
@@ -58,7 +58,7 @@ pub struct Server {
     /// Calls that may begin within a minute; who comes later waits, each caller in turn. Without it as many as come.
     pub per_minute: Option<usize>,
     /// Calls that may be under way at the same time; who comes later waits, each caller in turn. Without it as many as come.
-    pub in_flight: Option<usize>,
+    pub max_concurrent: Option<usize>,
     /// Shuts the program in. Without it the program may do what the hub's own user may.
     pub sandbox: Option<ServerSandbox>,
     /// How it is spoken to: `auto` asks first, `legacy` is the handshake of 2025, `modern` the revision 2026-07-28.
@@ -83,13 +83,13 @@ impl Default for Server {
             auth: None,
             enabled: true,
             connect: Connect::OnDemand,
-            idle_seconds: 600,
-            start_seconds: 30,
+            idle_timeout_seconds: 600,
+            start_timeout_seconds: 30,
             timeout_seconds: 300,
             share: Share::One,
             pool: 4,
             per_minute: None,
-            in_flight: None,
+            max_concurrent: None,
             sandbox: None,
             era: Era::Auto,
             trust: TrustSetting::default(),

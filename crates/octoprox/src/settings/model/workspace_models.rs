@@ -10,11 +10,11 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Root {
-    /// The folder. When only `outside` is set, that is it.
+    /// The folder. When only `host_path` is set, that is it.
     pub path: Option<PathBuf>,
     /// The same folder as people call it elsewhere, such as the host's path of a folder that is mounted into a container.
     /// Both are understood, and answers use the caller's.
-    pub outside: Option<PathBuf>,
+    pub host_path: Option<PathBuf>,
     /// Whether tools may change it. The root `repos` may be changed unless this is false, every other only when this is true.
     pub writable: Option<bool>,
 }
@@ -26,7 +26,7 @@ impl Root {
 
     /// The folder on this machine.
     pub fn folder(&self) -> Option<&PathBuf> {
-        self.path.as_ref().or(self.outside.as_ref())
+        self.path.as_ref().or(self.host_path.as_ref())
     }
 }
 
@@ -37,7 +37,7 @@ pub struct Files {
     /// Whether the workspace can only be read.
     pub read_only: bool,
     /// The workspace's folder as people call it elsewhere; both are understood.
-    pub outside: Option<PathBuf>,
+    pub host_path: Option<PathBuf>,
     /// Patterns, relative to a root, that are never written even where a root may be changed. One that begins with `!` makes an
     /// exception; of several that fit, the last decides. A list whose first pattern begins with `!` goes on from the default.
     pub protected: Vec<String>,
@@ -47,7 +47,12 @@ pub struct Files {
 
 impl Default for Files {
     fn default() -> Self {
-        Self { read_only: false, outside: None, protected: default_protected(), hard_links: HardLinks::Allow }
+        Self {
+            read_only: false,
+            host_path: None,
+            protected: default_protected(),
+            hard_links: HardLinks::Allow,
+        }
     }
 }
 
@@ -84,7 +89,7 @@ pub struct Shell {
     /// machine's network, and tools may reach its loopback, except for the hub itself.
     pub local_servers: bool,
     /// Variables of the hub's environment that commands get, by name; of all others they see nothing.
-    pub pass_variables: Vec<String>,
+    pub env_passthrough: Vec<String>,
     /// Memory of one process of a command in MiB; 0 for no bound.
     pub max_memory_mb: u64,
 }
@@ -100,7 +105,7 @@ impl Default for Shell {
             sandbox: SandboxChoice::Auto,
             network: false,
             local_servers: false,
-            pass_variables: Vec::new(),
+            env_passthrough: Vec::new(),
             max_memory_mb: 0,
         }
     }

@@ -1,4 +1,4 @@
-//! `octoprox flow`: workflows on the command line.
+//! `octoprox workflow`: workflows on the command line.
 
 mod render_runs;
 mod workflow_client;
@@ -23,11 +23,11 @@ use workflow_client::WorkflowClient;
 /// Validate, run and resume workflows: files with steps that call tools.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  octoprox flow validate flows/report.yaml
-  octoprox flow run flows/report.yaml day=2026-11-14
-  octoprox flow list
-  octoprox flow resume w_k3… --skip post")]
-pub struct Flow {
+  octoprox workflow validate flows/report.yaml
+  octoprox workflow run flows/report.yaml day=2026-11-14
+  octoprox workflow list
+  octoprox workflow resume w_k3… --skip post")]
+pub struct Workflow {
     #[command(subcommand)]
     command: Command,
     /// Print as JSON
@@ -50,7 +50,7 @@ enum Command {
 
 /// Validate a workflow against the available tools. Exit with code 2 if it cannot run.
 #[derive(Args)]
-#[command(after_help = "Example:\n  octoprox flow validate flows/report.yaml")]
+#[command(after_help = "Example:\n  octoprox workflow validate flows/report.yaml")]
 struct Validate {
     /// Workflow file in the workspace
     file: String,
@@ -59,8 +59,8 @@ struct Validate {
 /// Run a workflow. Progress goes to standard error. Exit codes are those of `octoprox call`.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  octoprox flow run flows/report.yaml
-  octoprox flow run flows/digest.yaml repo=octo/prox limit=5 --json")]
+  octoprox workflow run flows/report.yaml
+  octoprox workflow run flows/digest.yaml repo=octo/prox limit=5 --json")]
 struct Run {
     /// Workflow file in the workspace
     file: String,
@@ -71,28 +71,28 @@ struct Run {
 
 /// List the newest runs.
 #[derive(Args)]
-#[command(after_help = "Example:\n  octoprox flow list -n 5")]
+#[command(after_help = "Example:\n  octoprox workflow list -n 5")]
 struct List {
     /// Number of runs to list
     #[arg(short = 'n', long, value_name = "COUNT", default_value_t = 20)]
-    most: usize,
+    limit: usize,
 }
 
 /// Show a run: its steps, errors and outputs.
 #[derive(Args)]
-#[command(after_help = "Example:\n  octoprox flow show w_k3…")]
+#[command(after_help = "Example:\n  octoprox workflow show w_k3…")]
 struct Show {
-    /// Run id, from `octoprox flow list`
+    /// Run id, from `octoprox workflow list`
     run: String,
 }
 
 /// Resume a run that was interrupted, was cancelled or has failed. Completed steps are not repeated.
 #[derive(Args)]
 #[command(after_help = "Examples:
-  octoprox flow resume w_k3…
-  octoprox flow resume w_k3… --redo fetch --skip 'post[2]'")]
+  octoprox workflow resume w_k3…
+  octoprox workflow resume w_k3… --redo fetch --skip 'post[2]'")]
 struct Resume {
-    /// Run id, from `octoprox flow list`
+    /// Run id, from `octoprox workflow list`
     run: String,
     /// Failed or interrupted step to run again
     #[arg(long, value_name = "STEP")]
@@ -104,15 +104,15 @@ struct Resume {
 
 /// Print the JSON Schema of workflows, for editors.
 #[derive(Args)]
-#[command(after_help = "Example:\n  octoprox flow schema > workflow.schema.json")]
+#[command(after_help = "Example:\n  octoprox workflow schema > workflow.schema.json")]
 struct Schema {}
 
-impl Flow {
+impl Workflow {
     pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
         match &self.command {
             Command::Schema(_) => Ok(console::print(octo_flow::SCHEMA)?),
             Command::List(list) => self.inspect_runs(flags, async |runs| {
-                let all = runs.list(&octo_model::Caller::local(), list.most).await?;
+                let all = runs.list(&octo_model::Caller::local(), list.limit).await?;
                 Ok(if self.json { render_runs::runs_json(&all) } else { render_runs::render_runs(&all) })
             }),
             Command::Show(show) => self.inspect_runs(flags, async |runs| {

@@ -79,7 +79,7 @@ impl<'a> WorkflowClient<'a> {
             None => Vec::new(),
         };
         match newest.iter().find(|run| Some(run.path.as_str()) == path.as_str()) {
-            Some(run) => error.hint(format!("Go on with it: octoprox flow resume {}", run.id)).into(),
+            Some(run) => error.hint(format!("Go on with it: octoprox workflow resume {}", run.id)).into(),
             None => error.into(),
         }
     }
