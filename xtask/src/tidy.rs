@@ -8,6 +8,7 @@ mod cargo_manifests;
 mod code_sizes;
 mod crate_order;
 mod deployment_files;
+mod document_paths;
 mod file_layout;
 mod import_cycles;
 mod inherent_impls;
@@ -52,6 +53,7 @@ fn check_all(root: &Path) -> Result<Report> {
     let sources = rust_sources::read_all(root)?;
     let deny = std::fs::read_to_string(root.join("deny.toml"))?;
     let exceptions = std::fs::read_to_string(root.join("xtask/exceptions.txt"))?;
+    let architecture = std::fs::read_to_string(root.join("ARCHITECTURE.md"))?;
     let rules = [
         crate_order::check(&packages),
         cargo_features::check(&packages, &sources),
@@ -60,6 +62,7 @@ fn check_all(root: &Path) -> Result<Report> {
         socket_use::check(&sources, socket_use::SOCKET_EXCEPTIONS),
         banned_clients::check(&deny)?,
         banned_names::check(&sources),
+        document_paths::check(&architecture, &sources),
         file_layout::check(&sources),
         import_cycles::check(&sources, &import_cycles::SCOPES),
         inherent_impls::check(&sources, &inherent_impls::EXCEPTIONS),
