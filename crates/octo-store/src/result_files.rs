@@ -16,6 +16,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 const RESULTS_DIRECTORY: &str = "results";
+/// Its name in earlier versions.
+const OLD_DIRECTORY: &str = "spills";
 
 /// All methods block; `Store` calls them on blocking threads.
 pub(crate) struct ResultFiles {
@@ -37,11 +39,14 @@ impl ResultFiles {
         turn: WriteLock,
         options: Options,
     ) -> Result<Self, SqliteError> {
-        let dir = dir.join(RESULTS_DIRECTORY);
+        let (old, dir) = (dir.join(OLD_DIRECTORY), dir.join(RESULTS_DIRECTORY));
+        if old.is_dir() && !dir.exists() {
+            std::fs::rename(&old, &dir).map_err(SqliteError::file(&old))?;
+        }
         private_files::create_private_dir(&dir)?;
-        let shelf = Self { dir, index: Mutex::new(index), write_lock: turn, options };
-        shelf.evict()?;
-        Ok(shelf)
+        let files = Self { dir, index: Mutex::new(index), write_lock: turn, options };
+        files.evict()?;
+        Ok(files)
     }
 
     pub(crate) fn store(&self, owner: &Principal, call: CallId, whole: &Json) -> StoreResult<String> {

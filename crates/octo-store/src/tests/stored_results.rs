@@ -47,7 +47,12 @@ async fn a_stored_result_is_read_back_unchanged() {
     let handle = keep(&store, text.clone()).await.unwrap();
     assert_eq!(store.load(&ada(), &handle).await.unwrap(), text);
     drop(store);
-    assert_eq!(open(dir.path(), |_| ()).load(&ada(), &handle).await.unwrap(), text);
+    std::fs::rename(dir.path().join("results"), dir.path().join("spills")).unwrap();
+    assert_eq!(
+        open(dir.path(), |_| ()).load(&ada(), &handle).await.unwrap(),
+        text,
+        "in the directory of earlier versions"
+    );
     assert_eq!(files(dir.path()), [handle.clone(), format!("{handle}.txt")]);
     let mode = |path: &str| std::fs::metadata(dir.path().join(path)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("results"), mode(&format!("results/{handle}"))), (0o700, 0o600));
