@@ -167,7 +167,7 @@ fn an_entry_that_cannot_work_is_skipped_with_a_reason() {
     let (code, printed, _) = home.run_text(&["import", "cursor"]);
     assert_eq!(code, Some(0));
     assert!(
-        printed.contains("skipped none: it has neither a `command` nor a `url`. Give it one of them."),
+        printed.contains("skipped none: neither `command` nor `url` is set. Set one of them."),
         "{printed}"
     );
     assert!(printed.contains("skipped both: ") && printed.contains("added fine\n"), "{printed}");

@@ -95,8 +95,8 @@ fn what_cannot_be_changed_safely_is_left_alone_and_told() {
 fn what_cannot_work_is_not_written() {
     let home = TestHome::new();
     for (words, says) in [
-        (&["servers", "add", "time", "--url", "https://x.test"][..], "a toolbox has this name"),
-        (&["servers", "add", "a b", "--url", "https://x.test"], "the name cannot be used"),
+        (&["servers", "add", "time", "--url", "https://x.test"][..], "this name is used by a toolbox"),
+        (&["servers", "add", "a b", "--url", "https://x.test"], "invalid name"),
         (&["servers", "add", "a", "--url", "x.test"], "`x.test` is not an address"),
         (&["servers", "add", "a"], "required"),
         (&["servers", "add", "a", "--url", "https://x.test", "--", "y"], "cannot be used with"),
