@@ -133,7 +133,7 @@ fn a_file_in_another_place_is_named() {
 fn broken_files_are_told_of_in_a_sentence() {
     for (client, path, text, code, says) in [
         ("claude", ".claude.json", "{\"mcpServers\": {\"a\": ", 2, "it cannot be read: EOF"),
-        ("cursor", ".cursor/mcp.json", "[1, 2]", 2, "it holds no settings by name"),
+        ("cursor", ".cursor/mcp.json", "[1, 2]", 2, "it is not a map of settings"),
         (
             "cursor",
             ".cursor/mcp.json",

@@ -79,7 +79,7 @@ fn what_cannot_be_changed_safely_is_left_alone_and_told() {
     let (code, printed, said) = home.run_text(&["servers", "add", "b", "--", "prog", "z"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(
-        said.contains("cannot be changed without risk. Nothing was changed; add these lines yourself:"),
+        said.contains("cannot be edited safely. Nothing was changed; add these lines yourself:"),
         "{said}"
     );
     assert_eq!(printed, "servers:\n  b:\n    command: prog\n    args: [\"z\"]\n");
@@ -153,7 +153,8 @@ fn a_plan_says_what_a_change_would_do() {
     home.write("old.yaml", "servers:\n  a: {command: x}\n  b: {url: 'https://b.test', headers: {K: canary-1}}\n  c: {command: z}\n");
     home.write("octoprox.yaml", "servers:\n  b: {url: 'https://b.test', headers: {K: canary-2}}\n  c: {command: z}\n  d: {command: y}\n");
     let printed = home.stdout(&["servers", "plan", "--from", "old.yaml"]);
-    let expected = "drop       a  it is no longer in the settings\nswap       b  `headers` changed\nconnect    d  it is new\n";
+    let expected =
+        "drop       a  removed from the settings\nswap       b  `headers` changed\nconnect    d  new\n";
     assert_eq!(printed, expected);
     let told: Value = serde_json::from_str(&home.stdout(&["servers", "plan", "--all", "--json"])).unwrap();
     let actions: Vec<&str> =

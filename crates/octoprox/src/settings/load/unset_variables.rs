@@ -30,7 +30,7 @@ impl UnsetVariables {
             let origin = layers.origin(&setting);
             layers.set(&setting, Value::Bool(false), &origin);
             let lacks = self.for_server(server).unwrap_or_default();
-            notes.push(format!("server {server} is disabled until these variables are set: {lacks}"));
+            notes.push(format!("the server {server} is disabled until these variables are set: {lacks}"));
         }
         notes
     }

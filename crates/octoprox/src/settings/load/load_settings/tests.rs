@@ -254,7 +254,9 @@ fn a_server_that_lacks_a_variable_is_left_out_and_the_rest_works() {
     assert_eq!(loaded.unset_variables.for_server("notion").as_deref(), Some("NO_SUCH"));
     assert_eq!(loaded.unset_variables.for_server("local"), None, "its key can be given later");
     assert!(
-        loaded.notes.contains(&"server notion is disabled until these variables are set: NO_SUCH".to_owned())
+        loaded
+            .notes
+            .contains(&"the server notion is disabled until these variables are set: NO_SUCH".to_owned())
     );
 }
 
