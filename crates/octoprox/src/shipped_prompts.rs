@@ -1,4 +1,4 @@
-//! The prompts that come with the product, as data.
+//! Built-in prompts.
 
 use octo_hub::prompt_files::BuiltinPrompts;
 

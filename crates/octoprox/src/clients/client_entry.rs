@@ -81,7 +81,9 @@ impl Translation<'_> {
     fn set_transport(&mut self, value: &Value) {
         match value.as_str() {
             Some("openapi") => self.set("type", value.clone()),
-            Some("sse") => self.notes.push("type `sse` is replaced by streamable HTTP".to_owned()),
+            Some("sse") => {
+                self.notes.push("type `sse` is not supported; streamable HTTP is used instead".to_owned())
+            }
             _ => {}
         }
     }
@@ -159,7 +161,7 @@ mod tests {
             (
                 json!({"type": "sse", "serverUrl": "https://x/sse", "alwaysAllow": [], "cwd": null}),
                 json!({"url": "https://x/sse"}),
-                &["type `sse` is replaced by streamable HTTP", "not used: alwaysAllow"],
+                &["type `sse` is not supported; streamable HTTP is used instead", "not used: alwaysAllow"],
             ),
             (
                 json!({"url": "https://x", "auth": {"CLIENT_ID": "me", "CLIENT_SECRET": "${env:S}", "scopes": ["r"]}}),

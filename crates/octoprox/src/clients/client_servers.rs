@@ -54,7 +54,7 @@ impl ClientServers {
             let (server, mut notes) = translate_entry(entry, references);
             let fits = valid_name(name, self.entries.iter().map(|entry| entry.name.as_str()));
             if fits != *name {
-                notes.insert(0, format!("original name: `{name}`"));
+                notes.insert(0, format!("renamed from `{name}`"));
             }
             self.entries.push(ServerEntry { name: fits, server, notes });
         }
@@ -88,7 +88,7 @@ mod tests {
             let found = read_servers(&tree, Path::new("x.json")).unwrap();
             let names: Vec<&str> = found.entries.iter().map(|entry| entry.name.as_str()).collect();
             assert_eq!(names, ["a", "git-mcp"], "{tree:?}");
-            assert_eq!(found.entries[1].notes, ["it is called `git` there"]);
+            assert_eq!(found.entries[1].notes, ["renamed from `git`"]);
             assert_eq!(found.ignored, ["bad"]);
         }
         for tree in [json!({}), json!({"mcpServers": []}), json!({"mcp": 5})] {

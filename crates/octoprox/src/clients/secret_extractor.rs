@@ -230,7 +230,7 @@ fn hide_remaining(
     }
 }
 
-/// A line for a shell: each of its words is looked at by itself, and all else stays.
+/// Hides secrets in a shell command line, word by word.
 fn hide_in_command_line(server: &str, line: &str, hide: &mut impl FnMut(String, &str) -> String) -> String {
     let mut words = Vec::new();
     let mut flag: Option<String> = None;
@@ -239,7 +239,7 @@ fn hide_in_command_line(server: &str, line: &str, hide: &mut impl FnMut(String, 
         let pending = flag.take();
         let is_header = |(name, _): &(&str, &str)| is_header_name(name) && is_secret_name(name);
         let header = bare.split_once(':').filter(is_header);
-        // `Authorization: Bearer x`: the secret is the word after the scheme.
+        // In `Authorization: Bearer x` the secret is the word after the scheme.
         if let Some(name) = match (header, &pending) {
             (Some((name, rest)), _) if rest.is_empty() || is_scheme(rest) => Some(name.to_owned()),
             (None, Some(name)) if is_scheme(bare) => Some(name.clone()),

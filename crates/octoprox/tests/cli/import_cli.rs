@@ -88,7 +88,7 @@ fn taking_over_twice_changes_nothing_and_what_is_there_stays() {
     home.write_with_dirs(SERVERS_FILE, "# mine\nservers:\n  linear: {command: my-own} # this one\n");
     let (code, printed, said) = home.run_text(&["import", "cursor"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(printed.contains("added Postgres-main: it is called `Postgres (main)` there"), "{printed}");
+    assert!(printed.contains("added Postgres-main: renamed from `Postgres (main)`"), "{printed}");
     assert!(printed.contains("skipped linear: another server of this name is there and stays"), "{printed}");
     assert!(said.contains("POSTGRES_MAIN_PASSWORD") && said.contains("servers.yaml.bak-1"), "{said}");
     let list = home.read(SERVERS_FILE);
