@@ -102,7 +102,7 @@ mod tests {
         let given = opened(temp.path(), &[("OCTOPROX_SECRET", "the new secret 2")]).unwrap();
         assert_eq!(read(&given).await.as_deref(), Some("k3y"));
         std::fs::remove_file(&file).unwrap();
-        assert!(format!("{:?}", opened(temp.path(), &named).err().unwrap()).contains("cannot be read"));
+        assert!(format!("{:?}", opened(temp.path(), &named).err().unwrap()).contains("cannot read"));
     }
 
     #[tokio::test]

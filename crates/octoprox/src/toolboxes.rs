@@ -383,7 +383,7 @@ fn exec_spec(
 mod tests {
     use super::*;
 
-    /// The hub takes what comes from loopback for its own user.
+    /// The hub treats requests from loopback as its own user.
     #[test]
     fn the_hub_itself_is_out_of_reach_of_its_tools() {
         let ports = |allow: &[&str], local_servers: bool| {
@@ -396,7 +396,7 @@ mod tests {
         assert_eq!(ports(&[], false), (both(), both()));
         assert_eq!(ports(&[], true), (both(), both()));
         assert_eq!(ports(&["10.0.0.0/8", "127.0.0.1:5173"], true), (both(), both()));
-        // A browser comes back to the callback of a login where the operator has opened loopback.
+        // The browser may connect to the login callback if loopback is allowed.
         for allow in ["127.0.0.1", "localhost"] {
             assert_eq!(ports(&[allow], false), (both(), vec![7000]), "{allow}");
         }

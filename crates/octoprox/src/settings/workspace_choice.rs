@@ -45,8 +45,8 @@ impl WorkspaceChoice {
 pub const WORKSPACE_HINT: &str =
     "Set `workspace` in the settings or OCTOPROX_WORKSPACE to a project directory, or start octoprox in one.";
 
-/// Returns why a directory that was not chosen explicitly is unsuitable: whoever can write to it could control what
-/// this user runs.
+/// Returns why a directory that was not chosen explicitly is unsuitable: write access to it would let tools control
+/// what this user runs.
 pub fn unfit_reason(world: &Environment, folder: &Path) -> Option<&'static str> {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let folder = real(folder.to_owned());

@@ -20,7 +20,7 @@ pub enum LogSink {
 pub struct RedactingWriter {
     pub target: LogSink,
     pub redactor: Arc<Redactor>,
-    /// Whether the output is a terminal: line breaks and control sequences are then escaped.
+    /// Whether the output is a terminal: line breaks and control characters are then escaped or replaced.
     pub is_terminal: bool,
 }
 

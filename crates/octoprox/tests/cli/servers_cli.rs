@@ -97,7 +97,7 @@ fn what_cannot_work_is_not_written() {
     for (words, says) in [
         (&["servers", "add", "time", "--url", "https://x.test"][..], "this name is used by a toolbox"),
         (&["servers", "add", "a b", "--url", "https://x.test"], "invalid name"),
-        (&["servers", "add", "a", "--url", "x.test"], "`x.test` is not an address"),
+        (&["servers", "add", "a", "--url", "x.test"], "`x.test` is not a URL"),
         (&["servers", "add", "a"], "required"),
         (&["servers", "add", "a", "--url", "https://x.test", "--", "y"], "cannot be used with"),
         (&["servers", "add", "a", "--url", "https://x.test", "--header", "nothing"], "is no header"),

@@ -68,7 +68,7 @@ impl Audit {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Auth {
-    /// Accepted bearer tokens. Create one with `octoprox token new NAME`. If empty, no authentication is required.
+    /// Accepted bearer tokens. Create one with `octoprox token new NAME`. If empty, requests are not authenticated.
     pub tokens: Vec<TokenSettings>,
 }
 

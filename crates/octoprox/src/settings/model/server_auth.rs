@@ -14,8 +14,8 @@ pub struct ServerAuth {
     /// device. `api-key`: a fixed key. `none`: no authentication.
     #[serde(rename = "type")]
     pub kind: AuthKind,
-    /// Environment variable that contains the key. A program receives it under the same name; a URL receives it as a
-    /// header.
+    /// Environment variable that contains the key. A program receives it under the same name; for a URL it is sent as
+    /// `header` or `query` specify.
     #[serde(default)]
     pub env: Option<String>,
     /// Header that carries the key, without a prefix. If neither `header` nor `query` is set, the key is sent as a

@@ -64,9 +64,9 @@ pub struct Git {
     pub allow_commit: bool,
     /// Allow `git_push` to push. If false, it only reports what it would do.
     pub allow_push: bool,
-    /// Author name of commits. Default: the name configured in the repository.
+    /// Author name of commits. Default: the name in the git configuration of the repository or the user.
     pub user_name: Option<String>,
-    /// Author email of commits. Default: the email configured in the repository.
+    /// Author email of commits. Default: the email in the git configuration of the repository or the user.
     pub user_email: Option<String>,
 }
 

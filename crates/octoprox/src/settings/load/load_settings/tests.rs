@@ -1,7 +1,7 @@
 use crate::settings::load::load_settings::*;
 use serde_json::json;
 
-/// A home with a settings file that a person has named, and a world that stands there.
+/// A home directory with a named settings file, and its environment.
 fn world(file: Option<&str>, variables: &[(&str, &str)]) -> (tempfile::TempDir, Environment) {
     let folder = tempfile::tempdir().unwrap();
     if let Some(text) = file {
@@ -108,7 +108,7 @@ fn servers_from_a_file_of_their_own() {
     assert_eq!(servers["b"].command.as_deref(), Some("b"));
 }
 
-/// A file, and what is said of it.
+/// A file and the problem reported for it.
 const INVALID_FILES: &[(&str, &str)] = &[
     ("lisen: {port: 1}", "octoprox.yaml: lisen: unknown setting. Did you mean `listen`?"),
     ("listen: {prot: 1}", "octoprox.yaml: listen.prot: unknown setting. Did you mean `port`?"),
@@ -301,7 +301,7 @@ fn a_list_of_servers_is_read_as_strictly_as_the_settings() {
     }
 }
 
-/// A project with settings that name it as the workspace, and a home elsewhere.
+/// A project whose settings use it as the workspace, with the home directory elsewhere.
 fn project(text: &str) -> (tempfile::TempDir, Environment, PathBuf) {
     let top = tempfile::tempdir().unwrap();
     let here = top.path().canonicalize().unwrap().join("project");
@@ -349,12 +349,12 @@ fn a_named_file_that_tools_can_write_needs_approval_whatever_it_says_about_itsel
     );
     approve(&world, &here.join("octoprox.yaml"));
     assert_eq!(load(&world, &named).unwrap().settings.listen.port, 1);
-    // Written anew, it claims another workspace.
+    // The new content names another workspace.
     let other = format!("workspace: {}", top.path().display());
     std::fs::write(here.join("octoprox.yaml"), format!("{other}/elsewhere")).unwrap();
     std::fs::create_dir(top.path().join("elsewhere")).unwrap();
     assert!(load(&world, &named).err().unwrap().to_string().contains("has changed since it was approved"));
-    // Reached over a link that tools have planted, it is one that nobody knows.
+    // A symlink planted by tools leads to an unknown file.
     let mut trust = TrustStore::open(&world).unwrap();
     trust.revoke(&[here.join("octoprox.yaml")].into()).unwrap();
     assert!(load(&world, &named).is_ok(), "no tool has ever written there");
@@ -390,7 +390,7 @@ fn records_that_tools_can_write_are_not_believed() {
     world.variables.remove("OCTOPROX_STATE_DIR");
     world.variables.insert("XDG_STATE_HOME".to_owned(), state.display().to_string());
     approve(&world, &here.join("octoprox.yaml"));
-    // The folder that holds the records is no project any more, so a workspace has to be named.
+    // The directory of the records is no longer suitable, so a workspace has to be named.
     world.variables.insert("OCTOPROX_WORKSPACE".to_owned(), here.display().to_string());
     let said = load(&world, &Flags::default()).err().unwrap().to_string();
     assert!(said.contains("the list of approved files"), "{said}");
