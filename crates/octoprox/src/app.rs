@@ -1,4 +1,4 @@
-//! The one place where everything is put together: settings become sources, a store and a hub.
+//! Assembly of the application: settings become sources, stores and a hub.
 
 use crate::app_context::{AppContext, AppMode};
 use crate::app_error::AppError;
@@ -30,10 +30,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest that the records of the last calls may take to be written.
+/// Maximum time to write the records of the last calls.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Which servers are started.
+/// Servers to start.
 #[derive(Debug, PartialEq, Eq)]
 pub enum StartServers {
     All,
@@ -41,21 +41,21 @@ pub enum StartServers {
     NoServers,
 }
 
-/// A hub and what it stands on.
+/// A hub with its dependencies.
 pub struct App {
     pub hub: Arc<Hub>,
-    /// Nothing where nothing is called.
+    /// Not available in read-only mode.
     pub workflows: Option<WorkflowEngine>,
     pub gateway: Gateway,
-    /// Where arguments are shown.
+    /// Argument excerpts for logs and the audit log.
     pub contents: Arc<ArgumentExcerpts>,
-    /// Nothing where nothing is called.
+    /// Not available in read-only mode.
     audit: Option<Arc<dyn AuditLog>>,
     pub audit_reader: Arc<dyn AuditReader>,
 }
 
 impl StartServers {
-    /// The server that a tool's name begins with; one call need not start all of them.
+    /// Selects the server that a tool's name begins with, since one call need not start all of them.
     pub fn for_tool(settings: &Settings, tool: &str, profile: &str) -> Self {
         if !profile.is_empty() {
             return Self::All;
@@ -85,7 +85,7 @@ impl StartServers {
 }
 
 impl App {
-    /// Starts servers without waiting for them. Needs a runtime.
+    /// Builds the app. Starts servers without waiting for them. Needs a runtime.
     pub fn build(session: &AppContext, reach: &StartServers) -> Result<Self, AppError> {
         let loaded = &session.loaded;
         let settings = &loaded.settings;
@@ -135,7 +135,7 @@ impl App {
         Ok(Self { hub, workflows: flows, gateway, contents, audit, audit_reader: stores.audit_reader })
     }
 
-    /// What `/ready` looks at; nothing where nothing is called.
+    /// Returns the checks of `/ready`; none in read-only mode.
     pub fn probe(&self) -> Arc<dyn ReadinessProbe> {
         match &self.audit {
             Some(audit) => Arc::new(HubProbe::new(Arc::clone(audit), self.gateway.servers().clone())),
@@ -143,7 +143,7 @@ impl App {
         }
     }
 
-    /// Lets workflows finish the steps that they are in, ends the servers and writes what is left to record.
+    /// Waits for the current workflow steps, stops the servers and writes the remaining audit records.
     pub async fn shutdown(self) {
         if let Some(flows) = &self.workflows {
             flows.shutdown().await;
@@ -152,7 +152,7 @@ impl App {
         if let Some(audit) = &self.audit
             && !matches!(tokio::time::timeout(FLUSH_TIMEOUT, audit.flush()).await, Ok(Ok(())))
         {
-            tracing::error!("the last records could not be written");
+            tracing::error!("failed to write the last audit records");
         }
     }
 }
@@ -167,14 +167,12 @@ fn build_capabilities(loaded: &LoadedSettings, stores: &Stores) -> Result<Capabi
     let writable = workspace.roots().iter().filter(|root| root.writable);
     let writable: Vec<PathBuf> = writable.map(|root| root.path.clone()).collect();
     loaded.trust.clone().remember_roots(&writable).map_err(|error| {
-        AppError::new(format!(
-            "The list of approved files cannot be written: {error}. Check the state directory."
-        ))
+        AppError::new(format!("Cannot write the list of approved files: {error}. Check the state directory."))
     })?;
     Ok(doors)
 }
 
-/// One client has this process for itself and may name the folder that it was not started in.
+/// A client with its own process may name a root if the current directory is unsuitable.
 fn client_roots(session: &AppContext, doors: &Capabilities) -> Option<Arc<ClientRoots>> {
     let is_refused = session.log_mode == LogMode::Stdio && session.loaded.workspace.refusal().is_some();
     let workspace = doors.open::<Workspace>().ok().filter(|_| is_refused)?;
@@ -207,7 +205,7 @@ fn native_sources(
     sources.into_iter().chain(own)
 }
 
-/// What the operator writes in YAML, and the prompts that come with the product.
+/// Declared tools, your own prompts and the built-in prompts.
 fn yaml_sources(
     loaded: &LoadedSettings,
     reserved: &BTreeSet<String>,
@@ -251,10 +249,10 @@ fn switch_state(switch: &str, is_on: bool) -> SourceState {
 }
 
 pub fn invalid_pattern(error: &impl std::fmt::Display) -> AppError {
-    AppError::invalid(format!("A pattern in the settings cannot be read: {error}."))
+    AppError::invalid(format!("Invalid pattern in the settings: {error}."))
 }
 
-/// What the settings decide about calls.
+/// Returns the settings of the call pipeline.
 pub fn rule_settings(settings: &Settings) -> RuleSettings {
     RuleSettings {
         policy: settings.policy.clone(),
@@ -264,7 +262,7 @@ pub fn rule_settings(settings: &Settings) -> RuleSettings {
     }
 }
 
-/// The profiles of the settings and those that come with the product.
+/// Returns the profiles of the settings and the built-in ones.
 pub fn profiles(settings: &Settings) -> Result<Vec<Profile>, AppError> {
     let made = with_dialects(&settings.profiles).into_iter().map(|(name, profile)| {
         Profile::new(&name, &profile).map_err(|error| AppError::invalid(format!("profiles.{name}: {error}.")))

@@ -1,4 +1,4 @@
-//! What every command needs before it can begin: settings, logs, and a runtime.
+//! Context of every command: settings, logs and a runtime.
 
 use crate::app_error::AppError;
 use crate::settings::{Environment, Flags, LoadedSettings, WORKSPACE_REMEDY, load};
@@ -8,37 +8,37 @@ use crate::toolboxes::net_spec;
 use octo_grants::Net;
 use std::sync::Arc;
 
-/// More threads than this do not make a hub faster, and each has a stack.
+/// More threads do not make a hub faster, and each has a stack.
 const MAX_WORKER_THREADS: usize = 8;
 
-/// Whether anything is called, so that it is recorded and traced.
+/// Whether tools are called, so that calls are recorded and traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AppMode {
     CallTools,
     ReadOnly,
 }
 
-/// Settings and the means of talking about them.
+/// Settings, logs and traces of a command.
 pub struct AppContext {
     pub loaded: LoadedSettings,
     pub purpose: AppMode,
     pub log_mode: LogMode,
-    /// The way to servers and collectors that the settings name.
+    /// Network access to the servers and collectors named in the settings.
     pub net: Net,
     pub export: Option<SpanExport>,
-    /// Hides secrets in everything that is written.
+    /// Redacts secrets in all output.
     pub redactor: Arc<Redactor>,
     pub logs: Arc<Logs>,
 }
 
-/// Settings, for commands that a person runs: files of a project that are left alone are told of.
+/// Loads the settings for interactive commands and reports ignored project files.
 pub fn load_settings(flags: &Flags) -> Result<LoadedSettings, AppError> {
     let loaded = load_settings_silently(flags)?;
     loaded.unapproved.iter().for_each(|ignored| console::print_err(&format!("octoprox: {ignored}")));
     Ok(loaded)
 }
 
-/// Settings, for commands whose log tells of that.
+/// Loads the settings for commands that report ignored files in their log.
 pub fn load_settings_silently(flags: &Flags) -> Result<LoadedSettings, AppError> {
     Ok(load(&Environment::current(), flags)?)
 }
@@ -52,13 +52,13 @@ impl AppContext {
         let export = match purpose {
             AppMode::ReadOnly => None,
             AppMode::CallTools => SpanExport::start(telemetry, &net, &redactor).map_err(|error| {
-                AppError::new(format!("telemetry.otlp_endpoint: {error}. Check the address."))
+                AppError::new(format!("telemetry.otlp_endpoint: {error}. Check the URL."))
             })?,
         };
         let logs = init_logging(talk, telemetry, &redactor, export.as_ref().map(SpanExport::tracer))
             .map_err(|error| {
                 AppError::new(format!(
-                    "telemetry.log_file: the file cannot be written: {error}. Name another."
+                    "telemetry.log_file: cannot write the file: {error}. Use another path."
                 ))
             })?;
         for note in &loaded.notes {
@@ -82,16 +82,16 @@ impl AppContext {
     }
 }
 
-/// Where tools work, and why there.
+/// Logs the workspace and how it was chosen.
 fn log_workspace(loaded: &LoadedSettings) {
     let (reason, folder) = (loaded.workspace.reason(), loaded.settings.workspace.as_deref());
     match folder {
         Some(folder) => tracing::info!(workspace = %folder.display(), reason, "workspace"),
-        None => tracing::warn!(reason, "there is no workspace. {WORKSPACE_REMEDY}"),
+        None => tracing::warn!(reason, "no workspace. {WORKSPACE_REMEDY}"),
     }
 }
 
-/// A runtime on this thread alone, for one thing and its end.
+/// Runs a future on a current-thread runtime.
 pub fn block_on_current_thread<T>(work: impl Future<Output = Result<T, AppError>>) -> Result<T, AppError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let done = runtime.block_on(work);
@@ -99,7 +99,7 @@ pub fn block_on_current_thread<T>(work: impl Future<Output = Result<T, AppError>
     done
 }
 
-/// A runtime with a thread for each core, within reason.
+/// Runs a future on a runtime with one thread per core, up to a limit.
 pub fn block_on_multi_thread<T>(work: impl Future<Output = Result<T, AppError>>) -> Result<T, AppError> {
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -1,4 +1,4 @@
-//! Why a command failed, and the exit code that says so.
+//! Errors of commands and their exit codes.
 
 use crate::settings::SettingsProblems;
 use octo_model::{Kind, ToolError};
@@ -6,7 +6,7 @@ use octo_ports::StoreError;
 use octo_store::SqliteError;
 use std::io;
 
-/// What is told, and the exit code.
+/// Message and exit code.
 #[derive(Debug)]
 pub struct AppError {
     code: u8,
@@ -18,12 +18,12 @@ impl AppError {
         Self { code: 1, text: text.into() }
     }
 
-    /// Something in what was asked for is wrong.
+    /// Invalid input.
     pub fn invalid(text: impl Into<String>) -> Self {
         Self { code: exit_code(Kind::Invalid), text: text.into() }
     }
 
-    /// Everything has been said already.
+    /// Exits without a message.
     pub fn silent(code: u8) -> Self {
         Self { code, text: String::new() }
     }
@@ -37,7 +37,7 @@ impl AppError {
     }
 }
 
-/// The exit code of each kind.
+/// Exit code of each error kind.
 pub const fn exit_code(kind: Kind) -> u8 {
     match kind {
         Kind::Invalid => 2,
@@ -75,7 +75,7 @@ impl From<SqliteError> for AppError {
     }
 }
 
-/// A reader that went away (`octoprox tools | head`) has what it wanted.
+/// A closed pipe (`octoprox tools | head`) is not an error.
 impl From<io::Error> for AppError {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {

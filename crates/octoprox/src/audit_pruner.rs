@@ -1,4 +1,4 @@
-//! Keeps the audit within the bounds of the settings.
+//! Prunes the audit log according to the retention settings.
 
 use jiff::Timestamp;
 use octo_ports::{AuditReader, Retention};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const PRUNE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// What is kept from now on; all clones share it.
+/// Current retention; shared by all clones.
 #[derive(Clone, Default)]
 pub struct Pruner(Arc<Mutex<Retention>>);
 
@@ -20,7 +20,7 @@ impl Pruner {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes out old records for as long as the hub runs.
+    /// Deletes old records while the hub runs.
     pub async fn run(self, audit: Arc<dyn AuditReader>) {
         loop {
             tokio::time::sleep(PRUNE_INTERVAL).await;
@@ -30,8 +30,8 @@ impl Pruner {
             }
             match audit.prune_when_due(retention, Timestamp::now()).await {
                 Ok(0) => {}
-                Ok(records) => tracing::info!(records, "old records of the audit were taken out"),
-                Err(error) => tracing::warn!(%error, "the audit cannot be pruned"),
+                Ok(records) => tracing::info!(records, "old audit records deleted"),
+                Err(error) => tracing::warn!(%error, "cannot prune the audit log"),
             }
         }
     }

@@ -1,8 +1,8 @@
-//! Bearer tokens: made once, known by their hash afterwards.
+//! Bearer tokens. Only their hashes are stored.
 
 use aws_lc_rs::error::Unspecified;
 
-/// A fresh token: 256 bits from the system, with a beginning that scanners for leaked secrets can look for.
+/// Generates a token: 256 random bits, with a prefix that secret scanners can detect.
 pub fn generate_token() -> Result<String, Unspecified> {
     let mut bytes = [0; 32];
     aws_lc_rs::rand::fill(&mut bytes)?;

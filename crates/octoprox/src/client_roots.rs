@@ -1,5 +1,6 @@
-//! A client that starts octoprox in a folder that is no project may name one: its roots, asked for when a tool first needs a
-//! folder. Only where one process serves one client, since the workspace is everybody's.
+//! Workspace from the client's roots. If octoprox was started in an unsuitable directory, the client's roots are
+//! requested when a tool first needs a directory. Only if the process serves a single client, since the workspace is
+//! shared.
 
 use crate::settings::{Environment, LoadedSettings, TrustStore, unfit_reason};
 use crate::toolboxes::trusted_program_dirs;
@@ -12,11 +13,11 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use url::Url;
 
-/// Opens the client's first root that tools may work in, once.
+/// Opens the client's first suitable root, once.
 pub struct ClientRoots {
     workspace: Workspace,
     world: Environment,
-    /// Settings of the hub and folders that it runs programs from: a root that holds any of them is refused.
+    /// Settings files and program directories of the hub: a root that contains any of them is refused.
     protected: Vec<PathBuf>,
     writable: bool,
     trust: TrustStore,
@@ -41,7 +42,7 @@ impl ClientRoots {
         Arc::new(RootRequestingSource { source, roots: Arc::clone(self) })
     }
 
-    /// Asks unless that was done, or is under way for another call.
+    /// Requests the roots, unless already done or in progress for another call.
     async fn request_roots(&self, peer: &Arc<dyn Peer>) {
         let Ok(mut is_asked) = self.is_asked.try_lock() else { return };
         if *is_asked || !self.workspace.roots().is_empty() {
@@ -54,8 +55,8 @@ impl ClientRoots {
         let Some(path) = uris.filter_map(|uri| self.root_path(&uri)).next() else { return };
         let shown = path.display().to_string();
         match self.adopt(path) {
-            Ok(()) => tracing::info!(workspace = shown, reason = "a root of the client", "workspace"),
-            Err(error) => tracing::warn!(%error, workspace = shown, "a root of the client cannot be opened"),
+            Ok(()) => tracing::info!(workspace = shown, reason = "root of the client", "workspace"),
+            Err(error) => tracing::warn!(%error, workspace = shown, "cannot open a root of the client"),
         }
     }
 
@@ -66,7 +67,7 @@ impl ClientRoots {
         self.workspace.set_root(RootSpec { name, path, alias_path: None, writable: self.writable })
     }
 
-    /// The canonical folder of an address, if tools may work there.
+    /// Returns the canonical directory of a URI, if it is suitable.
     fn root_path(&self, uri: &str) -> Option<PathBuf> {
         let url = Url::parse(uri).ok().filter(|url| url.scheme() == "file")?;
         let folder = url.to_file_path().ok()?.canonicalize().ok().filter(|folder| folder.is_dir())?;

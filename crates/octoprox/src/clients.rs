@@ -1,5 +1,4 @@
-//! The clients that people have already: where they keep their MCP servers, how they write them, and how octoprox is put
-//! among them.
+//! Supported clients: where they store their MCP servers, in which format, and how to register octoprox with them.
 
 mod client_config;
 mod client_entry;

@@ -1,4 +1,4 @@
-//! Other products' tool names: profiles that ship with the binary, as data.
+//! Dialects: built-in profiles with the tool names of other products.
 
 use octo_hub::ProfileSettings;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ const DIALECTS: [(&str, &str); 4] = [
     ("tools-api", include_str!("dialects/tools-api.yaml")),
 ];
 
-/// The operator's profiles, and each dialect whose name they leave free.
+/// Returns the configured profiles, and each dialect whose name is not taken.
 pub fn with_dialects(own: &BTreeMap<String, ProfileSettings>) -> BTreeMap<String, ProfileSettings> {
     let mut all: BTreeMap<String, ProfileSettings> = DIALECTS
         .iter()

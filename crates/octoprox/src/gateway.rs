@@ -1,4 +1,4 @@
-//! The servers behind the hub: started from the settings, followed as the settings change, ended with the hub.
+//! Upstream servers: started from the settings, updated when the settings change, stopped with the hub.
 
 pub mod login_spec;
 mod upstream_factory;
@@ -26,12 +26,12 @@ use tokio_util::sync::CancellationToken;
 use tools_servers::{ServerEntry, ServerKind, Servers};
 pub use upstream_factory::UpstreamFactory;
 
-/// Longest that one server may take to end.
+/// Maximum time to stop one server.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a server that was replaced is looked at, until its calls have ended.
+/// Poll interval for the remaining calls of a replaced server.
 const RETIRE_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// All servers of one hub.
+/// All upstream servers of a hub.
 #[derive(Clone)]
 pub struct Gateway(Arc<GatewayState>);
 
@@ -40,14 +40,14 @@ struct GatewayState {
     factory: UpstreamFactory,
     pins: Arc<dyn Pins>,
     hub: OnceLock<Weak<Hub>>,
-    /// Ends what runs beside the servers.
+    /// Stops background tasks.
     stop: CancellationToken,
-    /// Servers that were replaced or dropped, and end when their calls have ended.
+    /// Replaced or dropped servers that stop when their calls have completed.
     retiring: Mutex<Vec<JoinHandle<()>>>,
 }
 
 impl Gateway {
-    /// Starts the servers that `which` names, without waiting for them. Needs a runtime.
+    /// Starts the servers selected by `which`, without waiting for them. Needs a runtime.
     pub fn start(
         session: &AppContext,
         stores: &Stores,
@@ -56,7 +56,7 @@ impl Gateway {
         Self::with_factory(UpstreamFactory::new(session, stores)?, session, stores, which)
     }
 
-    /// The same, to find out how they are now: what they listed some time ago is no answer.
+    /// Like `start`, but ignores cached listings, to determine the current state.
     pub fn start_uncached(session: &AppContext, which: impl Fn(&str) -> bool) -> Result<Self, AppError> {
         let stores = stores_with_logins(&session.loaded.settings, &Environment::current())?;
         Self::with_factory(UpstreamFactory::new(session, &stores)?.without_cache(), session, &stores, which)
@@ -86,29 +86,29 @@ impl Gateway {
         &self.0.servers
     }
 
-    /// Renews logins that nobody uses, for as long as the hub runs. Needs a runtime.
+    /// Refreshes unused logins while the hub runs. Needs a runtime.
     pub fn keep_logins_alive(&self) {
         tokio::spawn(self.0.servers.logins().clone().keep_alive(self.0.stop.clone()));
     }
 
-    /// What the catalogue shows.
+    /// Returns the sources for the catalogue.
     pub fn sources(&self) -> Vec<Arc<dyn Source>> {
         self.0.servers.all().into_values().filter_map(|known| known.source).collect()
     }
 
-    /// Later changes go to this hub.
+    /// Sets the hub that receives later changes.
     pub fn attach(&self, hub: &Arc<Hub>) {
         let _ = self.0.hub.set(Arc::downgrade(hub));
         hub.set_absent_servers(self.absent_servers());
     }
 
-    /// Servers that are not connected, and why.
+    /// Returns the servers that are not connected, with the reasons.
     fn absent_servers(&self) -> BTreeMap<String, String> {
         let all = self.0.servers.all().into_iter();
         all.filter_map(|(name, known)| known.disabled.map(|why| (name, with_period(&why)))).collect()
     }
 
-    /// Connects, drops or swaps what has changed, and says what it did. Calls under way end where they began.
+    /// Connects, drops or swaps changed servers and logs each change. Running calls complete on their old connection.
     pub fn apply(&self, reloaded: &ReloadPlan) {
         let Some(hub) = self.0.hub.get().and_then(Weak::upgrade) else { return };
         for ServerChange { server: name, action, why } in &reloaded.changes {
@@ -132,7 +132,7 @@ impl Gateway {
                     self.retire(self.0.servers.remove(name));
                 }
             }
-            tracing::info!(target: "servers", server = %name, %action, why, "settings have changed");
+            tracing::info!(target: "servers", server = %name, %action, why, "server settings changed");
         }
         hub.set_absent_servers(self.absent_servers());
         if !reloaded.settings.servers.is_empty() && self.0.factory.servers_toolbox_enabled() {
@@ -142,15 +142,15 @@ impl Gateway {
         self.record_applied(&reloaded.settings.servers);
     }
 
-    /// Keeps what is applied, for `octoprox servers plan`.
+    /// Records the applied servers for `octoprox servers plan`.
     pub fn record_applied(&self, servers: &Wanted) {
         let Some(state) = &self.0.factory.state else { return };
         if let Err(error) = AppliedServers::new_salted(servers).and_then(|applied| applied.write(state)) {
-            tracing::warn!(target: "servers", %error, "what was applied cannot be kept");
+            tracing::warn!(target: "servers", %error, "cannot record the applied servers");
         }
     }
 
-    /// Starts a server in place of the one with its name; what the catalogue shows of it, if anything.
+    /// Starts a server, replacing the one with the same name. Returns its source for the catalogue, if any.
     fn replace_server(
         &self,
         name: &str,
@@ -159,7 +159,7 @@ impl Gateway {
         all: &Wanted,
     ) -> Option<Arc<dyn Source>> {
         let unset = missing.map(|names| format!("set {names} where octoprox is started"));
-        let off = unset.or_else(|| (!server.enabled).then(|| "it is switched off".to_owned()));
+        let off = unset.or_else(|| (!server.enabled).then(|| "it is disabled".to_owned()));
         let mut known = ServerEntry {
             title: server.name.clone(),
             kind: server_kind(server),
@@ -171,7 +171,7 @@ impl Gateway {
         if known.disabled.is_none()
             && let Err(why) = self.start_server(name, server, &mut known)
         {
-            tracing::error!(target: "servers", server = name, %why, "cannot be started");
+            tracing::error!(target: "servers", server = name, %why, "cannot start the server");
             known.disabled = Some(why.text());
         }
         let trust = Trust::new(Arc::clone(&self.0.pins), all.keys().cloned());
@@ -213,7 +213,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Lets the calls of a server that is no longer listed end, and then ends it.
+    /// Waits for the calls of an unlisted server, then stops it.
     fn retire(&self, known: Option<ServerEntry>) {
         let Some(upstream) = known.and_then(|known| known.upstream) else { return };
         let task = tokio::spawn(async move {
@@ -227,7 +227,7 @@ impl Gateway {
         leaving.push(task);
     }
 
-    /// Ends all servers and waits for it, within reason.
+    /// Stops all servers, with a timeout.
     pub async fn shutdown(&self) {
         self.0.stop.cancel();
         let all = self.0.servers.all();
@@ -244,7 +244,7 @@ impl Gateway {
     }
 }
 
-/// Where browsers come back to after a login.
+/// Returns the OAuth redirect URL.
 pub fn callback_url(session: &AppContext) -> String {
     let settings = &session.loaded.settings;
     let usual = || format!("http://localhost:{}/auth/callback", settings.admin.port);

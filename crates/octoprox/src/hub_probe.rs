@@ -1,4 +1,4 @@
-//! What `/ready` looks at beside sources: the disk, the audit, and logins at servers.
+//! Readiness checks beyond sources: disk, audit log and logins.
 
 use octo_model::Caller;
 use octo_oauth::LostLogin;
@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 use tools_servers::Servers;
 
-/// Anybody may ask, so the disk is looked at no more often than this.
+/// Minimum interval between disk checks, since the endpoint is public.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// A disk that hangs is not ready either.
+/// A disk that does not respond in time is not ready.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct HubProbe {
@@ -35,7 +35,7 @@ impl HubProbe {
         }
         let why = match tokio::time::timeout(CHECK_TIMEOUT, self.audit.check()).await {
             Ok(checked) => checked.err(),
-            Err(_) => Some("the disk does not answer".to_owned()),
+            Err(_) => Some("the disk does not respond".to_owned()),
         };
         let state = if why.is_none() { CheckState::Ok } else { CheckState::Failed };
         let check = Check { name: "audit".to_owned(), state, why };

@@ -1,5 +1,5 @@
-//! jq in processes of their own, which can be ended at any time. A process that has answered stays for a while and takes
-//! the next expression: to start one costs more than most expressions.
+//! jq in separate processes, which can be killed at any time. Idle processes are reused: starting one costs more than
+//! evaluating most expressions.
 
 mod jq_worker;
 
@@ -17,37 +17,37 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
-/// The hidden command that is the child.
+/// Hidden command of the worker process.
 pub const COMMAND: &str = "jq-worker";
 const RUN_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a process without work stays.
+/// How long an idle process is kept.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long a process that was ended from outside may seem to be there.
+/// How long a process killed from outside may still appear to run.
 const EXIT_GRACE: Duration = Duration::from_millis(100);
-/// Of the first line of an answer.
+/// Maximum length of the first line of a reply.
 const MAX_HEADER_BYTES: u64 = 64;
-/// jq can read its environment, and whoever wrote the expression need not know whose machine this is.
+/// jq expressions can read the environment, and must not learn about this machine.
 const EMPTY_VARIABLES: [&str; 6] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TMPDIR"];
 const OK: &str = "ok";
 const ERROR: &str = "error";
-/// Says in the first line of an answer that the process ends after it.
+/// Marks a reply after which the process exits.
 const LAST_ANSWER: &str = "last";
 
-/// The processes: this very program, started with another command.
+/// Pool of worker processes: this program with another command.
 pub struct JqWorkers {
     program: String,
     timeout: Duration,
     idle: Arc<Mutex<IdlePool>>,
 }
 
-/// The processes that wait.
+/// Idle processes.
 #[derive(Default)]
 struct IdlePool {
     workers: Vec<IdleWorker>,
     is_sweeping: bool,
 }
 
-/// A process that waits for an expression.
+/// An idle process.
 struct Worker {
     stdin: Sender,
     stdout: BufReader<Receiver>,
@@ -60,7 +60,7 @@ struct IdleWorker {
     since: Instant,
 }
 
-/// What a process says of an expression, and whether it takes another.
+/// Reply of a process, and whether it accepts another expression.
 struct WorkerAnswer {
     is_ok: bool,
     is_last: bool,
@@ -72,7 +72,7 @@ impl JqWorkers {
         Ok(Self::with_timeout(&this_program()?, RUN_TIMEOUT))
     }
 
-    /// Processes of this program, and how long an expression may run.
+    /// Creates a pool with the program to run and the timeout of an expression.
     pub fn with_timeout(program: &Path, timeout: Duration) -> Self {
         Self { program: program.to_string_lossy().into_owned(), timeout, idle: Arc::default() }
     }
@@ -88,12 +88,12 @@ impl JqWorkers {
         Ok(Worker { stdin, stdout: BufReader::new(stdout), _stderr, _group })
     }
 
-    /// The answer of a process that waits already, or of a fresh one. One that has ended meanwhile is no answer.
+    /// Evaluates an expression in an idle process or a new one. `None` if the process exited without a reply.
     async fn answer(&self, program: &str, input: &Json) -> io::Result<Option<WorkerAnswer>> {
         let waiting = lock_pool(&self.idle).workers.pop();
         let mut is_fresh = waiting.is_none();
         let mut worker = match waiting {
-            // The one that has worked last: the others may end.
+            // The most recently used one, so that the others can expire.
             Some(idle) => idle.worker,
             None => self.start()?,
         };
@@ -105,7 +105,8 @@ impl JqWorkers {
                     self.return_worker(worker, &answer);
                     return Ok(Some(answer));
                 }
-                // It was ending when it was asked. One that ends after some work has met an expression that is too much.
+                // It was exiting when it received the request. If it exits after some work, the expression exceeded its
+                // limits.
                 None if !is_fresh && (!was_sent || begun.elapsed() < EXIT_GRACE) => {
                     (worker, is_fresh) = (self.start()?, true);
                 }
@@ -114,7 +115,7 @@ impl JqWorkers {
         }
     }
 
-    /// Keeps a process for the next expression, for a while.
+    /// Returns a process to the pool.
     fn return_worker(&self, worker: Worker, answer: &WorkerAnswer) {
         if answer.is_last {
             return;
@@ -128,7 +129,7 @@ impl JqWorkers {
 
     fn timed_out(&self) -> ToolError {
         let seconds = self.timeout.as_secs_f64();
-        ToolError::new(Kind::Timeout, format!("The jq expression did not end within {seconds} s."))
+        ToolError::new(Kind::Timeout, format!("The jq expression timed out after {seconds} s."))
             .hint("Select before you combine; avoid infinite loops.")
     }
 }
@@ -137,7 +138,7 @@ fn lock_pool(idle: &Mutex<IdlePool>) -> MutexGuard<'_, IdlePool> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends processes that have been idle for too long, until there is none.
+/// Stops processes that have been idle for too long, until none is left.
 async fn end_idle(idle: Weak<Mutex<IdlePool>>) {
     loop {
         tokio::time::sleep(IDLE_TIMEOUT / 4).await;
@@ -152,7 +153,7 @@ async fn end_idle(idle: Weak<Mutex<IdlePool>>) {
 }
 
 impl Worker {
-    /// Whether the expression reached the process, and what it says; nothing when it has ended without an answer.
+    /// Returns whether the request was sent, and the reply; `None` if the process exited without one.
     async fn answer(&mut self, program: &str, input: &Json) -> (bool, io::Result<Option<WorkerAnswer>>) {
         let Self { stdin, stdout, .. } = self;
         let head = format!("{}\n{}\n", Json::text(program).as_str(), input.bytes().len());
@@ -160,7 +161,7 @@ impl Worker {
             stdin.write_all(head.as_bytes()).await?;
             stdin.write_all(input.bytes()).await
         };
-        // A process that ends early closes its end; what counts is the answer.
+        // A process that exits early closes its end; only the reply matters.
         let (sent, answer) = tokio::join!(sent, read_answer(stdout));
         (sent.is_ok(), answer)
     }
@@ -174,7 +175,7 @@ async fn read_answer(stdout: &mut BufReader<Receiver>) -> io::Result<Option<Work
         return Ok(None);
     };
     if length > 2 * MAX_OUTPUT_BYTES {
-        return Err(io::Error::other("the answer is too long"));
+        return Err(io::Error::other("the reply is too long"));
     }
     let mut text = vec![0; length];
     stdout.read_exact(&mut text).await?;

@@ -1,4 +1,4 @@
-//! The binary: settings, the list of toolboxes, the command line, and the one place where everything is put together.
+//! The octoprox binary: settings, toolboxes, command line and assembly of the application.
 
 #![expect(
     clippy::disallowed_methods,

@@ -4,7 +4,7 @@
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Pages that are no longer used go back to the system within a second, so that a burst of sessions leaves nothing behind.
+/// Returns unused memory pages to the system within a second, so that memory shrinks after a burst of sessions.
 #[cfg(feature = "jemalloc")]
 #[expect(unsafe_code, reason = "the allocator reads its settings from a symbol of this name")]
 #[unsafe(export_name = "_rjem_malloc_conf")]

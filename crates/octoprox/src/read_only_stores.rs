@@ -1,4 +1,4 @@
-//! A ledger for commands that only look: nothing is written, so nothing can be called either.
+//! Stores for read-only commands: nothing is written, so nothing can be called.
 
 use octo_model::{CallId, Caller, Json};
 use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
@@ -7,7 +7,7 @@ use octo_toolkit::BoxFuture;
 pub struct ReadOnlyStores;
 
 fn calls_not_allowed() -> StoreError {
-    StoreError::unavailable(Port::Audit, "this command only looks; it calls nothing")
+    StoreError::unavailable(Port::Audit, "this command is read-only and cannot call tools")
 }
 
 impl AuditLog for ReadOnlyStores {

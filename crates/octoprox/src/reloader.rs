@@ -1,4 +1,4 @@
-//! Changed settings, put in force while the hub runs: when a file changes, on SIGHUP, and for `octoprox config reload`.
+//! Applies changed settings at run time: when a file changes, on SIGHUP, and for `octoprox config reload`.
 
 use crate::app::{App, invalid_pattern, profiles, rule_settings};
 use crate::app_context::AppContext;
@@ -15,30 +15,30 @@ use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::signal::unix::Signal;
 
-/// What a reload has done. Names settings and servers, never values.
+/// Result of a reload. Names settings and servers, never values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReloadReport {
-    /// Settings that are in force now.
+    /// Settings that were applied.
     pub applied: Vec<String>,
-    /// Settings that differ from those in force until the hub is started again.
+    /// Settings that require a restart.
     pub needs_restart: Vec<String>,
-    /// Servers that were connected, dropped or swapped, and why.
+    /// Servers that were connected, dropped or swapped, with the reasons.
     pub servers: Vec<String>,
-    /// What the operator should know.
+    /// Warnings for the operator.
     #[serde(default)]
     pub warnings: Vec<String>,
-    /// Why nothing was changed.
+    /// Why nothing was applied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// Who may come in, where somebody listens.
+/// Authentication state of the listeners.
 pub struct ListenerAccess {
     pub tokens: Tokens,
     pub mcp: Arc<Mcp>,
 }
 
-/// Puts changed settings in force, one reload after the other.
+/// Applies changed settings, one reload at a time.
 pub struct Reloader {
     rereader: Mutex<SettingsReader>,
     hub: Arc<Hub>,
@@ -48,18 +48,18 @@ pub struct Reloader {
     contents: Arc<ArgumentExcerpts>,
     pruner: Pruner,
     access: Option<ListenerAccess>,
-    /// Where reports go.
+    /// File for the reports.
     hub_file: Option<HubFile>,
 }
 
-/// Follows the settings until it is dropped.
+/// Watches the settings until dropped.
 pub struct SettingsWatch {
     _watched: SettingsWatcher,
     _hangups: tokio::task::JoinHandle<()>,
 }
 
 impl Reloader {
-    /// `in_force` are the settings as they were read. Needs a runtime.
+    /// `in_force` are the settings as read. Needs a runtime.
     pub fn new(
         session: &AppContext,
         assembly: &App,
@@ -99,7 +99,7 @@ impl Reloader {
         })
     }
 
-    /// Reloads whenever a file changes, and for each signal. Needs a runtime.
+    /// Reloads on file changes and signals. Needs a runtime.
     pub fn watch(self: Arc<Self>, session: &AppContext, mut hangups: Signal) -> SettingsWatch {
         let reloader = Arc::clone(&self);
         let watched = SettingsWatcher::start(&session.loaded, move || drop(reloader.reload()));
@@ -108,7 +108,7 @@ impl Reloader {
                 let reloader = Arc::clone(&self);
                 let _ = tokio::task::spawn_blocking(move || {
                     if let Err(error) = reloader.logs.reopen() {
-                        tracing::error!(%error, "the log file cannot be opened again");
+                        tracing::error!(%error, "cannot reopen the log file");
                     }
                     reloader.reload()
                 })
@@ -118,7 +118,7 @@ impl Reloader {
         SettingsWatch { _watched: watched, _hangups: hangups }
     }
 
-    /// Reads the settings again and puts in force what has changed, or nothing when something is wrong. Needs a runtime.
+    /// Reads the settings again and applies the changes, or nothing if they are invalid. Needs a runtime.
     pub fn reload(&self) -> ReloadReport {
         let mut rereader = self.rereader.lock().unwrap_or_else(PoisonError::into_inner);
         let applied = tokio::task::block_in_place(|| self.apply(&mut rereader));
@@ -133,7 +133,7 @@ impl Reloader {
         if let Some(file) = &self.hub_file
             && let Err(error) = file.report(&report)
         {
-            tracing::warn!(%error, "what was reloaded cannot be noted for `octoprox config reload`");
+            tracing::warn!(%error, "cannot record the result for `octoprox config reload`");
         }
         report
     }
@@ -145,7 +145,7 @@ impl Reloader {
         let tokens = Tokens::new(&settings.auth.tokens)
             .map_err(|error| AppError::invalid(format!("auth.tokens: {error}")))?;
         let profiles = profiles(settings)?;
-        // A caller who is let in only now meets the rules of now.
+        // Rules are applied before tokens, so that newly accepted callers are subject to the new rules.
         self.hub.apply(rule_settings(settings), profiles).map_err(|error| invalid_pattern(&error))?;
         if let Some(door) = &self.access {
             door.tokens.replace(&tokens);
@@ -172,12 +172,12 @@ impl Reloader {
         Ok(ReloadReport { warnings, ..report(reloaded) })
     }
 
-    /// A hub whose last token is gone stays closed, and may not be able to start again.
+    /// Warns if no token is left: the hub then refuses all requests and may fail to restart.
     fn warnings(&self, reloaded: &ReloadPlan) -> Vec<String> {
         let Some(door) = &self.access else { return Vec::new() };
         let closed = reloaded.settings.auth.tokens.is_empty() && door.tokens.are_required();
         let closed = closed
-            .then(|| "No token is left, so every request is refused until the hub is restarted.".to_owned());
+            .then(|| "No tokens left, so every request is refused until the hub is restarted.".to_owned());
         let unfit = reloaded.binding.as_ref().map(|problem| format!("The hub would not start: {problem}"));
         closed.into_iter().chain(unfit).collect()
     }

@@ -1,4 +1,5 @@
-//! Hubs that run: each holds a lock on a file of its own in the state directory, which the system lets go when the hub ends.
+//! Registry of running hubs: each holds a lock on its own file in the state directory, which the system releases when
+//! the hub exits.
 
 use crate::reloader::ReloadReport;
 use rustix::fs::{FlockOperation, fcntl_lock};
@@ -18,15 +19,16 @@ const MAX_REPORT_BYTES: u64 = 1 << 20;
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a hub's file holds.
+/// Content of a hub's file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct HubStatus {
-    /// How often the hub has reloaded its settings.
+    /// Number of reloads.
     reloads: u64,
     last: Option<ReloadReport>,
 }
 
-/// The file of this hub, locked until it is dropped. Nobody else in this process may open it: closing it would let the lock go.
+/// File of this hub, locked until dropped. It must not be opened again in this process: closing it would release the
+/// lock.
 pub struct HubFile {
     path: PathBuf,
     file: File,
@@ -36,9 +38,9 @@ pub struct HubFile {
 impl HubFile {
     pub fn create(state: &Path) -> io::Result<Self> {
         let name = crate::bearer_token::generate_token()
-            .map_err(|_| io::Error::other("the system gives no randomness"))?;
+            .map_err(|_| io::Error::other("system random number generator unavailable"))?;
         let path = state.join(format!("{HUB_FILE_PREFIX}{}.json", name.get(5..21).unwrap_or(&name)));
-        // A file under its own name without a lock is one that a hub has left behind.
+        // A file without a lock was left behind by a hub that exited.
         let fresh = path.with_extension("new");
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&fresh)?;
         fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive)?;
@@ -48,14 +50,14 @@ impl HubFile {
         Ok(created)
     }
 
-    /// Notes what a reload has done.
+    /// Records the result of a reload.
     pub fn report(&self, report: &ReloadReport) -> io::Result<()> {
         let mut reloads = self.reloads.lock().unwrap_or_else(PoisonError::into_inner);
         *reloads += 1;
         self.write(&HubStatus { reloads: *reloads, last: Some(report.clone()) })
     }
 
-    /// Whoever reads it meanwhile finds half of it, and reads again.
+    /// Not atomic: readers that see a partial file read again.
     fn write(&self, note: &HubStatus) -> io::Result<()> {
         self.file.set_len(0)?;
         self.file.write_all_at(&serde_json::to_vec(note)?, 0)
@@ -68,14 +70,14 @@ impl Drop for HubFile {
     }
 }
 
-/// A hub that runs, seen from another process.
+/// A running hub, as seen from another process.
 pub struct RunningHub {
     file: File,
     path: PathBuf,
     pub pid: Pid,
 }
 
-/// The hubs that serve with this state directory. Files that a killed hub has left are removed.
+/// Returns the running hubs of this state directory. Removes files left by killed hubs.
 pub fn running_hubs(state: &Path) -> io::Result<Vec<RunningHub>> {
     let mut hubs = Vec::new();
     let entries = match std::fs::read_dir(state) {
@@ -99,19 +101,19 @@ pub fn running_hubs(state: &Path) -> io::Result<Vec<RunningHub>> {
     Ok(hubs)
 }
 
-/// The lock on a hub's file and who holds it, as the system tells it. A process of another container has no number here.
+/// Returns the lock on a hub's file and its holder. A process in another container has no PID here.
 fn current_lock(file: &File) -> io::Result<Option<Flock>> {
     Ok(fcntl_getlk(file, &Flock::from(FlockType::WriteLock))?)
 }
 
 impl RunningHub {
-    /// Has the hub reload its settings and waits until it tells what it did.
+    /// Makes the hub reload its settings and waits for the result.
     pub fn reload(&self) -> io::Result<ReloadReport> {
         let before = self.read_status().map_or(0, |note| note.reloads);
         let process = pidfd_open(self.pid, PidfdFlags::empty())?;
-        // The number belongs to the hub as long as the hub has its lock; from here on the descriptor means that process.
+        // The PID belongs to the hub while it holds the lock; from here on the pidfd identifies that process.
         if !self.is_running()? {
-            return Err(io::Error::other("the hub has just ended"));
+            return Err(io::Error::other("the hub has just stopped"));
         }
         pidfd_send_signal(&process, Signal::HUP)?;
         let deadline = Instant::now() + RELOAD_TIMEOUT;
@@ -122,10 +124,10 @@ impl RunningHub {
                 return Ok(report);
             }
             if !self.is_running()? {
-                return Err(io::Error::other("the hub has ended meanwhile"));
+                return Err(io::Error::other("the hub stopped in the meantime"));
             }
             if Instant::now() > deadline {
-                return Err(io::Error::other("the hub does not answer; see its log"));
+                return Err(io::Error::other("the hub does not respond; see its log"));
             }
             std::thread::sleep(POLL_INTERVAL);
         }

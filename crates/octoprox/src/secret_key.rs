@@ -1,25 +1,26 @@
-//! What the credentials of servers are sealed with.
+//! Encryption key of the credential store.
 
 use crate::app_error::AppError;
 use crate::settings::{Environment, Settings};
 use octo_model::Secret;
 use octo_store::SealKeys;
 
-/// Variables that may hold the secret; `logins.secret` has the stronger one of them already.
+/// Variables that may contain the secret. `logins.secret` already has the one with higher precedence.
 const SECRET_VARIABLES: [&str; 2] = ["OCTOPROX_SECRET", "TOOL_GATEWAY_SECRET"];
-/// The store refuses shorter ones, but only when it is opened.
+/// Checked here because the store rejects shorter secrets only when opened.
 const MIN_SECRET_LEN: usize = 16;
 
-/// The operator's secret. Without one the store makes a key file (`seal.key`, its owner's alone) when it is first used.
+/// Returns the configured secret. Without one, the store creates a key file on first use (`seal.key`, accessible only
+/// to its owner).
 ///
-/// Secrets are changed without logging in again by giving both: the present one in `OCTOPROX_SECRET`, the one of before in
+/// To rotate the secret without new logins, set both: the new one in `OCTOPROX_SECRET`, the previous one in
 /// `TOOL_GATEWAY_SECRET`.
 pub fn sealing_keys(settings: &Settings, world: &Environment) -> Result<SealKeys, AppError> {
     let Some(secret) = operator_secret(settings)? else { return Ok(SealKeys::default()) };
     if secret.len() < MIN_SECRET_LEN {
         return Err(AppError::invalid(format!(
             "logins.secret: the secret has fewer than {MIN_SECRET_LEN} characters. \
-             Give a longer one in OCTOPROX_SECRET, such as what `openssl rand -hex 32` prints, or none at all."
+             Set OCTOPROX_SECRET to a longer one, such as the output of `openssl rand -hex 32`, or unset it."
         )));
     }
     let others = SECRET_VARIABLES.into_iter().filter_map(|name| world.variable(name));
@@ -28,14 +29,14 @@ pub fn sealing_keys(settings: &Settings, world: &Environment) -> Result<SealKeys
     Ok(SealKeys { secret: Some(Secret::new(secret)), previous: older })
 }
 
-/// As it was given, or as the file has it.
+/// Returns the secret from the settings or from the file.
 fn operator_secret(settings: &Settings) -> Result<Option<String>, AppError> {
     if let Some(secret) = &settings.logins.secret {
         return Ok(Some(secret.expose().to_owned()));
     }
     let Some(file) = &settings.logins.secret_file else { return Ok(None) };
     let text = std::fs::read_to_string(file).map_err(|error| {
-        AppError::invalid(format!("logins.secret_file: {} cannot be read: {error}.", file.display()))
+        AppError::invalid(format!("logins.secret_file: cannot read {}: {error}.", file.display()))
     })?;
     Ok(Some(text.trim_end().to_owned()))
 }
@@ -101,7 +102,7 @@ mod tests {
         let given = opened(temp.path(), &[("OCTOPROX_SECRET", "the new secret 2")]).unwrap();
         assert_eq!(read(&given).await.as_deref(), Some("k3y"));
         std::fs::remove_file(&file).unwrap();
-        assert!(format!("{:?}", opened(temp.path(), &named).err().unwrap()).contains("cannot be read"));
+        assert!(format!("{:?}", opened(temp.path(), &named).err().unwrap()).contains("cannot read"));
     }
 
     #[tokio::test]

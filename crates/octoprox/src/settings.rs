@@ -1,4 +1,4 @@
-//! What the operator decides: one file, the environment over it, flags over that.
+//! Settings: one file, overridden by environment variables, overridden by flags.
 
 pub(crate) mod approval;
 pub(crate) mod check;
@@ -32,7 +32,7 @@ pub use reload::settings_watcher::{ReloadPlan, SettingsReader, SettingsWatcher};
 pub use settings_view::settings_view;
 pub use workspace_choice::{WORKSPACE_HINT as WORKSPACE_REMEDY, WorkspaceChoice, unfit_reason};
 
-/// What the process was started in: its environment and its folder. Tests make their own.
+/// Environment variables and current directory of the process. Tests construct their own.
 #[derive(Clone, Default)]
 pub struct Environment {
     pub variables: std::collections::BTreeMap<String, String>,
@@ -40,14 +40,14 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The real one. A variable that is not valid Unicode cannot be one of ours.
+    /// Returns the environment of this process. Skips variables that are not valid Unicode.
     pub fn current() -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self { variables: variables.collect(), current_dir: std::env::current_dir().unwrap_or_default() }
     }
 
-    /// A variable, unless it is empty: that is how containers pass on what nobody has set.
+    /// Returns a variable unless it is empty: containers pass unset variables as empty ones.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }

@@ -1,4 +1,4 @@
-//! The prompts that come with the product, as data.
+//! Built-in prompts.
 
 use octo_hub::prompt_files::BuiltinPrompts;
 
@@ -32,7 +32,7 @@ mod tests {
         result["messages"][0]["content"]["text"].as_str().unwrap().to_owned()
     }
 
-    /// The values that an argument takes, as its description lists them.
+    /// Returns the values of an argument, as listed in its description.
     fn values(argument: &Value) -> Vec<String> {
         let description = argument["description"].as_str().unwrap();
         let listed = description.split_once("One of: ").and_then(|(_, rest)| rest.split_once('.'));

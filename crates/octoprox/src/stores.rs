@@ -1,4 +1,4 @@
-//! The stores of a hub, as the settings say: the one place that opens them.
+//! Opens the stores of a hub according to the settings.
 
 use crate::app_error::AppError;
 use crate::secret_key;
@@ -7,17 +7,17 @@ use crate::settings::{Environment, Settings};
 use octo_ports::Stores;
 use octo_store::{Options, SealKeys};
 
-/// Stores for reading and for what needs no credentials. Without a folder for data they end with the process.
+/// Opens the stores without credentials. Without a state directory they are in memory.
 pub fn stores(settings: &Settings) -> Result<Stores, AppError> {
     open(settings, options(settings))
 }
 
-/// The same with credentials. Every process of this machine that has the same settings shares them.
+/// Opens the stores with credentials, shared by all processes of this machine with the same settings.
 pub fn stores_with_logins(settings: &Settings, world: &Environment) -> Result<Stores, AppError> {
     with_logins(settings, world, false)
 }
 
-/// The same for a hub: one that cannot record calls does not start.
+/// Opens the stores for a hub, which does not start if it cannot record calls.
 pub fn stores_of_hub(settings: &Settings, world: &Environment) -> Result<Stores, AppError> {
     state_dir(settings.state_dir.as_ref())?;
     with_logins(settings, world, true)

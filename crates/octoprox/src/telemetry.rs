@@ -1,4 +1,4 @@
-//! What operators see: logs, spans and numbers, none of which ever holds a secret.
+//! Logs, traces and metrics, all free of secrets.
 
 mod argument_excerpts;
 mod call_tracer;

@@ -1,4 +1,4 @@
-//! The list of toolboxes and what they may touch: the only place that names them all.
+//! All toolboxes and their capabilities: the only place that names them all.
 
 use crate::settings::{Root, ServerSandbox, Settings};
 use octo_flow::WorkflowEngine;
@@ -18,18 +18,18 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
-/// The hidden command that starts programs.
+/// Hidden command that starts programs.
 pub const LAUNCHER_COMMAND: &str = "launch";
-/// The hidden command that takes a PDF apart.
+/// Hidden command that parses PDF files.
 pub const PDF_WORKER_COMMAND: &str = "pdf-worker";
 
-/// Every toolbox of this build, in the order of their names.
+/// Returns all toolboxes of this build, sorted by name.
 pub fn toolboxes(settings: &Settings) -> Vec<Toolbox> {
     all_toolboxes(settings, &tools_browser::SharedBrowser::default())
 }
 
-/// The same, and the doors with what one toolbox does for another: the browser shows pages to those who only read, when
-/// it is on.
+/// Returns all toolboxes and the capabilities, including the shared browser: if enabled, it renders pages for the
+/// toolboxes that only read.
 pub fn with_shared_browser(settings: &Settings, doors: &Capabilities) -> (Vec<Toolbox>, Capabilities) {
     let browser = tools_browser::SharedBrowser::default();
     let mut doors = doors.clone();
@@ -92,7 +92,7 @@ fn gitlab_settings(settings: &Settings) -> tools_forge::GitlabSettings {
     }
 }
 
-/// An address that is none was refused when the settings were read.
+/// Parses a URL. Invalid URLs were rejected when the settings were checked.
 fn parse_url(text: Option<&str>) -> Option<Url> {
     text.and_then(|text| Url::parse(text).ok())
 }
@@ -108,11 +108,11 @@ fn git_settings(settings: &Settings) -> tools_git::Settings {
     }
 }
 
-/// Bytes of a person's git settings that are read.
+/// Maximum bytes read of the user's git configuration.
 const MAX_GIT_CONFIG_BYTES: u64 = 1 << 20;
 
-/// Name and address of the person who runs the hub, as git would find them. The files are data here: nothing in them is run
-/// or followed.
+/// Returns the name and email of the user, as git would find them. The files are only parsed: nothing in them is
+/// executed or included.
 fn git_identity() -> tools_git::UserIdentity {
     let home = std::env::home_dir();
     let xdg =
@@ -140,21 +140,21 @@ fn shell_settings(settings: &Settings) -> tools_shell::Settings {
     }
 }
 
-/// What tools may touch when nothing is called.
+/// Returns no capabilities, for read-only mode.
 pub fn no_capabilities() -> Capabilities {
     Capabilities::default().with(Clock::system())
 }
 
-/// What the settings cannot say about the workspace.
+/// Workspace restrictions that are not in the settings.
 #[derive(Debug, Clone, Default)]
 pub struct WorkspaceGuard {
-    /// Settings that tools may never change, by their canonical paths.
+    /// Canonical paths of the settings files, which tools may never change.
     pub protected: Vec<PathBuf>,
-    /// Why there is no workspace, and what to do.
+    /// Error and hint if there is no workspace.
     pub no_root: Option<(String, String)>,
 }
 
-/// What tools may touch. `state` is the folder of the hub's own data, `program` this very program.
+/// Opens the capabilities of tools. `state` is the state directory, `program` the path of this program.
 pub fn open_capabilities(
     settings: &Settings,
     guard: WorkspaceGuard,
@@ -190,7 +190,7 @@ pub fn open_capabilities(
     Ok(doors.with(SshKey::new(state, home)))
 }
 
-/// The databases that the operator has named.
+/// Returns the configured databases.
 fn sql_spec(settings: &Settings, net: &Net) -> SqlSpec {
     let database = &settings.database;
     let connections = database.connections.iter().map(|(name, dsn)| SqlConnection {
@@ -207,7 +207,7 @@ fn sql_spec(settings: &Settings, net: &Net) -> SqlSpec {
     }
 }
 
-/// The language model, with a way out of its own: the operator has named it, so it may be private, and only for this.
+/// Opens the language model with its own egress rule: as a configured host it may be private, and only it.
 fn open_llm(settings: &Settings) -> Result<Option<Llm>, ToolError> {
     let llm = &settings.llm;
     let Some(url) = parse_url(llm.url.as_deref()) else { return Ok(None) };
@@ -216,15 +216,15 @@ fn open_llm(settings: &Settings) -> Result<Option<Llm>, ToolError> {
     Llm::new(Net::new(reach)?, LlmSpec { url, key: llm.key.clone(), model: llm.model.clone() }).map(Some)
 }
 
-/// Host and port, as the list of allowed places has them.
+/// Returns host and port in the format of `net.allow`.
 fn host_and_port(url: &Url) -> Option<String> {
     url.host_str().zip(url.port_or_known_default()).map(|(host, port)| format!("{host}:{port}"))
 }
 
-/// Where servers that commands start can be found.
+/// Addresses of servers that commands start.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.0/8", "::1"];
 
-/// What the operator allows.
+/// Returns the egress rules.
 pub fn net_spec(settings: &Settings) -> NetSpec {
     let net = &settings.net;
     let contact = net.contact.as_ref().map(|contact| format!(" (+{contact})")).unwrap_or_default();
@@ -240,7 +240,7 @@ pub fn net_spec(settings: &Settings) -> NetSpec {
     }
 }
 
-/// What the browser may reach: where the operator has opened loopback, it may come back to the hub after a login.
+/// Returns the egress rules of the browser: if loopback is allowed, it may connect to the hub after a login.
 fn browser_net_spec(settings: &Settings) -> NetSpec {
     let opens_loopback = |entry: &String| LOOPBACK.contains(&entry.as_str()) || entry == "127.0.0.1";
     let mut reach = net_spec(settings);
@@ -250,7 +250,7 @@ fn browser_net_spec(settings: &Settings) -> NetSpec {
     reach
 }
 
-/// The capabilities of one toolbox. Only the toolbox that names a private host may connect to it.
+/// Returns the capabilities of one toolbox. Only the toolbox that names a private host may connect to it.
 pub fn toolbox_capabilities(toolbox: &Toolbox, settings: &Settings, doors: &Capabilities) -> Capabilities {
     let net = toolbox.egress.as_ref().and_then(|host| {
         let mut reach = net_spec(settings);
@@ -270,12 +270,13 @@ fn chromium_spec(state: &Path, program: &Path, net: Net, path: OsString) -> Chro
     }
 }
 
-/// The hub's own search path.
+/// Returns the PATH of the hub.
 fn path_variable() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
 }
 
-/// Where programs are looked up that run outside the sandbox: nowhere that a tool, a command or a server in a sandbox can write.
+/// Returns the search path of programs that run outside the sandbox, without directories that tools, commands or
+/// sandboxed servers can write to.
 pub fn search_path(settings: &Settings, path: OsString) -> SearchPath {
     let first = settings.workspace.as_ref().filter(|_| !settings.files.read_only);
     let named = settings.roots.iter().filter_map(|(name, root)| root_spec(name, root));
@@ -284,17 +285,17 @@ pub fn search_path(settings: &Settings, path: OsString) -> SearchPath {
     SearchPath::new(path, all.filter_map(|folder| folder.canonicalize().ok()).collect())
 }
 
-/// The folders of the search path that programs run from outside the sandbox.
+/// Returns the directories from which programs run outside the sandbox.
 pub fn trusted_program_dirs(settings: &Settings) -> Vec<PathBuf> {
     search_path(settings, path_variable()).folders().to_vec()
 }
 
-/// The same as a variable, for servers that run outside a sandbox.
+/// Returns the same as a PATH value, for servers outside a sandbox.
 pub fn server_search_path(settings: &Settings) -> OsString {
     search_path(settings, path_variable()).trusted()
 }
 
-/// The search path of commands: as it is, but for folders in which servers could plant a program.
+/// Returns the PATH of commands, without directories that servers can write to.
 fn command_search_path(settings: &Settings) -> OsString {
     let written: Vec<PathBuf> =
         server_writable_dirs(settings).filter_map(|folder| folder.canonicalize().ok()).collect();
@@ -337,7 +338,7 @@ fn root_spec(name: &str, root: &Root) -> Option<RootSpec> {
     Some(RootSpec { name: name.to_owned(), path, alias_path: root.host_path.clone(), writable })
 }
 
-/// A sandbox for the program of one server, with folders of its own.
+/// Opens a sandbox for one server's program, with its own directories.
 pub fn sandboxed_exec(
     settings: &Settings,
     sandbox: &ServerSandbox,
@@ -382,7 +383,7 @@ fn exec_spec(
 mod tests {
     use super::*;
 
-    /// The hub takes what comes from loopback for its own user.
+    /// The hub treats requests from loopback as its own user.
     #[test]
     fn the_hub_itself_is_out_of_reach_of_its_tools() {
         let ports = |allow: &[&str], local_servers: bool| {
@@ -395,7 +396,7 @@ mod tests {
         assert_eq!(ports(&[], false), (both(), both()));
         assert_eq!(ports(&[], true), (both(), both()));
         assert_eq!(ports(&["10.0.0.0/8", "127.0.0.1:5173"], true), (both(), both()));
-        // A browser comes back to the callback of a login where the operator has opened loopback.
+        // The browser may connect to the login callback if loopback is allowed.
         for allow in ["127.0.0.1", "localhost"] {
             assert_eq!(ports(&[allow], false), (both(), vec![7000]), "{allow}");
         }

@@ -1,4 +1,4 @@
-//! Which clients there are, and where each keeps its servers.
+//! Supported clients and the locations of their settings.
 
 use super::client_servers::{ClientServers, read_servers};
 use super::variable_references::References;
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// A product that knows MCP servers.
+/// A product that supports MCP servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Client {
     ClaudeCode,
@@ -29,7 +29,7 @@ impl Client {
         }
     }
 
-    /// The keys that lead to its list.
+    /// Keys that lead to its server list.
     pub const fn list(self) -> &'static [&'static str] {
         match self {
             Self::ClaudeCode | Self::ClaudeDesktop | Self::Cursor => &["mcpServers"],
@@ -39,23 +39,23 @@ impl Client {
     }
 }
 
-/// A file of a client, which need not be there.
+/// A client's settings file, which may not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientConfig {
     pub client: Client,
     pub path: PathBuf,
-    /// What is there when the client is in use, with or without a list of servers.
+    /// Paths that exist if the client is in use, even without a server list.
     markers: Vec<PathBuf>,
 }
 
-/// What a file holds.
+/// Contents of a file.
 pub struct ClientFile {
     pub text: String,
     pub tree: Map<String, Value>,
     pub servers: ClientServers,
 }
 
-/// The files of this user, one for each client.
+/// Returns the user's settings files, one per client.
 pub fn client_configs(world: &Environment) -> Vec<ClientConfig> {
     let Some(home) = world.variable("HOME").map(PathBuf::from) else {
         return Vec::new();
@@ -87,17 +87,17 @@ pub fn client_configs(world: &Environment) -> Vec<ClientConfig> {
 }
 
 impl ClientConfig {
-    /// A file that somebody has named.
+    /// A file named explicitly.
     pub fn named(client: Client, path: PathBuf) -> Self {
         Self { client, path, markers: Vec::new() }
     }
 
-    /// Whether the client is in use on this machine.
+    /// Returns whether the client is in use on this machine.
     pub fn is_in_use(&self) -> bool {
         self.path.is_file() || self.markers.iter().any(|sign| sign.is_dir())
     }
 
-    /// What is in the file; nothing when there is none. `folder` is the one that the person stands in.
+    /// Reads the file; `None` if it does not exist. `folder` is the current directory.
     pub fn read(&self, folder: &Path) -> Result<Option<ClientFile>, String> {
         let text = match settings_format::read_foreign(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -106,7 +106,7 @@ impl ClientConfig {
         let tree = match settings_format::parse_as(&self.path, &text) {
             Ok(Value::Object(tree)) => tree,
             Ok(Value::Null) => Map::new(),
-            Ok(_) => return Err("it holds no settings by name".to_owned()),
+            Ok(_) => return Err("it is not a map of settings".to_owned()),
             Err(why) => return Err(format!("it cannot be read: {why}")),
         };
         let mut found = read_servers(&tree, &self.path).unwrap_or_default();
@@ -117,7 +117,7 @@ impl ClientConfig {
     }
 }
 
-/// Claude Code keeps servers for one project in the same file as those for all.
+/// Claude Code stores project servers in the same file as user servers.
 fn project_servers<'a>(tree: &'a Map<String, Value>, folder: &Path) -> Option<&'a Map<String, Value>> {
     let project = tree.get("projects")?.get(folder.to_str()?)?;
     project.get("mcpServers")?.as_object()

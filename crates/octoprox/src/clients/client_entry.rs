@@ -1,9 +1,9 @@
-//! One server as another product writes it, in our words.
+//! Translation of another product's server entry.
 
 use super::variable_references::References;
 use serde_json::{Map, Value, json};
 
-/// What stays of an entry, and remarks on what does not.
+/// Translates an entry. Returns the settings and notes on unsupported fields.
 pub fn translate_entry(
     entry: &Map<String, Value>,
     references: &References,
@@ -63,7 +63,7 @@ impl Translation<'_> {
         }
     }
 
-    /// Adds to a map of texts.
+    /// Adds to a map of strings.
     fn extend_map(&mut self, key: &str, more: &Value) {
         let Value::Object(more) = more else {
             return self.set(key, more.clone());
@@ -76,19 +76,19 @@ impl Translation<'_> {
         }
     }
 
-    /// It follows from the address or the program. The older transport is tried as the newer one, which most servers
-    /// speak at the same address.
+    /// The type follows from the URL or the program. SSE servers are tried with streamable HTTP, which most of them
+    /// offer at the same URL.
     fn set_transport(&mut self, value: &Value) {
         match value.as_str() {
             Some("openapi") => self.set("type", value.clone()),
             Some("sse") => {
-                self.notes.push("its type is `sse`; streamable HTTP is spoken to it instead".to_owned())
+                self.notes.push("type `sse` is not supported; streamable HTTP is used instead".to_owned())
             }
             _ => {}
         }
     }
 
-    /// Ours, or what a client was registered by hand as.
+    /// Our own format, or a client registered manually.
     fn set_auth(&mut self, key: &str, value: &Value) {
         let text = |names: [&str; 2]| names.iter().find_map(|name| value.get(name)?.as_str());
         let id = text(["CLIENT_ID", "clientId"]).map(|id| self.references.rewrite(id));
@@ -111,7 +111,7 @@ impl Translation<'_> {
         }
     }
 
-    /// Variables that the program gets from whoever starts it, by name or as `{name, …}`.
+    /// Variables inherited from the parent process, by name or as `{name, …}`.
     fn add_env_vars(&mut self, value: &Value) {
         let names = value.as_array().into_iter().flatten();
         let names = names.filter_map(|it| it.as_str().or_else(|| it.get("name")?.as_str()));
@@ -124,7 +124,7 @@ impl Translation<'_> {
         items.iter().map(|item| self.text(item)).collect()
     }
 
-    /// Numbers and switches are texts to a program.
+    /// Numbers and booleans are strings to a program.
     fn text(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::from(self.references.rewrite(text)),
@@ -161,7 +161,7 @@ mod tests {
             (
                 json!({"type": "sse", "serverUrl": "https://x/sse", "alwaysAllow": [], "cwd": null}),
                 json!({"url": "https://x/sse"}),
-                &["its type is `sse`; streamable HTTP is spoken to it instead", "not used: alwaysAllow"],
+                &["type `sse` is not supported; streamable HTTP is used instead", "not used: alwaysAllow"],
             ),
             (
                 json!({"url": "https://x", "auth": {"CLIENT_ID": "me", "CLIENT_SECRET": "${env:S}", "scopes": ["r"]}}),

@@ -1,4 +1,4 @@
-//! The servers that a file of another product lists.
+//! Servers listed in another product's file.
 
 use super::client_entry::translate_entry;
 use super::server_name::valid_name;
@@ -6,27 +6,27 @@ use super::variable_references::References;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-/// One server in our words.
+/// A server in our format.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerEntry {
     pub name: String,
     pub server: Map<String, Value>,
-    /// What is to be known about how it was read.
+    /// Notes on the translation.
     pub notes: Vec<String>,
 }
 
-/// What a file lists.
+/// Contents of a server list.
 #[derive(Debug, Default, PartialEq)]
 pub struct ClientServers {
     pub entries: Vec<ServerEntry>,
-    /// Names of what is no server.
+    /// Names of entries that are not servers.
     pub ignored: Vec<String>,
 }
 
-/// Where lists stand: Claude, Cursor and many others; Codex; VS Code; VS Code's older settings.
+/// Keys of server lists: Claude, Cursor and many others; Codex; VS Code; older VS Code settings.
 const LIST_KEYS: [&[&str]; 4] = [&["mcpServers"], &["mcp_servers"], &["servers"], &["mcp", "servers"]];
 
-/// The servers of a file; nothing when it has no list at all.
+/// Returns the servers of a file, or `None` if it has no server list.
 pub fn read_servers(tree: &Map<String, Value>, path: &Path) -> Option<ClientServers> {
     let found = LIST_KEYS.iter().find_map(|keys| {
         let (first, rest) = keys.split_first()?;
@@ -41,7 +41,7 @@ pub fn read_servers(tree: &Map<String, Value>, path: &Path) -> Option<ClientServ
 }
 
 impl ClientServers {
-    /// The servers of a list within a file.
+    /// Adds the servers of a list within a file.
     pub fn add_list(&mut self, list: &Map<String, Value>, references: &References) {
         for (name, entry) in list {
             let Value::Object(entry) = entry else {
@@ -54,14 +54,14 @@ impl ClientServers {
             let (server, mut notes) = translate_entry(entry, references);
             let fits = valid_name(name, self.entries.iter().map(|entry| entry.name.as_str()));
             if fits != *name {
-                notes.insert(0, format!("it is called `{name}` there"));
+                notes.insert(0, format!("renamed from `{name}`"));
             }
             self.entries.push(ServerEntry { name: fits, server, notes });
         }
     }
 }
 
-/// Whether an entry starts octoprox itself, which behind octoprox would go round in circles.
+/// Returns whether an entry starts octoprox itself, which would create a loop.
 pub fn is_octoprox(entry: &Map<String, Value>) -> bool {
     let command = entry.get("command").and_then(Value::as_str).unwrap_or_default();
     let named = Path::new(command).file_stem().is_some_and(|stem| stem == "octoprox");
@@ -88,7 +88,7 @@ mod tests {
             let found = read_servers(&tree, Path::new("x.json")).unwrap();
             let names: Vec<&str> = found.entries.iter().map(|entry| entry.name.as_str()).collect();
             assert_eq!(names, ["a", "git-mcp"], "{tree:?}");
-            assert_eq!(found.entries[1].notes, ["it is called `git` there"]);
+            assert_eq!(found.entries[1].notes, ["renamed from `git`"]);
             assert_eq!(found.ignored, ["bad"]);
         }
         for tree in [json!({}), json!({"mcpServers": []}), json!({"mcp": 5})] {

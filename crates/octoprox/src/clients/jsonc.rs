@@ -1,13 +1,13 @@
-//! JSON with comments and commas too many, as editors write it.
+//! JSON with comments and trailing commas, as editors write it.
 
-/// A text of the same length in which only JSON is left, so that places in the one are places in the other.
+/// JSON with comments blanked out. The length is unchanged, so offsets match the original.
 pub struct StrippedJsonc {
     pub text: String,
-    /// Where a comma stood behind the last member of something.
+    /// Offsets of trailing commas.
     pub trailing_commas: Vec<usize>,
 }
 
-/// Blanks out comments, a mark of byte order, and commas before a closing bracket.
+/// Blanks out comments, the byte order mark and trailing commas.
 pub fn strip_comments(text: &str) -> StrippedJsonc {
     let mut bytes = text.as_bytes().to_vec();
     let mut trailing = Vec::new();
@@ -50,7 +50,7 @@ pub fn strip_comments(text: &str) -> StrippedJsonc {
     StrippedJsonc { text: String::from_utf8(bytes).unwrap_or_default(), trailing_commas: trailing }
 }
 
-/// Puts spaces there, save for ends of lines. Gives the end.
+/// Overwrites a range with spaces, except newlines. Returns its end.
 fn blank(bytes: &mut [u8], from: usize, to: usize) -> usize {
     for byte in bytes.iter_mut().take(to).skip(from).filter(|byte| !matches!(**byte, b'\n' | b'\r')) {
         *byte = b' ';
@@ -58,7 +58,7 @@ fn blank(bytes: &mut [u8], from: usize, to: usize) -> usize {
     to
 }
 
-/// The place behind a string that begins at `at`.
+/// Returns the offset after the string that begins at `at`.
 pub fn string_end(bytes: &[u8], at: usize) -> usize {
     let mut escaped = false;
     for (offset, byte) in bytes.iter().enumerate().skip(at + 1) {

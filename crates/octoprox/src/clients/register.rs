@@ -1,23 +1,23 @@
-//! Octoprox as one more server of a client.
+//! Registration of octoprox as a server of a client.
 
 use super::client_config::{Client, ClientConfig, ClientFile};
 use super::client_servers::is_octoprox;
 use crate::settings::edit::settings_edit::ServerEdit;
 use serde_json::{Map, Value};
 
-/// The name that clients know octoprox by.
+/// Name of octoprox in clients.
 pub const SERVER_NAME: &str = "octoprox";
 
-/// What has to be done.
+/// Result of a registration.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Registration {
-    /// The client knows octoprox, under this name.
+    /// Already registered under this name.
     AlreadyRegistered(String),
-    /// The file as it has to be.
+    /// New content of the file.
     NewText(String),
 }
 
-/// Puts octoprox among a client's servers. `reading` is what the client's file holds, when there is one.
+/// Adds octoprox to a client's servers. `reading` is the client's file, if it exists.
 pub fn register(
     place: &ClientConfig,
     reading: Option<&ClientFile>,
@@ -32,14 +32,14 @@ pub fn register(
     change.add(text, &entry(place.client, command, args)).map(Registration::NewText)
 }
 
-/// The name under which a client starts octoprox.
+/// Returns the name under which a client starts octoprox.
 fn registered_name(client: Client, tree: &Map<String, Value>) -> Option<String> {
     let first = tree.get(*client.list().first()?)?.as_object()?;
     let mut own = first.iter().filter(|(_, entry)| entry.as_object().is_some_and(is_octoprox));
     own.next().map(|(name, _)| name.clone())
 }
 
-/// The entry as the client itself would write it.
+/// Returns the entry in the client's format.
 pub fn entry(client: Client, command: &str, args: &[String]) -> Map<String, Value> {
     let kind = matches!(client, Client::ClaudeCode | Client::VsCode).then(|| Value::from("stdio"));
     let kind = kind.map(|kind| ("type".to_owned(), kind));
@@ -109,6 +109,6 @@ mod tests {
         }
         let other = r#"{"mcpServers": {"octoprox": {"command": "something"}}}"#;
         let done = registered(Client::ClaudeCode, ".claude.json", Some(other));
-        assert_eq!(done, Err("octoprox is there already".to_owned()));
+        assert_eq!(done, Err("octoprox already exists".to_owned()));
     }
 }

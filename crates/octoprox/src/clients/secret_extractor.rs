@@ -1,5 +1,5 @@
-//! Secrets in what other products keep. They are not copied: a variable's name takes their place, and whoever starts
-//! octoprox sets the variable.
+//! Extraction of secrets from other products' files. Secrets are not copied: a variable reference replaces them, and
+//! the user sets the variable.
 
 use super::variable_references::env_name;
 use crate::settings::is_secret_name;
@@ -7,19 +7,19 @@ use crate::telemetry::Redactor;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// Shorter texts are words.
+/// Shorter strings are treated as words.
 const MIN_SECRET_LEN: usize = 20;
-/// Arguments hold names of packages, which are long, too.
+/// Arguments contain package names, which are long, too.
 const MIN_ARGUMENT_SECRET_LEN: usize = 32;
 
-/// The values that were taken out, by the variable that stands for each. It is never shown.
+/// Extracted values, by variable name. Never shown.
 #[derive(Default)]
 pub struct SecretExtractor {
     values: BTreeMap<String, String>,
 }
 
 impl SecretExtractor {
-    /// Puts variables in the place of a server's secrets. Gives their names.
+    /// Replaces a server's secrets by variables. Returns the variable names.
     pub fn extract(&mut self, server: &str, entry: &mut Map<String, Value>) -> Vec<String> {
         let mut named = Vec::new();
         let mut hide = |wanted: String, value: &str| {
@@ -64,7 +64,7 @@ impl SecretExtractor {
         named
     }
 
-    /// One name for one value: where a name stands for another value already, the server's is put before it.
+    /// Assigns one name per value. If the name is taken by another value, it is prefixed with the server name.
     fn assign_name(&mut self, wanted: String, server: &str, value: &str) -> String {
         let own = env_name(&format!("{server}_{wanted}"));
         let free = |name: &String| self.values.get(name).is_none_or(|known| known == value);
@@ -75,13 +75,13 @@ impl SecretExtractor {
     }
 }
 
-/// `Authorization` of `notion` is `NOTION_TOKEN`; other headers keep their names.
+/// `Authorization` of `notion` becomes `NOTION_TOKEN`; other headers keep their names.
 fn header_variable(server: &str, header: &str) -> String {
     let header = if header.eq_ignore_ascii_case("authorization") { "token" } else { header };
     env_name(&format!("{server}_{header}"))
 }
 
-/// What of a named value is secret, after the word that says how it is used.
+/// Splits a named value into its scheme and its secret.
 fn secret_value(name: &str, text: &str) -> Option<(String, String)> {
     if text.is_empty() || text.contains("${") || text.contains("://") {
         return None;
@@ -96,23 +96,23 @@ fn secret_value(name: &str, text: &str) -> Option<(String, String)> {
     secret.then(|| (scheme, rest.to_owned()))
 }
 
-/// A word before a secret in a header.
+/// Authentication scheme before a secret in a header.
 fn is_scheme(word: &str) -> bool {
     ["bearer", "basic", "token"].contains(&word.to_ascii_lowercase().as_str())
 }
 
-/// Whether a variable of this name holds a path.
+/// Returns whether a variable of this name contains a path.
 fn names_a_file(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     ["_CREDENTIALS", "_SOCK", "_FILE", "_PATH", "_DIR"].iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a text looks like a key although nothing says so: a known shape, or long and without any order.
+/// Returns whether a string looks like a key: a known format, or long and random.
 pub fn looks_secret(text: &str) -> bool {
     has_known_format(text) || looks_random(text, MIN_SECRET_LEN)
 }
 
-/// As keys of known services look.
+/// Returns whether a string has the key format of a known service.
 fn has_known_format(text: &str) -> bool {
     !text.contains("${") && Redactor::default().redact(text) != text
 }
@@ -127,7 +127,7 @@ fn looks_random(text: &str, shortest: usize) -> bool {
         && text.chars().filter(char::is_ascii_digit).count() * 20 >= text.len()
 }
 
-/// An address with its password, its secret parameters and segments that look like keys hidden.
+/// Hides the password, secret parameters and key-like path segments of a URL.
 fn hide_in_url(server: &str, text: &str, hide: &mut impl FnMut(String, &str) -> String) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let (front, query) = rest.split_once('?').map_or((rest, None), |(front, query)| (front, Some(query)));
@@ -135,7 +135,7 @@ fn hide_in_url(server: &str, text: &str, hide: &mut impl FnMut(String, &str) -> 
     let mut whole = format!("{scheme}://");
     let hidden = authority.rsplit_once('@').and_then(|(login, host)| {
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
-        // A web address with a user and no password has its token there; `git@` of ssh is a name.
+        // An HTTP URL with a user but no password has its token there; `git@` in SSH is a user name.
         let (front, secret) = match password {
             "" if scheme.starts_with("http") => ("", user),
             _ => (user, password),
@@ -164,7 +164,7 @@ fn hide_in_url(server: &str, text: &str, hide: &mut impl FnMut(String, &str) -> 
     (whole != text).then_some(whole)
 }
 
-/// `--api-key X`, `--token=X`, `--header "Authorization: Bearer X"`, addresses with passwords, and keys by their looks.
+/// Hides `--api-key X`, `--token=X`, `--header "Authorization: Bearer X"`, URLs with passwords, and key-like strings.
 fn hide_in_args(server: &str, args: &mut [Value], hide: &mut impl FnMut(String, &str) -> String) {
     let mut flag: Option<String> = None;
     for argument in args {
@@ -204,7 +204,7 @@ fn hide_in_args(server: &str, args: &mut [Value], hide: &mut impl FnMut(String, 
     }
 }
 
-/// `Name: value`, as a header is written.
+/// Returns whether a string is a header, `Name: value`.
 fn is_header(text: &str) -> bool {
     text.split_once(':').is_some_and(|(name, _)| is_header_name(name))
 }
@@ -213,7 +213,7 @@ fn is_header_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// Hides the whole of a text in which something still looks like a secret.
+/// Hides an entire string if part of it still looks like a secret.
 fn hide_remaining(
     server: &str,
     original: &str,
@@ -230,7 +230,7 @@ fn hide_remaining(
     }
 }
 
-/// A line for a shell: each of its words is looked at by itself, and all else stays.
+/// Hides secrets in a shell command line, word by word.
 fn hide_in_command_line(server: &str, line: &str, hide: &mut impl FnMut(String, &str) -> String) -> String {
     let mut words = Vec::new();
     let mut flag: Option<String> = None;
@@ -239,7 +239,7 @@ fn hide_in_command_line(server: &str, line: &str, hide: &mut impl FnMut(String, 
         let pending = flag.take();
         let is_header = |(name, _): &(&str, &str)| is_header_name(name) && is_secret_name(name);
         let header = bare.split_once(':').filter(is_header);
-        // `Authorization: Bearer x`: the secret is the word after the scheme.
+        // In `Authorization: Bearer x` the secret is the word after the scheme.
         if let Some(name) = match (header, &pending) {
             (Some((name, rest)), _) if rest.is_empty() || is_scheme(rest) => Some(name.to_owned()),
             (None, Some(name)) if is_scheme(bare) => Some(name.clone()),

@@ -1,9 +1,9 @@
-//! Names of servers that fit: other products allow more than the names of tools do.
+//! Valid server names: other products allow more characters than tool names do.
 
 use crate::settings::{MAX_SERVER_NAME_LEN, is_reserved_name};
 use octo_model::normalized_name;
 
-/// The name itself where it can be used, else one as close to it as can be. `used` are the names that are gone.
+/// Returns the name if it is valid, otherwise the closest valid one. `used` are the names already taken.
 pub fn valid_name<'a>(name: &str, used: impl Iterator<Item = &'a str>) -> String {
     let used: Vec<String> = used.map(normalized_name).collect();
     let plain: String =

@@ -1,15 +1,15 @@
-//! `${…}` as other products write it, in the one form that octoprox reads: a variable of the environment.
+//! Conversion of other products' `${…}` references to environment variables.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// What the variables of one file mean.
+/// Meaning of the variables of one file.
 #[derive(Default)]
 pub struct References {
-    /// What an editor asks people for, and what it takes when they say nothing.
+    /// Inputs that an editor prompts for, with their defaults.
     inputs: Vec<(String, Option<String>)>,
-    /// The project that the file belongs to.
+    /// Project of the file.
     project: Option<PathBuf>,
 }
 
@@ -21,7 +21,7 @@ impl References {
         Self { inputs: inputs.collect(), project: project_dir(path) }
     }
 
-    /// The text with every reference in our form. What nobody can know here stays.
+    /// Returns the text with every reference converted. Unknown references stay unchanged.
     pub fn rewrite(&self, text: &str) -> String {
         let mut whole = String::new();
         let mut rest = text;
@@ -56,7 +56,7 @@ impl References {
     }
 }
 
-/// The variables that a server in our words cannot do without.
+/// Returns the variables that a server needs.
 pub fn required_variables(server: &Map<String, Value>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     server.values().for_each(|value| collect_names(value, &mut names));
@@ -77,8 +77,8 @@ fn collect_names(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// The folder of a file that an editor keeps in a project, such as `.vscode/mcp.json`. In the home folder the same name
-/// means every project.
+/// Returns the project directory of an editor's file such as `.vscode/mcp.json`. In the home directory the same name
+/// applies to all projects.
 fn project_dir(path: &Path) -> Option<PathBuf> {
     let folder = path.parent()?;
     let inside = [".vscode", ".cursor"].iter().any(|name| folder.ends_with(name));
@@ -86,7 +86,7 @@ fn project_dir(path: &Path) -> Option<PathBuf> {
     (std::env::home_dir().as_deref() != Some(project)).then(|| project.to_owned())
 }
 
-/// A name as variables have it: `github-token` is `GITHUB_TOKEN`.
+/// Converts a name to a variable name: `github-token` becomes `GITHUB_TOKEN`.
 pub fn env_name(name: &str) -> String {
     let name: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect();

@@ -1,11 +1,11 @@
-//! What the settings of a server say about logging in there.
+//! Login settings of a server.
 
 use crate::settings::{AuthKind, Server, ServerAuth};
 use octo_grants::Net;
 use octo_oauth::{Auth, Flow, KeyPlacement, LoginSharing, LoginSpec, OAuth};
 
-/// The login at a server, if there can be one. An address of which nothing is said may still turn out to want one: then an
-/// administrator logs in for everybody.
+/// Returns the login of a server, if it can have one. A URL without `auth` may still require one: then an administrator
+/// logs in for all callers.
 pub fn login_spec(name: &str, server: &Server, net: &Net) -> Option<LoginSpec> {
     let auth = match &server.auth {
         Some(auth) => auth_from_settings(server, auth)?,
@@ -22,7 +22,7 @@ pub fn login_spec(name: &str, server: &Server, net: &Net) -> Option<LoginSpec> {
     })
 }
 
-/// Whether the entry itself asks for a login, so that it is missed before the server has said anything.
+/// Returns whether the settings require a login, so that it is requested before the server responds.
 pub fn is_required(server: &Server) -> bool {
     server.auth.is_some()
 }
@@ -48,7 +48,7 @@ fn oauth(auth: &ServerAuth, flow: Flow) -> OAuth {
     }
 }
 
-/// Whether the key came with the settings.
+/// Returns whether the settings contain the key.
 fn has_key(server: &Server, auth: &ServerAuth) -> bool {
     match (key_location(server, auth), &auth.env) {
         (KeyPlacement::Environment(name), _) => server.env.contains_key(&name),

@@ -1,4 +1,4 @@
-//! From the settings of a server to how it is connected.
+//! Converts server settings to connection specs.
 
 use crate::app_context::AppContext;
 use crate::app_error::AppError;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What all servers of a hub stand on.
+/// Shared dependencies of all servers of a hub.
 pub struct UpstreamFactory {
     settings: Settings,
     net: Net,
@@ -25,7 +25,7 @@ pub struct UpstreamFactory {
     listing_cache: Option<Listings>,
     connect_now: bool,
     approve: Option<FileApproval>,
-    /// The folder of the hub's own data.
+    /// State directory.
     pub state: Option<PathBuf>,
 }
 
@@ -46,17 +46,17 @@ impl UpstreamFactory {
         })
     }
 
-    /// Connects at once, whatever was known.
+    /// Connects immediately, ignoring cached listings.
     pub fn without_cache(self) -> Self {
         Self { listing_cache: None, connect_now: true, ..self }
     }
 
-    /// Whether the tools about servers are wanted.
+    /// Returns whether the `servers` toolbox is enabled.
     pub fn servers_toolbox_enabled(&self) -> bool {
         self.settings.toolboxes.servers
     }
 
-    /// How a program or an address is connected.
+    /// Returns the spec of a program or URL.
     pub fn upstream_spec(&self, name: &str, server: &Server) -> Result<UpstreamSpec, ToolError> {
         let mut spec = UpstreamSpec::new(name, self.transport(server));
         spec.net = self.net.clone();
@@ -86,7 +86,7 @@ impl UpstreamFactory {
         Ok(spec)
     }
 
-    /// How the API of a document is called.
+    /// Returns the spec of an OpenAPI document.
     pub fn document_spec(&self, name: &str, server: &Server) -> DocumentSpec {
         let document = server.document.clone().unwrap_or_default();
         let document = if document.contains("://") {
@@ -120,8 +120,8 @@ impl UpstreamFactory {
         }
     }
 
-    /// Unless the settings name another, a server's search path has no folder that tools can write: a program planted there would
-    /// run outside the sandbox. In a sandbox its own search path is set.
+    /// Unless the settings set PATH, a server's search path excludes directories that tools can write to: a program
+    /// planted there would run outside the sandbox. A sandbox sets its own search path.
     fn child_env(&self, server: &Server) -> BTreeMap<String, String> {
         let mut all = expose_all(&server.env);
         if server.sandbox.is_none()
@@ -135,7 +135,7 @@ impl UpstreamFactory {
     fn sandbox(&self, server: &Server) -> Result<Option<SandboxSpec>, ToolError> {
         let Some(sandbox) = &server.sandbox else { return Ok(None) };
         let state = self.state.as_ref().ok_or_else(|| {
-            ToolError::denied("A sandbox needs a folder for the hub's own data, and there is none.")
+            ToolError::denied("The sandbox requires a state directory, and none is available.")
                 .hint("Set OCTOPROX_STATE_DIR.")
         })?;
         let exec = sandboxed_exec(&self.settings, sandbox, state, &self.program)?;
@@ -147,7 +147,7 @@ fn expose_all(values: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {
     values.iter().map(|(name, value)| (name.clone(), value.expose().to_owned())).collect()
 }
 
-/// The parameter that carries the key of an API, and the key.
+/// Returns the query parameter of the API key, and the key.
 fn query_key(server: &Server) -> Option<(String, Secret)> {
     let auth = server.auth.as_ref()?;
     let key = server.env.get(auth.env.as_deref()?)?;

@@ -1,8 +1,8 @@
-//! The child: bounds itself, evaluates one expression after the other, answers.
+//! Worker process: limits its own resources, evaluates expressions one after the other and replies.
 //!
-//! It reads the expression as a JSON string on one line, the length of the input on the next, and the input; arguments of a
-//! process can be read by everybody on the machine, its standard input cannot. It answers with `ok` or `error` and the
-//! length of a text on one line, and the text.
+//! It reads the expression as a JSON string on one line, the length of the input on the next, and the input; process
+//! arguments are visible to all users of the machine, standard input is not. The reply is `ok` or `error` and the
+//! length of a text on one line, then the text.
 
 use super::{ERROR, LAST_ANSWER, OK, RUN_TIMEOUT};
 use octo_hub::jq_eval::{MAX_OUTPUT_BYTES, evaluate};
@@ -10,23 +10,23 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, BufRead, BufReader, Read, Write};
 
-/// What an expression may allocate. A result takes about fifteen times its size as values.
+/// Memory limit of an expression. A result needs about fifteen times its size in memory.
 const MAX_MEMORY_BYTES: u64 = 256 << 20;
-/// What the process may map, this program and its libraries included.
+/// Address space limit of the process, including this program and its libraries.
 const MAX_ADDRESS_SPACE_BYTES: u64 = 2 << 30;
-/// An input after which the process ends: what its values took is not all given back.
+/// Input size after which the process exits, since not all of its memory is released.
 const MAX_REUSE_INPUT_BYTES: usize = 1 << 20;
-/// The same for many expressions, and for one that has worked for long.
+/// Number of expressions, and CPU time of one, after which the process exits.
 const MAX_RUNS: usize = 1_000;
 const MAX_REUSE_CPU_SECONDS: u64 = 1;
-/// How much lower its priority is than the hub's.
+/// How much lower its priority is than that of the hub.
 const NICE_INCREMENT: i32 = 10;
 
 pub fn run_worker(input: impl Read, mut output: impl Write) -> io::Result<()> {
     for (resource, most) in [(Resource::Data, MAX_MEMORY_BYTES), (Resource::As, MAX_ADDRESS_SPACE_BYTES)] {
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }
-    // Calls of others come first.
+    // Other calls have priority.
     let _ = rustix::process::nice(NICE_INCREMENT);
     let mut input = BufReader::new(input);
     for run in 1.. {
@@ -51,7 +51,7 @@ pub fn run_worker(input: impl Read, mut output: impl Write) -> io::Result<()> {
     Ok(())
 }
 
-/// The expression's line and the input. Nothing when there are no more.
+/// Reads the expression and the input. `None` at the end of the input stream.
 fn read_request(input: &mut impl BufRead) -> io::Result<Option<(String, Vec<u8>)>> {
     let (mut head, mut length) = (String::new(), String::new());
     if input.read_line(&mut head)? == 0 || input.read_line(&mut length)? == 0 {
@@ -63,7 +63,7 @@ fn read_request(input: &mut impl BufRead) -> io::Result<Option<(String, Vec<u8>)
     Ok(Some((head, text)))
 }
 
-/// Gives the next expression its time on a processor, whatever others have used before.
+/// Sets the CPU time limit of the next expression, regardless of earlier ones.
 fn limit_cpu_time(used: u64) -> io::Result<()> {
     let seconds = used + RUN_TIMEOUT.as_secs() + 1;
     Ok(setrlimit(Resource::Cpu, Rlimit { current: Some(seconds), maximum: None })?)
@@ -75,7 +75,7 @@ fn cpu_seconds() -> u64 {
 
 fn evaluate_request(head: &str, input: &[u8]) -> Result<String, String> {
     let program: String =
-        serde_json::from_str(head).map_err(|error| format!("the expression is no text: {error}"))?;
+        serde_json::from_str(head).map_err(|error| format!("the expression is not a string: {error}"))?;
     evaluate(&program, input, MAX_OUTPUT_BYTES)
 }
 

@@ -1,4 +1,4 @@
-//! The settings: types, defaults and documentation of every key.
+//! Settings types, with the defaults and documentation of every key.
 
 pub(crate) mod secret_masking;
 pub(crate) mod section_models;

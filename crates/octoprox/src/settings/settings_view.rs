@@ -1,11 +1,11 @@
-//! The settings that are in force, as a file with a note beside what is not the default.
+//! Effective settings, with the origin of every value that is not the default.
 
 use crate::settings::check::settings_problem::SettingOrigin;
 use crate::settings::load::load_settings::LoadedSettings;
 use crate::telemetry::Redactor;
 use serde_json::{Value, json};
 
-/// The settings as JSON: `{settings, origins}`. Secrets are `***`.
+/// Returns the settings as JSON: `{settings, origins}`. Secrets are shown as `***`.
 pub fn settings_view(loaded: &LoadedSettings, redactor: &Redactor) -> Value {
     let mut settings = serde_json::to_value(&loaded.settings).unwrap_or_default();
     for_each_text(&mut settings, &|text| redactor.redact_known(text));

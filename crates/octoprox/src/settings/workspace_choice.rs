@@ -1,23 +1,23 @@
-//! The folder that tools work in when no setting names one: the folder octoprox was started in, unless that is no project.
+//! Default workspace: the directory octoprox was started in, unless it is unsuitable.
 
 use super::Environment;
 use crate::settings::check::settings_problem::SettingOrigin;
 use crate::settings::load::settings_locations;
 use std::path::{Path, PathBuf};
 
-/// Why tools work where they work.
+/// How the workspace was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkspaceChoice {
-    /// A setting, a variable or a flag names it.
+    /// Set by a setting, a variable or a flag.
     Setting(SettingOrigin),
-    /// The folder that octoprox was started in.
+    /// The directory octoprox was started in.
     CurrentDir,
-    /// The folder that octoprox was started in is none for tools.
+    /// The directory octoprox was started in is unsuitable.
     Refused { folder: PathBuf, is: &'static str },
 }
 
 impl WorkspaceChoice {
-    /// Whether tools may work in the folder that octoprox was started in.
+    /// Chooses the directory octoprox was started in, if it is suitable.
     pub fn implicit(world: &Environment) -> Self {
         match unfit_reason(world, &world.current_dir) {
             Some(is) => Self::Refused { folder: world.current_dir.clone(), is },
@@ -25,27 +25,28 @@ impl WorkspaceChoice {
         }
     }
 
-    /// In words, for people.
+    /// Describes the choice for users.
     pub fn reason(&self) -> String {
         match self {
             Self::Setting(origin) => format!("from the setting workspace ({origin})"),
-            Self::CurrentDir => "the folder octoprox was started in".to_owned(),
+            Self::CurrentDir => "the directory octoprox was started in".to_owned(),
             Self::Refused { is, .. } => format!("refused: it is {is}"),
         }
     }
 
-    /// What tools answer when there is no folder for them.
+    /// Error message of tools if there is no workspace.
     pub fn refusal(&self) -> Option<String> {
         let Self::Refused { is, .. } = self else { return None };
-        Some(format!("The folder that octoprox was started in is {is}, so tools may not work in it."))
+        Some(format!("No workspace: octoprox was started in {is}, which tools must not use."))
     }
 }
 
-/// What to do about it.
+/// Hint for that error.
 pub const WORKSPACE_HINT: &str =
-    "Set `workspace` in the settings or OCTOPROX_WORKSPACE to a project's folder, or start octoprox in one.";
+    "Set `workspace` in the settings or OCTOPROX_WORKSPACE to a project directory, or start octoprox in one.";
 
-/// Why a folder that nobody has named is none for tools: whoever may write there decides what this user runs.
+/// Returns why a directory that was not chosen explicitly is unsuitable: write access to it would let tools control
+/// what this user runs.
 pub fn unfit_reason(world: &Environment, folder: &Path) -> Option<&'static str> {
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let folder = real(folder.to_owned());
@@ -61,7 +62,7 @@ pub fn unfit_reason(world: &Environment, folder: &Path) -> Option<&'static str> 
         .chain(settings_locations::state_dir(world))
         .map(real);
     let holds = own.any(|own| own.starts_with(&folder) || folder.starts_with(&own));
-    holds.then_some("where octoprox keeps its own settings and data")
+    holds.then_some("the directory of octoprox's own settings or data")
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Arguments as operators may see them: on request, in part, and without secrets.
+//! Excerpts of arguments for logs, traces and the audit log: opt-in, truncated and redacted.
 
 use super::redactor::Redactor;
 use crate::settings::{Settings, is_secret_name};
@@ -8,14 +8,14 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Longest excerpt of arguments or of a result.
+/// Maximum length of an excerpt of arguments or of a result.
 pub const MAX_EXCERPT_BYTES: usize = 4 << 10;
-/// Larger arguments are not looked through for names; their beginning is.
+/// Larger arguments are not parsed for secret names; only their beginning is used.
 const MAX_PARSED_BYTES: usize = 256 << 10;
-/// The argument with which a login is finished: a secret that nobody can know beforehand.
+/// Argument that completes a login: a secret that cannot be known in advance.
 const LOGIN_ANSWER_ARGUMENT: &str = "answer";
 
-/// Where contents are shown, as the settings in force say.
+/// Where excerpts are included, according to the current settings.
 pub struct ArgumentExcerpts {
     redactor: Arc<Redactor>,
     log: AtomicBool,
@@ -29,7 +29,7 @@ impl ArgumentExcerpts {
         contents
     }
 
-    /// Shows what these settings say from now on.
+    /// Applies changed settings.
     pub fn update(&self, settings: &Settings) {
         self.log.store(settings.telemetry.log_arguments, Ordering::Relaxed);
         self.audit.store(settings.audit.arguments, Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl Excerpts for ArgumentExcerpts {
     }
 }
 
-/// An excerpt of arguments: values under secret names are masked, and what is known or looks like a secret is, too.
+/// Returns an excerpt of arguments. Masks values under secret names, known secrets and strings that look like secrets.
 pub fn argument_excerpt(redactor: &Redactor, arguments: &Json) -> String {
     let parsed =
         (arguments.bytes().len() <= MAX_PARSED_BYTES).then(|| arguments.to::<Value>().ok()).flatten();
@@ -55,7 +55,7 @@ pub fn argument_excerpt(redactor: &Redactor, arguments: &Json) -> String {
             mask_secrets(&mut value, false);
             redactor.excerpt(&value.to_string(), MAX_EXCERPT_BYTES)
         }
-        // Names of secrets are not found without parsing.
+        // Secret names cannot be found without parsing.
         None => format!("({} bytes)", arguments.bytes().len()),
     }
 }

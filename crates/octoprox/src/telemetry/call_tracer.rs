@@ -1,4 +1,4 @@
-//! The hub's span per call, joined with the traces of others.
+//! Span of each call, linked to the traces of clients and upstreams.
 
 use super::argument_excerpts::{MAX_EXCERPT_BYTES, argument_excerpt};
 use super::redactor::Redactor;
@@ -15,7 +15,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 const TRACEPARENT: &str = "traceparent";
 
-/// Fills in what only an exporter needs.
+/// Sets the span attributes that only an exporter needs.
 pub struct CallTracer {
     redactor: Arc<Redactor>,
     /// Whether spans carry arguments and results.
@@ -83,7 +83,7 @@ impl Tracer for CallTracer {
     }
 }
 
-/// What a result says: its structure, or else its texts.
+/// Returns the text of a result: its structured content, otherwise its content.
 fn result_text(result: &JsonObject) -> String {
     if let Some(structure) = result.get("structuredContent") {
         return structure.as_str().to_owned();

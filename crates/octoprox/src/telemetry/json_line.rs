@@ -1,7 +1,7 @@
-//! Log lines as JSON: one object per line, the fields of the event beside time, level and target.
+//! JSON log lines: one object per line, with time, level, target and the fields of the event.
 //!
-//! There is one line per call, so that its cost counts. `tracing_subscriber`'s own formatter writes through three adapters
-//! that check every piece as UTF-8 again, and takes twice as long.
+//! There is one line per call, so its cost matters. `tracing_subscriber`'s own formatter writes through three adapters
+//! that each validate UTF-8 again, and takes twice as long.
 
 use octo_model::json_len;
 use std::fmt::{Debug, Write};
@@ -12,7 +12,7 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// What most lines fit into.
+/// Initial capacity of a line.
 const USUAL_LEN: usize = 512;
 
 pub struct JsonLine;
@@ -41,7 +41,8 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>, N: for<'a> FormatFields<'a> + 'stat
     }
 }
 
-/// Writes the fields of an event. Those that begin with `log.` describe a record of the `log` crate: only its target is used.
+/// Writes the fields of an event. Fields that begin with `log.` describe a record of the `log` crate: only its target
+/// is used.
 struct Fields<'a> {
     line: &'a mut String,
     log_target: Option<String>,
@@ -49,7 +50,7 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     fn name(&mut self, field: &Field) {
-        // A name of a field is an identifier with dots.
+        // Field names are identifiers with dots and need no escaping.
         self.line.extend([",\"", field.name(), "\":"]);
     }
 
@@ -67,7 +68,7 @@ impl Fields<'_> {
     fn plain(&mut self, field: &Field, value: impl std::fmt::Display) {
         if !field.name().starts_with("log.") {
             self.name(field);
-            // A String takes everything.
+            // Writing to a String cannot fail.
             let _ = write!(self.line, "{value}");
         }
     }
@@ -99,7 +100,7 @@ impl Visit for Fields<'_> {
     }
 }
 
-/// A text as a JSON string.
+/// Writes a JSON string.
 fn push_text(line: &mut String, text: &str) {
     if json_len(text) == text.len() {
         line.extend(["\"", text, "\""]);

@@ -1,4 +1,4 @@
-//! Log lines: JSON for programs, readable ones for people at a terminal, warnings for people at the command line.
+//! Logging: JSON for servers, readable lines on a terminal, warnings only for commands.
 
 use super::json_line::JsonLine;
 use super::redacting_writer::{LogSink, RedactingWriter};
@@ -15,24 +15,24 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, fmt, reload};
 
-/// The target of the hub's one span per call; nothing else is exported.
+/// Target of the call span; only this span is exported.
 const CALL_SPAN_TARGET: &str = "octoprox::call";
 
-/// Who listens to this process.
+/// Where logs go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogMode {
-    /// A server: JSON on standard output.
+    /// Server: JSON on standard output.
     Server,
-    /// Standard output belongs to the protocol: JSON on standard error.
+    /// Standard output is used by the protocol: JSON on standard error.
     Stdio,
-    /// A person who asked for something else: warnings on standard error.
+    /// Command: warnings on standard error.
     Command,
 }
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 type LevelHandle = reload::Handle<Targets, Registry>;
 
-/// What can be changed about logs while they are written.
+/// Handle to change logging at run time.
 #[derive(Default)]
 pub struct Logs {
     levels: Vec<LevelHandle>,
@@ -40,15 +40,15 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// Logs this much from now on.
+    /// Sets the log level.
     pub fn set_level(&self, level: &str) {
         for handle in &self.levels {
-            // It fails only when the logs are gone.
+            // Fails only if the subscriber is gone.
             let _ = handle.reload(level_filter(level));
         }
     }
 
-    /// Goes on in the file that has the name of the log by now: another program may have moved the old one away.
+    /// Reopens the log file by name, after log rotation has moved the old one.
     pub fn reopen(&self) -> io::Result<()> {
         let Some((path, file)) = &self.file else { return Ok(()) };
         let fresh = open_log_file(path)?;
@@ -57,7 +57,7 @@ impl Logs {
     }
 }
 
-/// Starts logging, once for the process. A second start is ignored, which is what tests want.
+/// Starts logging once per process. Further calls are ignored, as tests need.
 pub fn init_logging(
     talk: LogMode,
     settings: &Telemetry,
@@ -97,12 +97,13 @@ pub fn init_logging(
     Ok(logs)
 }
 
-/// Spans stay out of log lines: they carry arguments. What only asks whether an event would be logged is no span.
+/// Excludes spans from log lines, since they carry arguments. Callsites that only test whether an event is enabled are
+/// not spans.
 fn is_event(about: &Metadata<'_>) -> bool {
     !about.is_span()
 }
 
-/// For a person who watches.
+/// Readable output for a terminal.
 fn terminal_layer(lines: RedactingWriter, settings: &Telemetry, logs: &mut Logs) -> BoxedLayer {
     let (level, handle) = reload::Layer::new(level_filter(&settings.log_level));
     logs.levels.push(handle);
@@ -122,8 +123,8 @@ fn json_layer(lines: RedactingWriter, settings: &Telemetry, logs: &mut Logs) -> 
     fmt::layer().event_format(JsonLine).with_writer(lines).with_filter(level).boxed()
 }
 
-/// How much is logged of what. Below `info` a level is about this product: libraries say more than anybody wants, unless they
-/// are named.
+/// Parses the log level. Levels below `info` apply to this product only: libraries are too verbose unless named
+/// explicitly.
 fn level_filter(level: &str) -> Targets {
     const OWN_TARGETS: [&str; 7] = ["calls", "hub", "octo", "tools_", "servers", "trust", "upstream"];
     let Ok(wanted) = level.parse::<Targets>() else { return Targets::new().with_default(LevelFilter::INFO) };
@@ -133,12 +134,12 @@ fn level_filter(level: &str) -> Targets {
     Targets::new().with_targets(own.into_iter().chain(named)).with_default(general.min(LevelFilter::INFO))
 }
 
-/// Commands say themselves which servers are missing, where it matters.
+/// Commands report missing servers themselves where it matters.
 fn warnings_layer(lines: RedactingWriter) -> BoxedLayer {
     let level = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("upstream", LevelFilter::ERROR)
-        // A command tells itself why its call failed.
+        // A command reports the failure of its call itself.
         .with_target("hub", LevelFilter::ERROR);
     fmt::layer()
         .without_time()
@@ -149,7 +150,7 @@ fn warnings_layer(lines: RedactingWriter) -> BoxedLayer {
         .boxed()
 }
 
-/// Only its owner may read a log.
+/// Opens the log file, readable only by its owner.
 fn open_log_file(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     if let Some(folder) = path.parent() {

@@ -1,4 +1,4 @@
-//! Sending spans to a collector over OTLP.
+//! Export of spans over OTLP.
 
 use super::call_tracer::CallTracer;
 use super::redactor::Redactor;
@@ -21,14 +21,14 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use url::Url;
 
-/// A collector has little to say.
+/// Responses of a collector are short.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
-/// Longest that one batch of spans may take to be sent.
+/// Timeout for one batch of spans.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest that the last spans may take when the process ends.
+/// Timeout for the last spans at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The way to the collector; ended when the process ends.
+/// Connection to the collector, shut down with the process.
 pub struct SpanExport {
     provider: SdkTracerProvider,
     redactor: Arc<Redactor>,
@@ -36,7 +36,7 @@ pub struct SpanExport {
 }
 
 impl SpanExport {
-    /// Nothing without an endpoint: then no span is ever made. Needs a runtime.
+    /// Returns `None` without an endpoint: then no spans are created. Needs a runtime.
     pub fn start(
         settings: &Telemetry,
         net: &Net,
@@ -61,32 +61,33 @@ impl SpanExport {
         Ok(Some(Self { provider, redactor: Arc::clone(redactor), contents: settings.trace_contents }))
     }
 
-    /// What log setup needs in order to make spans.
+    /// Returns the tracer for the logging setup, which creates the spans.
     pub fn tracer(&self) -> SdkTracer {
         self.provider.tracer("octoprox")
     }
 
-    /// What the hub needs in order to fill them in.
+    /// Returns the tracer for the hub, which sets the attributes.
     pub fn hub_tracer(&self) -> Arc<dyn Tracer> {
         Arc::new(CallTracer::new(Arc::clone(&self.redactor), self.contents))
     }
 
-    /// Sends what is left. It waits on a thread of its own, since the sending itself needs the runtime.
+    /// Sends the remaining spans. Waits on a separate thread, since sending needs the runtime.
     pub async fn shutdown(self) {
         let end = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(SHUTDOWN_TIMEOUT));
         if let Ok(Err(error)) = end.await {
-            tracing::warn!(%error, "the last spans could not be sent");
+            tracing::warn!(%error, "failed to send the last spans");
         }
     }
 }
 
-/// As the specification says: a base address gets the path of traces, a whole one stays.
+/// Appends the traces path to a base URL, as in the OTLP specification.
 fn traces_endpoint(endpoint: &str) -> String {
     let base = endpoint.trim_end_matches('/');
     if base.ends_with("/v1/traces") { base.to_owned() } else { format!("{base}/v1/traces") }
 }
 
-/// Sends to the collector and nowhere else. The exporter runs on a thread without a runtime, so requests are handed to ours.
+/// HTTP client that connects only to the collector. The exporter runs on a thread without a runtime, so requests are
+/// handed to ours.
 #[derive(Clone)]
 struct OtlpHttpClient {
     net: Net,
@@ -100,10 +101,10 @@ impl OtlpHttpClient {
 
     async fn send(self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
         let (mut head, body) = request.into_parts();
-        // The client counts by itself.
+        // The client sets the content length itself.
         head.headers.remove(http::header::CONTENT_LENGTH);
         let mut url: Url = head.uri.to_string().parse()?;
-        // Nobody sends these; headers are for that.
+        // Credentials in the URL are not sent; use headers.
         let _ = (url.set_username(""), url.set_password(None));
         let ask = NetRequest {
             method: head.method,

@@ -1,12 +1,12 @@
-//! What this process takes of the machine, under the names that every client of Prometheus uses.
+//! Process metrics, under the standard Prometheus names.
 
 use super::prometheus_text::{Exposition, unlabelled};
 use rustix::process::{Resource, getrlimit};
 
-/// The kernel counts in these towards programs, whatever its own clock does.
+/// Clock ticks per second reported to user space, regardless of the kernel's own clock.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// What the kernel tells of this process.
+/// Fields of `/proc/self/stat`.
 struct Stat {
     user_ticks: u64,
     system_ticks: u64,
@@ -18,7 +18,7 @@ struct Stat {
 impl Stat {
     fn read() -> Option<Self> {
         let text = std::fs::read_to_string("/proc/self/stat").ok()?;
-        // The name before it may hold anything, also parentheses.
+        // The process name before it may contain anything, including parentheses.
         let (_, rest) = text.rsplit_once(") ")?;
         let fields: Vec<&str> = rest.split(' ').collect();
         let field = |at: usize| fields.get(at)?.trim().parse().ok();
@@ -32,14 +32,14 @@ impl Stat {
     }
 }
 
-/// Memory that is there for this process.
+/// Returns the resident memory of this process.
 fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
 }
 
-/// When the machine was started, in seconds since 1970.
+/// Returns the boot time, in seconds since 1970.
 fn boot_seconds() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     text.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse().ok())

@@ -1,4 +1,4 @@
-//! Counters and histograms for Prometheus.
+//! Prometheus counters and histograms.
 
 use super::process_metrics;
 use super::prometheus_text::{Exposition, Labels, unlabelled};
@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// From half a millisecond, about what a native call takes, to the default limit of a call.
+/// From half a millisecond, about the duration of a native call, to the default call timeout.
 const DURATION_BUCKETS: [f64; 12] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 300.0];
 
-/// The recorder of this process. Counters made before it was installed count nothing, so it comes before the hub.
+/// Metrics recorder of this process. Counters created before its installation do not count, so it is installed before
+/// the hub starts.
 #[derive(Clone)]
 pub struct PrometheusMetrics(PrometheusHandle);
 
@@ -28,24 +29,24 @@ impl PrometheusMetrics {
         Ok(numbers)
     }
 
-    /// What `/metrics` answers: what was counted, and what is read now.
+    /// Returns the text of `/metrics`: recorded metrics and current values.
     pub fn render(&self, hub: &Hub, state: Option<&PathBuf>) -> String {
         let mut now = Exposition::default();
         let version = Labels::default().with("version", env!("CARGO_PKG_VERSION"));
         now.gauge("octoprox_build_info", "Version of this hub.", [(version, 1)]);
-        now.gauge("octoprox_source_state", "1 for the state that a source is in.", source_states(hub));
+        now.gauge("octoprox_source_state", "1 for the current state of a source.", source_states(hub));
         if let Some(state) = state {
             let bytes = ["octoprox.db", "octoprox.db-wal"].map(|name| file_size(&state.join(name)));
             now.gauge(
                 "octoprox_audit_bytes",
-                "Bytes of the audit database on disk.",
+                "Size of the audit database on disk, in bytes.",
                 unlabelled(bytes.iter().sum::<u64>()),
             );
             if let Ok(about) = rustix::fs::statvfs(state) {
                 let free = about.f_bavail.saturating_mul(about.f_frsize);
                 now.gauge(
                     "octoprox_state_free_bytes",
-                    "Bytes free where the state directory is.",
+                    "Free bytes on the file system of the state directory.",
                     unlabelled(free),
                 );
             }
@@ -54,7 +55,7 @@ impl PrometheusMetrics {
         format!("{}\n{}", self.0.render(), now.into_text())
     }
 
-    /// Folds samples into their histograms every few seconds, whether or not anybody asks for them. Needs a runtime.
+    /// Folds samples into histograms every few seconds, even without scrapes. Needs a runtime.
     pub fn spawn_upkeep(&self) {
         let handle = self.0.clone();
         tokio::spawn(async move {
@@ -66,24 +67,24 @@ impl PrometheusMetrics {
     }
 }
 
-/// What each number means. Those that are alone begin at 0, so that their rate is known from the first event on.
+/// Describes the metrics. Metrics without labels start at 0, so that their rate is known from the first event.
 fn describe_metrics() {
     describe_counter!("octoprox_calls_total", "Calls that reached a tool, prompt or resource, by outcome.");
     describe_counter!(
         "octoprox_calls_refused_total",
-        "Calls of something that there is not, by kind of error."
+        "Calls of unknown tools, prompts or resources, by kind of error."
     );
-    describe_histogram!("octoprox_call_seconds", "How long calls took, in seconds.");
+    describe_histogram!("octoprox_call_seconds", "Duration of calls, in seconds.");
     describe_gauge!("octoprox_http_connections", "Open HTTP connections.");
     describe_counter!(
         "octoprox_http_refused_total",
         "HTTP requests and connections that were refused, by reason."
     );
     describe_counter!("octoprox_http_accept_errors_total", "Connections that could not be accepted.");
-    describe_gauge!("octoprox_sessions", "Open MCP sessions of older clients.");
+    describe_gauge!("octoprox_sessions", "Open MCP sessions of legacy clients.");
     describe_counter!(
         "octoprox_audit_write_errors_total",
-        "Groups of audit records that could not be written."
+        "Batches of audit records that could not be written."
     );
     metrics::counter!("octoprox_audit_write_errors_total").absolute(0);
     metrics::counter!("octoprox_http_accept_errors_total").absolute(0);

@@ -1,8 +1,8 @@
-//! Numbers that are read when they are asked for, in the text format of Prometheus.
+//! Metrics computed on demand, in the Prometheus text format.
 
 use std::fmt::{Display, Write};
 
-/// Families of numbers as text.
+/// Metric families as text.
 #[derive(Default)]
 pub struct Exposition(String);
 
@@ -47,7 +47,7 @@ impl Exposition {
     }
 }
 
-/// The labels of one number.
+/// Labels of a sample.
 #[derive(Default)]
 pub struct Labels(String);
 
@@ -61,7 +61,7 @@ impl Labels {
     }
 }
 
-/// One number without labels.
+/// Returns a sample without labels.
 pub fn unlabelled<V>(value: V) -> [(Labels, V); 1] {
     [(Labels::default(), value)]
 }

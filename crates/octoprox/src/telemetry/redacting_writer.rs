@@ -1,4 +1,4 @@
-//! The last door before a log line leaves: what is secret stays behind.
+//! Log writer that redacts secrets.
 
 use super::redactor::Redactor;
 use crate::terminal::text_table::sanitize_line;
@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Where log lines go.
+/// Destination of log lines.
 #[derive(Clone)]
 pub enum LogSink {
     Stdout,
@@ -15,12 +15,12 @@ pub enum LogSink {
     File(Arc<Mutex<std::fs::File>>),
 }
 
-/// Makes a writer for each line.
+/// Writer that redacts each line.
 #[derive(Clone)]
 pub struct RedactingWriter {
     pub target: LogSink,
     pub redactor: Arc<Redactor>,
-    /// Whether lines are for a terminal: nothing in them may begin another line or command the terminal.
+    /// Whether the output is a terminal: line breaks and control characters are then escaped or replaced.
     pub is_terminal: bool,
 }
 
@@ -38,7 +38,7 @@ impl<'a> MakeWriter<'a> for RedactingWriter {
     }
 }
 
-/// Each call is one whole line, because that is how the formatter writes.
+/// Each call is one complete line, as the formatter writes it.
 impl Write for &RedactingWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let text = std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed);

@@ -1,4 +1,4 @@
-//! Takes secrets out of texts before anybody can read them.
+//! Redaction of secrets.
 
 use super::secret_encodings::encoded_forms;
 use arc_swap::ArcSwap;
@@ -6,7 +6,7 @@ use octo_model::MASK;
 use octo_toolkit::secrets;
 use std::borrow::Cow;
 
-/// Knows the secrets of this process in all their forms, and the shapes of everybody's.
+/// Redacts the secrets of this process in all encodings, and strings in well-known secret formats.
 #[derive(Default)]
 pub struct Redactor {
     known_secrets: ArcSwap<Vec<String>>,
@@ -19,7 +19,7 @@ impl Redactor {
         redactor
     }
 
-    /// Knows these as well from now on.
+    /// Adds secrets.
     pub fn add_secrets(&self, secrets: impl IntoIterator<Item = String>) {
         let fresh: Vec<String> = secrets.into_iter().flat_map(|secret| encoded_forms(&secret)).collect();
         self.known_secrets.rcu(|known| {
@@ -30,7 +30,7 @@ impl Redactor {
         });
     }
 
-    /// The text without anything secret.
+    /// Redacts known secrets and everything that looks like one.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let text = self.without_known(text);
         match text {
@@ -39,7 +39,7 @@ impl Redactor {
         }
     }
 
-    /// The text without the secrets of this process; what merely looks like one stays.
+    /// Redacts only the known secrets of this process.
     pub fn redact_known(&self, text: &str) -> String {
         self.without_known(text).into_owned()
     }
@@ -54,8 +54,8 @@ impl Redactor {
         })
     }
 
-    /// The beginning of a text, at most `limit` bytes of it, without anything secret. A secret that reaches past what
-    /// was looked at is cut off with the end, since half of it would not be recognised.
+    /// Returns the redacted beginning of a text, at most `limit` bytes. A secret that crosses the end of the examined
+    /// part is removed with it, since a partial secret would not be recognized.
     pub fn excerpt(&self, text: &str, limit: usize) -> String {
         let window = text.floor_char_boundary(limit.saturating_mul(2));
         let looked_at = text.get(..window).unwrap_or_default();

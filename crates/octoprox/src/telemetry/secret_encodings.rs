@@ -1,15 +1,15 @@
-//! The forms in which a secret may turn up in a line.
+//! Encodings in which a secret may appear in a line.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use std::fmt::Write;
 
-/// Shorter ones would be found in every other word.
+/// Shorter secrets would match ordinary words.
 const MIN_SECRET_LEN: usize = 4;
-/// Below this an encoded form is too short to mean anything.
+/// Minimum length of an encoded form.
 const MIN_ENCODED_LEN: usize = 8;
 
-/// The secret as it is, escaped for JSON, percent-encoded, in base64 and in hexadecimal; the longest first.
+/// Returns the secret in plain text, JSON-escaped, percent-encoded, in base64 and in hexadecimal, longest first.
 pub fn encoded_forms(secret: &str) -> Vec<String> {
     let secret = secret.trim();
     if secret.len() < MIN_SECRET_LEN {
@@ -36,7 +36,7 @@ fn json_escaped(secret: &str) -> String {
     quoted.trim_start_matches('"').strip_suffix('"').unwrap_or(&quoted).to_owned()
 }
 
-/// Encoders differ in what they leave as it is, and in the case of digits.
+/// Encoders differ in which characters they keep and in the case of hex digits.
 fn percent_encoded(secret: &str, stays: &[u8], upper: bool) -> String {
     secret.bytes().fold(String::new(), |mut text, byte| {
         if byte.is_ascii_alphanumeric() || stays.contains(&byte) {
@@ -53,7 +53,8 @@ fn hex(secret: &str, upper: bool) -> String {
     if upper { text.to_ascii_uppercase() } else { text }
 }
 
-/// The letters that are the same whatever stands around the secret, when `before` bytes of a group of three precede it.
+/// Returns the base64 characters that do not depend on the context, if `before` bytes of a group of three precede the
+/// secret.
 fn base64(engine: &impl Engine, secret: &str, before: usize) -> String {
     let bytes: Vec<u8> = std::iter::repeat_n(0, before).chain(secret.bytes()).collect();
     let text = engine.encode(&bytes);

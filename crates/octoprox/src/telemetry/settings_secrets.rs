@@ -1,9 +1,9 @@
-//! The secrets that this process knows of.
+//! Secrets known to this process.
 
 use crate::settings::{LoadedSettings, Server, is_secret_name};
 use url::Url;
 
-/// Every value of the settings that must not be seen.
+/// Returns all secret values of the settings.
 pub fn settings_secrets(loaded: &LoadedSettings) -> Vec<String> {
     let settings = &loaded.settings;
     let mut found = loaded.secrets.clone();
@@ -36,7 +36,7 @@ fn server_secrets(server: &Server) -> Vec<String> {
     found
 }
 
-/// A header's value, and what stands after the word that names its scheme.
+/// Returns a header's value, and the part after its scheme.
 fn header_secrets(value: &str) -> Vec<String> {
     let bare = value.split_once(' ').map(|(_, rest)| rest.to_owned());
     [value.to_owned()].into_iter().chain(bare).collect()

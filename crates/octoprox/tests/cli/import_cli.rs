@@ -88,7 +88,7 @@ fn taking_over_twice_changes_nothing_and_what_is_there_stays() {
     home.write_with_dirs(SERVERS_FILE, "# mine\nservers:\n  linear: {command: my-own} # this one\n");
     let (code, printed, said) = home.run_text(&["import", "cursor"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(printed.contains("added Postgres-main: it is called `Postgres (main)` there"), "{printed}");
+    assert!(printed.contains("added Postgres-main: renamed from `Postgres (main)`"), "{printed}");
     assert!(printed.contains("skipped linear: another server of this name is there and stays"), "{printed}");
     assert!(said.contains("POSTGRES_MAIN_PASSWORD") && said.contains("servers.yaml.bak-1"), "{said}");
     let list = home.read(SERVERS_FILE);
@@ -133,7 +133,7 @@ fn a_file_in_another_place_is_named() {
 fn broken_files_are_told_of_in_a_sentence() {
     for (client, path, text, code, says) in [
         ("claude", ".claude.json", "{\"mcpServers\": {\"a\": ", 2, "it cannot be read: EOF"),
-        ("cursor", ".cursor/mcp.json", "[1, 2]", 2, "it holds no settings by name"),
+        ("cursor", ".cursor/mcp.json", "[1, 2]", 2, "it is not a map of settings"),
         (
             "cursor",
             ".cursor/mcp.json",
@@ -167,7 +167,7 @@ fn an_entry_that_cannot_work_is_skipped_with_a_reason() {
     let (code, printed, _) = home.run_text(&["import", "cursor"]);
     assert_eq!(code, Some(0));
     assert!(
-        printed.contains("skipped none: it has neither a `command` nor a `url`. Give it one of them."),
+        printed.contains("skipped none: neither `command` nor `url` is set. Set one of them."),
         "{printed}"
     );
     assert!(printed.contains("skipped both: ") && printed.contains("added fine\n"), "{printed}");

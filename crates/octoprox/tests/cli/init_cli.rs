@@ -48,7 +48,7 @@ fn everything_is_set_up_and_an_agent_can_begin() {
     assert_eq!(code, Some(0), "{said}");
     for line in [
         "added linear",
-        "added github-mcp: it is called `github` there",
+        "added github-mcp: renamed from `github`",
         "registered with Claude Code",
         "registered with Codex",
     ] {

@@ -39,7 +39,7 @@ fn exit_codes_say_what_went_wrong() {
         (&["call", "time_now", "--profile", "none"], 3, "Profile not found: `none`."),
         (&["call"], 2, "error:"),
         (&["audit", "verify", "--anchor", "x"], 2, "error:"),
-        (&["tools", "--config", "gone.yaml"], 2, "gone.yaml: there is no such file."),
+        (&["tools", "--config", "gone.yaml"], 2, "gone.yaml: file not found."),
     ] {
         let output = home.run(words);
         let said = String::from_utf8_lossy(&output.stderr);

@@ -79,7 +79,7 @@ fn what_cannot_be_changed_safely_is_left_alone_and_told() {
     let (code, printed, said) = home.run_text(&["servers", "add", "b", "--", "prog", "z"]);
     assert_eq!(code, Some(1), "{said}");
     assert!(
-        said.contains("cannot be changed without risk. Nothing was changed; add these lines yourself:"),
+        said.contains("cannot be edited safely. Nothing was changed; add these lines yourself:"),
         "{said}"
     );
     assert_eq!(printed, "servers:\n  b:\n    command: prog\n    args: [\"z\"]\n");
@@ -95,9 +95,9 @@ fn what_cannot_be_changed_safely_is_left_alone_and_told() {
 fn what_cannot_work_is_not_written() {
     let home = TestHome::new();
     for (words, says) in [
-        (&["servers", "add", "time", "--url", "https://x.test"][..], "a toolbox has this name"),
-        (&["servers", "add", "a b", "--url", "https://x.test"], "the name cannot be used"),
-        (&["servers", "add", "a", "--url", "x.test"], "`x.test` is not an address"),
+        (&["servers", "add", "time", "--url", "https://x.test"][..], "this name is used by a toolbox"),
+        (&["servers", "add", "a b", "--url", "https://x.test"], "invalid name"),
+        (&["servers", "add", "a", "--url", "x.test"], "`x.test` is not a URL"),
         (&["servers", "add", "a"], "required"),
         (&["servers", "add", "a", "--url", "https://x.test", "--", "y"], "cannot be used with"),
         (&["servers", "add", "a", "--url", "https://x.test", "--header", "nothing"], "is no header"),
@@ -153,7 +153,8 @@ fn a_plan_says_what_a_change_would_do() {
     home.write("old.yaml", "servers:\n  a: {command: x}\n  b: {url: 'https://b.test', headers: {K: canary-1}}\n  c: {command: z}\n");
     home.write("octoprox.yaml", "servers:\n  b: {url: 'https://b.test', headers: {K: canary-2}}\n  c: {command: z}\n  d: {command: y}\n");
     let printed = home.stdout(&["servers", "plan", "--from", "old.yaml"]);
-    let expected = "drop       a  it is no longer in the settings\nswap       b  `headers` changed\nconnect    d  it is new\n";
+    let expected =
+        "drop       a  removed from the settings\nswap       b  `headers` changed\nconnect    d  new\n";
     assert_eq!(printed, expected);
     let told: Value = serde_json::from_str(&home.stdout(&["servers", "plan", "--all", "--json"])).unwrap();
     let actions: Vec<&str> =

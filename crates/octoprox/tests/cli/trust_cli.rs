@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 const IGNORED_MESSAGE: &str =
-    "octoprox.yaml here is not approved, so it is ignored. Read it, then run `octoprox trust`.";
+    "octoprox.yaml here is not approved, so it is ignored. Review it, then run `octoprox trust`.";
 
 /// What each command needs to run. A command that is not in here fails the test.
 const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
@@ -191,7 +191,7 @@ fn a_client_that_starts_it_at_home_or_at_the_root_opens_no_folder() {
     for (folder, is) in [
         (home.path(""), "your home directory"),
         ("/".into(), "the root of the file system"),
-        (home.path(".config"), "where octoprox keeps its own settings and data"),
+        (home.path(".config"), "the directory of octoprox's own settings or data"),
     ] {
         std::fs::create_dir_all(&folder).unwrap();
         let call = |words: &[&str]| {
@@ -212,10 +212,7 @@ fn a_client_that_starts_it_at_home_or_at_the_root_opens_no_folder() {
         ] {
             let (code, said) = call(words);
             assert_eq!(code, Some(4), "{words:?}: {said}");
-            assert!(
-                said.contains(&format!("The folder that octoprox was started in is {is}")),
-                "{words:?}: {said}"
-            );
+            assert!(said.contains(&format!("octoprox was started in {is}")), "{words:?}: {said}");
             assert!(said.contains("Set `workspace`") && !said.contains("canary"), "{words:?}: {said}");
         }
         assert_eq!(call(&["time_now"]).0, Some(0));
@@ -384,7 +381,7 @@ fn settings_in_a_workspace_that_is_the_home_need_approval() {
     let home = TestHome::new();
     home.write_with_dirs(".config/octoprox/octoprox.yaml", "workspace: '~'\n");
     let (code, _, said) = home.run_text(&["tools"]);
-    assert!(code == Some(2) && said.contains("tools can write to the folder"), "{said}");
+    assert!(code == Some(2) && said.contains("tools can write to the directory"), "{said}");
     home.stdout(&["trust", "--yes", ".config/octoprox/octoprox.yaml"]);
     home.stdout(&["tools"]);
     for name in [

@@ -1,4 +1,5 @@
-//! Settings files that tools can write, or others, need a person's approval; and tools write none that is in use.
+//! Approval rules: settings files that tools or other users can write require approval, and tools never write settings
+//! files in use.
 
 use crate::settings::approval::settings_choice::{self, Chooser, is_inside_any};
 use crate::settings::approval::trust_store::{Approval, TrustStore};
@@ -9,7 +10,7 @@ use crate::settings::{Environment, Settings};
 use octo_grants::config_dirs::FileApproval;
 use std::path::{Path, PathBuf};
 
-/// Where tools can write, by these settings and by earlier ones.
+/// Directories that tools can write to, according to these settings and earlier ones.
 pub struct ApprovalGuard<'a> {
     settings: &'a Settings,
     trust: &'a TrustStore,
@@ -23,14 +24,14 @@ impl<'a> ApprovalGuard<'a> {
         Self { settings, trust, writable }
     }
 
-    /// Why a file counts only when it was approved.
+    /// Returns why a file requires approval.
     fn needs_approval(&self, file: &SettingsFile) -> Option<&'static str> {
-        // The file, and the link that it was named by.
+        // The file itself and the symlink it was named by.
         let written = [file.canonical.clone(), canonical_parent(&file.path)];
         let written = written.iter().any(|path| is_inside_any(path, &self.writable));
         match (written, file.is_writable_by_others) {
-            (true, _) => Some("tools can write to the folder that this file is in, and it is not approved"),
-            (false, true) => Some("other users of this machine can write this file, and it is not approved"),
+            (true, _) => Some("tools can write to the directory of this file, and it is not approved"),
+            (false, true) => Some("other users can write to this file, and it is not approved"),
             (false, false) => None,
         }
     }
@@ -44,7 +45,7 @@ impl<'a> ApprovalGuard<'a> {
         let mut problems: Vec<SettingsProblem> = unapproved
             .filter_map(|file| self.needs_approval(file).map(|why| settings_choice::refused_file(file, why)))
             .collect();
-        // The hub's own data is closed to tools; records anywhere else beneath a root are not.
+        // Tools cannot access the state directory; records elsewhere below a root are not protected.
         let folder = self.trust.folder().map(canonical);
         let is_state = folder == self.settings.state_dir.as_deref().map(canonical);
         if let Some(folder) = folder.filter(|folder| !is_state && is_inside_any(folder, &self.writable))
@@ -53,14 +54,14 @@ impl<'a> ApprovalGuard<'a> {
             problems.push(SettingsProblem::new(
                 SettingOrigin::File(folder),
                 "",
-                "tools can write to the list of approved files, so it is not believed.",
-                "Choose a workspace that does not contain it.",
+                "tools can write to the list of approved files, so it is not trusted.",
+                "Use a workspace that does not contain it.",
             ));
         }
         problems
     }
 
-    /// Files that an approved file names count only with an approval of their own, now and when they change.
+    /// Files named in an approved file require their own approval, initially and after every change.
     pub fn approval_check(&self, read: &[SettingsFile], chooser: Chooser) -> Option<FileApproval> {
         if !self.depends_on_approval(read, chooser) {
             return None;
@@ -70,7 +71,8 @@ impl<'a> ApprovalGuard<'a> {
     }
 }
 
-/// Files and folders that decide what runs. Tools may read and never change them, also those that are not there yet.
+/// Returns the files and directories that determine what runs. Tools may read but never write them, including those
+/// that do not exist yet.
 pub fn protected_paths(
     world: &Environment,
     settings: &Settings,
@@ -82,7 +84,7 @@ pub fn protected_paths(
     let named = settings.named_files();
     let all = files.iter().cloned().chain(own.into_iter().flatten()).chain(trust.path()).chain(named);
     let mut all: Vec<PathBuf> = all.flat_map(|path| [canonical(&path), canonical_parent(&path)]).collect();
-    // A folder that a workspace lies in would close the workspace.
+    // A parent directory of a workspace would make the whole workspace read-only.
     let roots: Vec<PathBuf> = settings.writable_folders().iter().map(|folder| canonical(folder)).collect();
     all.retain(|path| !roots.iter().any(|root| root.starts_with(path)));
     all.sort();
@@ -90,12 +92,12 @@ pub fn protected_paths(
     all
 }
 
-/// The canonical path, or what comes nearest to it where nothing is.
+/// Returns the canonical path, or the closest approximation if it does not exist.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| canonical_parent(path))
 }
 
-/// The path itself, a link or not, in its canonical folder.
+/// Returns the path below its canonical parent directory, without resolving a symlink in the last component.
 fn canonical_parent(path: &Path) -> PathBuf {
     let above = path.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
     let Some((above, real)) = above else { return path.to_owned() };

@@ -1,4 +1,4 @@
-//! Which settings file is in use. A project's own file is, only when a person has approved its content.
+//! Selection of the settings file. A project's file is used only if its content was approved.
 
 use crate::settings::Environment;
 use crate::settings::approval::trust_store::{Approval, TrustStore};
@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 /// Who chose the settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Chooser {
-    /// `--config`, `OCTOPROX_CONFIG`, or the folder for settings.
+    /// `--config`, `OCTOPROX_CONFIG`, or the user's configuration directory.
     Person,
-    /// The folder one stands in; approved with `octoprox trust`.
+    /// The current directory, approved with `octoprox trust`.
     Approval,
 }
 
@@ -20,9 +20,9 @@ pub enum Chooser {
 pub struct SettingsChoice {
     pub path: Option<PathBuf>,
     pub chooser: Chooser,
-    /// The content that was approved.
+    /// The approved content.
     pub approved: Option<SettingsFile>,
-    /// A project's file that is left alone, and why.
+    /// Message about a project file that is ignored.
     pub ignored: Option<String>,
 }
 
@@ -48,33 +48,33 @@ impl SettingsChoice {
         }
     }
 
-    /// The list of servers that goes with the settings file.
+    /// Returns the server list that belongs to the settings file.
     pub fn servers(&self, world: &Environment) -> Option<PathBuf> {
         settings_locations::servers_file(world, self.path.as_deref())
     }
 }
 
-/// Says that a project's file is left alone.
+/// Returns the message for an ignored project file.
 pub fn ignored_notice(what: &str, approval: Approval) -> String {
     let why = match approval {
         Approval::Changed => "has changed since it was approved",
         Approval::Approved | Approval::Unknown => "is not approved",
     };
-    format!("{what} {why}, so it is ignored. Read it, then run `octoprox trust`.")
+    format!("{what} {why}, so it is ignored. Review it, then run `octoprox trust`.")
 }
 
-/// Refuses a file that a person has chosen and somebody else may have written since.
+/// Rejects a file that the user chose but that others may have modified since.
 pub fn refused_file(file: &SettingsFile, why: &str) -> SettingsProblem {
     let path = file.path.display();
     SettingsProblem::new(
         SettingOrigin::File(file.path.clone()),
         "",
         format!("{why}, so it is not used."),
-        format!("Read it, then run `octoprox trust {path}`."),
+        format!("Review it, then run `octoprox trust {path}`."),
     )
 }
 
-/// Whether a path lies beneath one of these folders. Both are canonical.
+/// Returns whether a path is below one of these directories. Both must be canonical.
 pub fn is_inside_any(real: &Path, folders: &[PathBuf]) -> bool {
     folders.iter().any(|folder| real.starts_with(folder))
 }

@@ -1,4 +1,4 @@
-//! What a settings file would do, before anybody has approved it: nothing of it is obeyed here.
+//! Preview of an unapproved settings file. Nothing is applied.
 
 use crate::settings::Environment;
 use crate::settings::approval::trust_store::TrustRecord;
@@ -11,19 +11,19 @@ use octo_model::sha256_hex;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// OpenAPI documents are long.
+/// OpenAPI documents can be large.
 const MAX_DOCUMENT_BYTES: u64 = 64 << 20;
 
-/// A settings file with the files that go with it.
+/// A settings file and the files that belong to it.
 pub struct Preview {
-    /// The settings as they are written: variables are not filled in.
+    /// Settings as written, without variable interpolation.
     pub tree: Map<String, Value>,
-    /// What an approval covers: the file itself comes first.
+    /// Files covered by an approval; the settings file comes first.
     pub records: Vec<TrustRecord>,
 }
 
 impl Preview {
-    /// A settings file, or a list of servers as other products write it.
+    /// Reads a settings file, or a server list in the format of another product.
     pub fn read(world: &Environment, path: &Path) -> Result<Self, SettingsProblem> {
         let file = SettingsFile::open(path)?;
         let mut layers = Layers::default();
@@ -49,7 +49,7 @@ impl Preview {
     }
 }
 
-/// The files that decide what tools and prompts there are.
+/// Returns records of the files that define tools and prompts.
 fn named_records(layers: &Layers) -> Vec<TrustRecord> {
     let texts = |setting: &str| -> Vec<PathBuf> {
         let list = layers.get(setting).and_then(Value::as_array).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Which settings files a person has approved, and where tools were ever allowed to write.
+//! Approved settings files, and all directories that tools were ever allowed to write to.
 
 use crate::settings::Environment;
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
@@ -15,15 +15,15 @@ use std::path::{Path, PathBuf};
 const STORE_FILE: &str = "trusted.json";
 const LOCK_FILE: &str = "trusted.lock";
 const MAX_STORE_BYTES: u64 = 8 << 20;
-/// Above this, roots that no longer exist are forgotten.
+/// Above this number, roots that no longer exist are removed.
 const MAX_ROOTS: usize = 1_000;
 
-/// One approved file: where it is and what it contained.
+/// An approved file: its path and content hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrustRecord {
-    /// Its canonical path.
+    /// Canonical path.
     pub path: PathBuf,
-    /// The path that it was approved under.
+    /// Path under which it was approved.
     pub named: PathBuf,
     pub sha256: String,
 }
@@ -31,22 +31,22 @@ pub struct TrustRecord {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Records {
     files: Vec<TrustRecord>,
-    /// Folders that the tools of some hub may write, or once could.
+    /// Directories that the tools of any hub may write to, now or in the past.
     #[serde(default)]
     writable_roots: BTreeSet<PathBuf>,
 }
 
-/// Whether a person has approved a file.
+/// Approval state of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approval {
-    /// With exactly this content.
+    /// Approved with exactly this content.
     Approved,
-    /// With another content, or under a path that now leads elsewhere.
+    /// Approved with different content, or under a path that now resolves elsewhere.
     Changed,
     Unknown,
 }
 
-/// The records, kept in the state directory. A settings file has no say in where they are.
+/// Records of approved files, in the state directory. Their location cannot be set in a settings file.
 #[derive(Debug, Clone, Default)]
 pub struct TrustStore {
     folder: Option<PathBuf>,
@@ -68,15 +68,15 @@ impl TrustStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Records::default(),
             Err(error) => {
                 return Err(wrong(
-                    format!("the list of approved files cannot be used: {error}."),
-                    "Delete it, then run `octoprox trust` for each file that you use.".to_owned(),
+                    format!("cannot use the list of approved files: {error}."),
+                    "Delete it, then run `octoprox trust` for each file you use.".to_owned(),
                 ));
             }
         };
         Ok(Self { folder: Some(folder), records })
     }
 
-    /// Where the records are.
+    /// Path of the records.
     pub fn path(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.join(STORE_FILE))
     }
@@ -106,14 +106,14 @@ impl TrustStore {
         if records.iter().any(known) { Approval::Changed } else { Approval::Unknown }
     }
 
-    /// Whether a person has, by now, approved this content under this canonical path.
+    /// Reads the records again and returns whether this content is approved at this canonical path.
     pub fn is_approved(&self, real: &Path, content: &[u8]) -> bool {
         let Some(Ok(records)) = self.path().map(|path| read_records(&path)) else { return false };
         let sha256 = octo_model::sha256_hex(content);
         records.files.iter().any(|record| record.path == real && record.sha256 == sha256)
     }
 
-    /// Records files, in place of what was known of their paths.
+    /// Records files, replacing earlier records of their paths.
     pub fn approve(&mut self, files: &[TrustRecord]) -> io::Result<()> {
         self.update(|records| {
             records
@@ -123,7 +123,7 @@ impl TrustStore {
         })
     }
 
-    /// Forgets files. Gives how many were known.
+    /// Removes files. Returns how many were recorded.
     pub fn revoke(&mut self, paths: &BTreeSet<PathBuf>) -> io::Result<usize> {
         let before = self.records.files.len();
         self.update(|records| {
@@ -132,8 +132,8 @@ impl TrustStore {
         Ok(before.saturating_sub(self.records.files.len()))
     }
 
-    /// Remembers that tools may write there: a settings file in such a folder needs approval from now on, whatever it says
-    /// about itself.
+    /// Records that tools may write to these directories: settings files in them require approval from now on,
+    /// regardless of their content.
     pub fn remember_roots(&mut self, roots: &[PathBuf]) -> io::Result<()> {
         if roots.iter().all(|root| self.records.writable_roots.contains(root)) {
             return Ok(());
@@ -146,10 +146,10 @@ impl TrustStore {
         })
     }
 
-    /// Reads, changes and replaces the file under a lock, so that two commands at once lose nothing.
+    /// Updates the file under a lock, so that concurrent commands lose no changes.
     fn update(&mut self, work: impl FnOnce(&mut Records)) -> io::Result<()> {
         let Some(folder) = &self.folder else {
-            return Err(io::Error::other("there is no home folder to keep data in; set OCTOPROX_STATE_DIR"));
+            return Err(io::Error::other("no home directory found; set OCTOPROX_STATE_DIR"));
         };
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let private = |options: &mut OpenOptions| {
@@ -178,21 +178,21 @@ impl TrustStore {
     }
 }
 
-/// Neither follows a link in the last component nor waits for the other end of a pipe.
+/// Does not follow a symlink in the last component and does not block on a pipe.
 pub(crate) const NOFOLLOW_NONBLOCK: i32 = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).bits() as i32;
 
 fn read_records(path: &Path) -> io::Result<Records> {
     let file = OpenOptions::new().read(true).custom_flags(NOFOLLOW_NONBLOCK).open(path)?;
     let about = file.metadata()?;
     if !is_writable_only_by_us(&about) {
-        return Err(io::Error::other("others on this machine could have written it"));
+        return Err(io::Error::other("other users can write to it"));
     }
     let mut text = String::new();
     File::take(file, MAX_STORE_BYTES).read_to_string(&mut text)?;
     Ok(serde_json::from_str(&text)?)
 }
 
-/// Whether only this user and root can have written a file.
+/// Returns whether only this user and root can write to a file.
 pub(crate) fn is_writable_only_by_us(about: &std::fs::Metadata) -> bool {
     let owner = about.uid();
     (owner == rustix::process::geteuid().as_raw() || owner == 0) && about.mode() & 0o022 == 0

@@ -1,4 +1,4 @@
-//! Settings held against their schema, to say everything that does not fit.
+//! Schema validation of the settings, to report all problems at once.
 
 use crate::settings::check::settings_problem::SettingsProblem;
 use crate::settings::load::settings_layers::Layers;
@@ -31,7 +31,7 @@ fn problems(error: &ValidationError<'_>, schema: &Value, layers: &Layers) -> Vec
                 .iter()
                 .map(|name| {
                     let at = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                    problem(at, "there is no such setting.".to_owned(), suggestion(name, &known))
+                    problem(at, "unknown setting.".to_owned(), suggestion(name, &known))
                 })
                 .collect()
         }
@@ -52,20 +52,20 @@ fn problems(error: &ValidationError<'_>, schema: &Value, layers: &Layers) -> Vec
         }
         ValidationErrorKind::Enum { options } => vec![problem(
             path,
-            format!("`{shown}` is not one of the choices."),
-            format!("Write one of: {}.", choices(options)),
+            format!("`{shown}` is not a valid value."),
+            format!("Use one of: {}.", choices(options)),
         )],
         ValidationErrorKind::Maximum { limit } => {
-            vec![problem(path, format!("`{shown}` is too large."), format!("The most is {limit}."))]
+            vec![problem(path, format!("`{shown}` is too large."), format!("The maximum is {limit}."))]
         }
         ValidationErrorKind::Minimum { limit } => {
-            vec![problem(path, format!("`{shown}` is too small."), format!("The least is {limit}."))]
+            vec![problem(path, format!("`{shown}` is too small."), format!("The minimum is {limit}."))]
         }
         ValidationErrorKind::AnyOf { context } => match context.first().and_then(|errors| errors.first()) {
             Some(inner) => problems(inner, schema, layers),
             None => vec![problem(
                 path,
-                format!("`{shown}` does not fit."),
+                format!("`{shown}` is not valid."),
                 "See `octoprox config schema`.".to_owned(),
             )],
         },
@@ -73,7 +73,7 @@ fn problems(error: &ValidationError<'_>, schema: &Value, layers: &Layers) -> Vec
     }
 }
 
-/// `/servers/notion/args/0` as people write it: `servers.notion.args[0]`.
+/// Converts a JSON pointer (`/servers/notion/args/0`) to a setting path (`servers.notion.args[0]`).
 fn dotted_path(pointer: &str) -> String {
     pointer.split('/').skip(1).fold(String::new(), |path, part| {
         let part = part.replace("~1", "/").replace("~0", "~");
@@ -85,7 +85,7 @@ fn dotted_path(pointer: &str) -> String {
     })
 }
 
-/// The names beside the `additionalProperties` that refused.
+/// Returns the properties next to the `additionalProperties` that failed.
 fn known_properties(schema: &Value, keyword: &str) -> Vec<String> {
     let parent = keyword.rsplit_once('/').map_or("", |(parent, _)| parent);
     let place = schema.pointer(parent).and_then(|object| object.get("properties")).and_then(Value::as_object);
@@ -95,7 +95,7 @@ fn known_properties(schema: &Value, keyword: &str) -> Vec<String> {
 fn suggestion(name: &str, known: &[String]) -> String {
     match nearest(name, known.iter().map(String::as_str)) {
         Some(close) => format!("Did you mean `{close}`?"),
-        None => format!("There are: {}.", known.join(", ")),
+        None => format!("Known settings: {}.", known.join(", ")),
     }
 }
 
@@ -117,11 +117,11 @@ fn with_article(word: &str) -> String {
 fn type_hint(wanted: &str) -> &'static str {
     match wanted {
         "boolean" => "Write true or false.",
-        "integer" => "Write a whole number.",
+        "integer" => "Write an integer.",
         "number" => "Write a number.",
         "string" => "Put it in quotes.",
         "array" => "Write a list: [one, two].",
-        "object" => "Write names with values below it.",
+        "object" => "Write a map of keys and values.",
         _ => "See `octoprox config schema`.",
     }
 }

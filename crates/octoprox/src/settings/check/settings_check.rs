@@ -1,4 +1,4 @@
-//! What types cannot say: names, addresses, patterns, and what must go together.
+//! Checks beyond the types: names, URLs, patterns and combinations of settings.
 
 mod check_rules;
 mod check_servers;
@@ -12,10 +12,10 @@ use std::net::IpAddr;
 use tracing_subscriber::filter::Targets;
 use url::Url;
 
-/// Names that the hub itself uses beside those of toolboxes.
+/// Names reserved for the hub, in addition to the toolbox names.
 const RESERVED_NAMES: [&str; 3] = ["results", "hub", "octoprox"];
 
-/// Everything that is wrong, in the order of the settings.
+/// Returns all problems, in the order of the settings.
 pub fn check_settings(settings: &Settings, layers: &Layers) -> Vec<SettingsProblem> {
     let mut checks = Checks { settings, layers, problems: Vec::new() };
     checks.check_paths();
@@ -30,7 +30,7 @@ pub fn check_settings(settings: &Settings, layers: &Layers) -> Vec<SettingsProbl
     checks.problems
 }
 
-/// Whoever reaches another address than loopback must prove who they are.
+/// Requires tokens for any listen address other than loopback.
 pub fn unauthenticated_binding(settings: &Settings, layers: &Layers) -> Option<SettingsProblem> {
     if !settings.auth.tokens.is_empty() {
         return None;
@@ -46,12 +46,12 @@ pub fn unauthenticated_binding(settings: &Settings, layers: &Layers) -> Option<S
     Some(SettingsProblem::new(
         layers.origin(path),
         path,
-        format!("{host} can be reached by others, and nobody is asked for a token."),
-        "Add one (`octoprox token new NAME` prints the lines), or listen on 127.0.0.1.",
+        format!("{host} is not a loopback address, and no tokens are configured."),
+        "Add a token (`octoprox token new NAME` prints the lines to add), or listen on 127.0.0.1.",
     ))
 }
 
-/// The address to listen on, when it is one.
+/// Parses the address to listen on.
 pub fn listen_address(host: &str) -> Option<IpAddr> {
     if host == "localhost" {
         return Some(IpAddr::from([127, 0, 0, 1]));
@@ -59,7 +59,7 @@ pub fn listen_address(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
 
-/// Whether a name belongs to the hub itself, so that no server may have it.
+/// Returns whether a name is reserved, so that no server may use it.
 pub fn is_reserved_name(name: &str) -> bool {
     let toolboxes = crate::settings::model::toolbox_switches::Toolboxes::default().switches();
     toolboxes.iter().any(|(toolbox, _)| toolbox == name) || RESERVED_NAMES.contains(&name)
@@ -77,33 +77,29 @@ impl Checks<'_> {
         self.problems.push(SettingsProblem::new(self.layers.origin(&path), path, what, remedy));
     }
 
-    /// An address that can be asked over HTTP.
+    /// Checks that a setting is an HTTP URL.
     fn check_url(&mut self, path: &str, text: &str) {
         let fits =
             Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         if !fits {
             let shown = text.split('?').next().unwrap_or_default();
-            self.add_problem(
-                path,
-                format!("`{shown}` is not an address."),
-                "Write it with http:// or https://.",
-            );
+            self.add_problem(path, format!("`{shown}` is not a URL."), "Use a URL with http:// or https://.");
         }
     }
 
-    /// Patterns of names.
+    /// Checks patterns of tool names.
     fn check_patterns(&mut self, path: String, patterns: &[String]) {
         let settings = ProfileSettings { tools: patterns.to_vec(), ..ProfileSettings::default() };
         if let Err(error) = Profile::new("", &settings) {
-            self.add_problem(path, format!("a pattern cannot be read: {error}."), "Mend it.");
+            self.add_problem(path, format!("invalid pattern: {error}."), "Fix the pattern.");
         }
     }
 
     fn check_paths(&mut self) {
         let workspace = self.settings.workspace.as_deref();
         if let Some(folder) = workspace.filter(|folder| !folder.is_dir()) {
-            let what = format!("there is no folder {}.", folder.display());
-            self.add_problem("workspace", what, "Make it, or name another.");
+            let what = format!("directory not found: {}.", folder.display());
+            self.add_problem("workspace", what, "Create it or use another one.");
         }
     }
 
@@ -113,8 +109,8 @@ impl Checks<'_> {
             if listen_address(host).is_none() {
                 self.add_problem(
                     path,
-                    format!("`{host}` is not an address."),
-                    "Write an IP address, or localhost.",
+                    format!("`{host}` is not an IP address."),
+                    "Use an IP address or localhost.",
                 );
             }
         }
@@ -133,19 +129,23 @@ impl Checks<'_> {
             ("audit.max_days", settings.audit.max_days.unwrap_or(u64::MAX), 1),
         ] {
             if number < least {
-                self.add_problem(path, format!("`{number}` is too small."), format!("The least is {least}."));
+                self.add_problem(
+                    path,
+                    format!("`{number}` is too small."),
+                    format!("The minimum is {least}."),
+                );
             }
         }
     }
 
-    /// A lone word is a level here: `Targets` would take it for the name of a part and silence everything else.
+    /// A single word must be a level: `Targets` would treat it as a module name and silence everything else.
     fn check_log_level(&mut self) {
         let level = &self.settings.telemetry.log_level;
         let known = |word: &str| ["off", "error", "warn", "info", "debug", "trace"].contains(&word.trim());
         let strange = level.split(',').any(|part| !part.contains('=') && !known(part));
         if strange || level.parse::<Targets>().is_err() {
-            let remedy = "Write error, warn, info, debug or trace.";
-            self.add_problem("telemetry.log_level", format!("`{level}` is not a level."), remedy);
+            let remedy = "Use error, warn, info, debug or trace.";
+            self.add_problem("telemetry.log_level", format!("`{level}` is not a log level."), remedy);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! What is wrong with the settings: where, what, and what to do.
+//! Problems in the settings: origin, path, message and hint.
 
 use crate::telemetry::Redactor;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where a value comes from.
+/// Origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettingOrigin {
     File(PathBuf),
@@ -24,18 +24,18 @@ impl fmt::Display for SettingOrigin {
     }
 }
 
-/// One thing to mend.
+/// A single problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsProblem {
     pub origin: SettingOrigin,
-    /// Where in the settings, such as `servers.notion.url`; empty when the whole is meant.
+    /// Path in the settings, such as `servers.notion.url`; empty for the whole file.
     pub path: String,
     pub message: String,
     pub hint: String,
 }
 
 impl SettingsProblem {
-    /// What is wrong may quote a value, so it is looked through for secrets.
+    /// Redacts secrets in the message, which may quote a value.
     pub fn new(
         origin: SettingOrigin,
         path: impl Into<String>,
@@ -57,7 +57,7 @@ impl fmt::Display for SettingsProblem {
     }
 }
 
-/// Everything that is wrong at once, so that nobody mends one thing at a time.
+/// All problems, so that they can be fixed together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsProblems(pub Vec<SettingsProblem>);
 

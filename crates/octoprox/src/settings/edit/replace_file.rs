@@ -1,4 +1,4 @@
-//! Files that are replaced as a whole, with what was there kept beside them.
+//! Atomic file replacement with a backup of the previous content.
 
 use rustix::fs::{FlockOperation, flock};
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -6,13 +6,13 @@ use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// Settings may name secrets, so a new file is its owner's alone.
+/// Settings may contain secrets, so a new file is accessible only to its owner.
 const OWNER_ONLY_MODE: u32 = 0o600;
-/// So many backups are kept beside a file.
+/// Maximum number of backups of a file.
 const MAX_BACKUPS: u32 = 999;
 
-/// Writes a file anew. `before` is what it held when it was read; where it holds something else by now, nothing is
-/// written. Gives where the old text is kept.
+/// Replaces a file. `before` is the content when it was read; if it has changed since, nothing is written. Returns the
+/// path of the backup.
 pub fn replace_file(path: &Path, before: Option<&str>, after: &str) -> io::Result<Option<PathBuf>> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder)?;
@@ -21,12 +21,12 @@ pub fn replace_file(path: &Path, before: Option<&str>, after: &str) -> io::Resul
         create_file(path, after)?;
         return Ok(None);
     };
-    // A link stays a link: what it leads to is replaced.
+    // A symlink is preserved: its target is replaced.
     let real = path.canonicalize()?;
     let held = File::open(&real)?;
     flock(&held, FlockOperation::LockExclusive)?;
     if fs::read_to_string(&real)? != before {
-        return Err(io::Error::other("it was changed in the meantime; try again"));
+        return Err(io::Error::other("the file was changed in the meantime; try again"));
     }
     let mode = held.metadata()?.permissions().mode() & 0o7777;
     let kept = write_backup(&real, before, mode)?;
@@ -36,7 +36,7 @@ pub fn replace_file(path: &Path, before: Option<&str>, after: &str) -> io::Resul
     Ok(Some(kept))
 }
 
-/// A file that must not be there yet.
+/// Creates a file that must not exist.
 fn create_file(path: &Path, text: &str) -> io::Result<()> {
     let fresh = write_temp(path, text, OWNER_ONLY_MODE)?;
     let linked = fs::hard_link(&fresh, path);
@@ -46,7 +46,7 @@ fn create_file(path: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// A file beside the other, whole and on the disk.
+/// Writes a temporary file next to the target and syncs it.
 fn write_temp(path: &Path, text: &str, mode: u32) -> io::Result<PathBuf> {
     let fresh = with_suffix(path, &format!(".octoprox-{}", std::process::id()));
     let _ = fs::remove_file(&fresh);
@@ -60,7 +60,7 @@ fn write_temp(path: &Path, text: &str, mode: u32) -> io::Result<PathBuf> {
     Ok(fresh)
 }
 
-/// The old text under the first name that is free.
+/// Writes the old text under the first free backup name.
 fn write_backup(path: &Path, text: &str, mode: u32) -> io::Result<PathBuf> {
     for number in 1..=MAX_BACKUPS {
         let kept = with_suffix(path, &format!(".bak-{number}"));
@@ -74,7 +74,7 @@ fn write_backup(path: &Path, text: &str, mode: u32) -> io::Result<PathBuf> {
         file.sync_all()?;
         return Ok(kept);
     }
-    Err(io::Error::other(format!("{MAX_BACKUPS} backups lie beside it; remove some")))
+    Err(io::Error::other(format!("the file already has {MAX_BACKUPS} backups; remove some")))
 }
 
 fn with_suffix(path: &Path, ending: &str) -> PathBuf {
@@ -83,7 +83,7 @@ fn with_suffix(path: &Path, ending: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The folder remembers the new file, too. Not every file system can be asked for that.
+/// Syncs the parent directory. Not all file systems support this.
 fn sync_parent(path: &Path) {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let _ = File::open(folder).and_then(|folder| folder.sync_all());

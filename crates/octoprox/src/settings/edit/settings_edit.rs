@@ -1,5 +1,5 @@
-//! Changes to files that people write by hand: only the lines of the entry itself are touched, and a change that does not
-//! read back as meant is not made.
+//! Edits of handwritten files: only the lines of the entry change, and an edit that does not parse back to the expected
+//! result is rejected.
 
 mod json_edit;
 mod json_spans;
@@ -11,27 +11,27 @@ use serde_json::{Map, Value};
 use std::path::Path;
 pub use token_edit::remove_token;
 
-/// Why a file is left alone, in words.
+/// Why a file cannot be edited.
 pub type EditError = String;
 
-/// One change to one file.
+/// An edit of a server list.
 pub struct ServerEdit<'a> {
-    /// Its name says how it is written.
+    /// The extension determines the format.
     pub path: &'a Path,
-    /// The keys that lead to the list of servers.
+    /// Keys that lead to the server list.
     pub list: &'a [&'a str],
     pub name: &'a str,
 }
 
 impl ServerEdit<'_> {
-    /// The text with one entry more.
+    /// Returns the text with the entry added.
     pub fn add(&self, text: &str, server: &Map<String, Value>) -> Result<String, EditError> {
         let before = self.read(text)?;
         let mut expected = before.clone();
         let value = Value::Object(server.clone());
-        let list = object_at(&mut expected, self.list).ok_or("something else stands where servers should")?;
+        let list = object_at(&mut expected, self.list).ok_or("the server list is not a map")?;
         if list.insert(self.name.to_owned(), value.clone()).is_some() {
-            return Err(format!("{} is there already", self.name));
+            return Err(format!("{} already exists", self.name));
         }
         let changed = keep_line_endings(text, |text| match self.format(text) {
             FileFormat::Json => json_edit::insert(text, self.list, self.name, &value),
@@ -43,12 +43,12 @@ impl ServerEdit<'_> {
         self.verify(changed, &expected)
     }
 
-    /// The text without the entry.
+    /// Returns the text without the entry.
     pub fn remove(&self, text: &str) -> Result<String, EditError> {
         let mut expected = self.read(text)?;
-        let list = object_at(&mut expected, self.list).ok_or("something else stands where servers should")?;
+        let list = object_at(&mut expected, self.list).ok_or("the server list is not a map")?;
         if list.shift_remove(self.name).is_none() {
-            return Err(format!("{} is not in it", self.name));
+            return Err(format!("{} not found in it", self.name));
         }
         let changed = keep_line_endings(text, |text| match self.format(text) {
             FileFormat::Json => json_edit::remove(text, self.list, self.name),
@@ -62,18 +62,18 @@ impl ServerEdit<'_> {
         match parse_as(self.path, text) {
             Ok(Value::Object(tree)) => Ok(tree),
             Ok(Value::Null) => Ok(Map::new()),
-            Ok(_) => Err("it holds no settings by name".to_owned()),
+            Ok(_) => Err("it is not a map of settings".to_owned()),
             Err(why) => Err(format!("it cannot be read: {why}")),
         }
     }
 
-    /// Only a text that reads as expected is given away.
+    /// Returns the text only if it parses to the expected tree.
     fn verify(&self, changed: Option<String>, expected: &Map<String, Value>) -> Result<String, EditError> {
-        let unclear = || "it is written in a way that cannot be changed without risk".to_owned();
+        let unclear = || "it is written in a way that cannot be edited safely".to_owned();
         let changed = changed.ok_or_else(unclear)?;
         let mut read = self.read(&changed).map_err(|_| unclear())?;
         let mut expected = expected.clone();
-        // A list without entries may be written in several ways.
+        // An empty list may be written in several ways.
         for tree in [&mut read, &mut expected] {
             object_at(tree, self.list);
         }
@@ -97,7 +97,7 @@ enum FileFormat {
     Toml,
 }
 
-/// The list at a path; what is missing or empty on the way is made.
+/// Returns the map at a path, creating missing levels.
 fn object_at<'a>(tree: &'a mut Map<String, Value>, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     path.iter().try_fold(tree, |tree, key| {
         let slot = tree.entry((*key).to_owned()).or_insert(Value::Null);
@@ -108,7 +108,7 @@ fn object_at<'a>(tree: &'a mut Map<String, Value>, path: &[&str]) -> Option<&'a 
     })
 }
 
-/// Files with the line ends of Windows keep them.
+/// Preserves CRLF line endings.
 fn keep_line_endings(text: &str, change: impl Fn(&str) -> Option<String>) -> Option<String> {
     if text.contains("\r\n") {
         return Some(change(&text.replace("\r\n", "\n"))?.replace('\n', "\r\n"));
@@ -116,14 +116,14 @@ fn keep_line_endings(text: &str, change: impl Fn(&str) -> Option<String>) -> Opt
     change(text)
 }
 
-/// A table of its own at the end of the file, which is a place that TOML always has.
+/// Appends a table to the end of the file, which is always valid in TOML.
 fn toml_table(text: &str, list: &[&str], name: &str, server: &Map<String, Value>) -> Option<String> {
     let path: Vec<String> = list.iter().chain([&name]).map(|key| toml_key(key)).collect();
     let mut whole = text.trim_end().to_owned();
     whole.push_str(if whole.is_empty() { "" } else { "\n\n" });
     whole.push_str(&format!("[{}]\n", path.join(".")));
     for (key, value) in server {
-        // Texts, numbers, switches and lists of them are written alike in JSON.
+        // Strings, numbers, booleans and lists of them have the same syntax as in JSON.
         let simple = !value.is_object() && !value.is_null();
         simple.then(|| whole.push_str(&format!("{} = {value}\n", toml_key(key))))?;
     }
@@ -134,7 +134,7 @@ fn toml_key(key: &str) -> String {
     if octo_model::is_valid_name(key) { key.to_owned() } else { Value::from(key).to_string() }
 }
 
-/// One entry as it is to be pasted where a file cannot be changed.
+/// Returns an entry to paste into a file that cannot be edited.
 pub fn yaml_snippet(name: &str, server: &Map<String, Value>) -> String {
     format!("servers:\n{}", yaml_edit::entry(name, server, 2))
 }
@@ -164,7 +164,7 @@ mod tests {
             let change = change(path, list);
             let added = change.add(text, &server()).unwrap();
             assert_ne!(added, text);
-            assert_eq!(change.add(&added, &server()), Err("o is there already".to_owned()));
+            assert_eq!(change.add(&added, &server()), Err("o already exists".to_owned()));
             let removed = change.remove(&added).unwrap();
             assert_eq!(removed.replace(' ', ""), text.replace(' ', ""), "{added}");
         }

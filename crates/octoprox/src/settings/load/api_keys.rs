@@ -1,4 +1,4 @@
-//! Keys of servers that stand in variables (`auth: {type: api-key, env: NAME}`), put where the server looks for them.
+//! API keys from environment variables (`auth: {type: api-key, env: NAME}`), inserted into the server settings.
 
 use crate::settings::Environment;
 use crate::settings::load::settings_layers::Layers;
@@ -6,8 +6,8 @@ use crate::settings::load::unset_variables::UnsetVariables;
 use serde_json::{Map, Value};
 use url::Url;
 
-/// Gives every server its key. Gives the keys as well, since they must not be shown. What is not set is noted for documents;
-/// for programs and addresses it can be given later (`octoprox login`).
+/// Inserts the API key of every server and returns the keys, which must be redacted. Unset variables are recorded only
+/// for documents; for programs and URLs the key can be provided later (`octoprox login`).
 pub fn apply_api_keys(layers: &mut Layers, world: &Environment, missing: &mut UnsetVariables) -> Vec<String> {
     let mut keys = Vec::new();
     for (server, wanted) in api_key_targets(layers) {
@@ -19,7 +19,7 @@ pub fn apply_api_keys(layers: &mut Layers, world: &Environment, missing: &mut Un
         };
         let (setting, value) = wanted.setting_and_value(key);
         let setting = format!("servers.{server}.{setting}");
-        // What the operator has written by hand stays.
+        // Values set explicitly take precedence.
         if wanted.is_query_parameter() || layers.get(&setting).is_none() {
             let origin = layers.origin(&setting);
             layers.set(&setting, Value::from(value), &origin);
@@ -29,13 +29,13 @@ pub fn apply_api_keys(layers: &mut Layers, world: &Environment, missing: &mut Un
     keys
 }
 
-/// A key, and where it goes.
+/// An API key and where it is sent.
 struct ApiKeyTarget {
     variable: String,
     header: Option<String>,
     query: Option<String>,
     is_document: bool,
-    /// The address; a program has none.
+    /// URL; `None` for a program.
     url: Option<String>,
 }
 
@@ -67,11 +67,11 @@ impl ApiKeyTarget {
         self.url.is_some() && self.query.is_some() && !self.is_document
     }
 
-    /// The setting, below the server, and its value.
+    /// Returns the setting, relative to the server, and its value.
     fn setting_and_value(&self, key: &str) -> (String, String) {
         match (&self.url, &self.query, &self.header) {
             (None, ..) => (format!("env.{}", self.variable), key.to_owned()),
-            // It goes with every request, wherever the document says that the API is.
+            // Sent with every request, to whichever base URL the document specifies.
             (Some(_), Some(_), _) if self.is_document => (format!("env.{}", self.variable), key.to_owned()),
             (Some(url), Some(query), _) => ("url".to_owned(), with_parameter(url, query, key)),
             (Some(_), None, Some(header)) => (format!("headers.{header}"), key.to_owned()),
@@ -80,7 +80,7 @@ impl ApiKeyTarget {
     }
 }
 
-/// What is no address is refused elsewhere.
+/// Appends a query parameter. Invalid URLs are reported elsewhere.
 fn with_parameter(url: &str, name: &str, value: &str) -> String {
     let Ok(mut whole) = Url::parse(url) else { return url.to_owned() };
     whole.query_pairs_mut().append_pair(name, value);

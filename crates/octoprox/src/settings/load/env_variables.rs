@@ -1,4 +1,4 @@
-//! The variables of the environment that the hub reads.
+//! Environment variables of the hub.
 
 use crate::settings::Environment;
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
@@ -8,23 +8,23 @@ use octo_model::nearest;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// How the text of a variable is read.
+/// How the value of a variable is parsed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueFormat {
     Text,
     Boolean,
     Integer,
-    /// Parts between commas.
+    /// Comma-separated values.
     List,
-    /// `name=address` between commas.
+    /// Comma-separated `name=URL` pairs.
     Addresses,
-    /// The bearer token of an administrator with this name. Only its hash is kept.
+    /// Bearer token of an administrator with this name. Only its hash is stored.
     Token(&'static str),
-    /// One more folder of a list.
+    /// A directory that is appended to a list.
     Folder,
 }
 
-/// Name, setting and form. Where two variables set the same, the later one wins: our own names stand last.
+/// Name, setting and format. If two variables set the same value, the later one wins, so our own names come last.
 const VARIABLES: &[(&str, &str, ValueFormat)] = &[
     ("WORKSPACE_PATH", "workspace", ValueFormat::Text),
     ("OCTOPROX_WORKSPACE", "workspace", ValueFormat::Text),
@@ -91,13 +91,13 @@ const VARIABLES: &[(&str, &str, ValueFormat)] = &[
     ("OCTOPROX_LOG_FILE", "telemetry.log_file", ValueFormat::Text),
 ];
 
-/// Variables that are read elsewhere: where the file is, and by the tests and scripts of this repository.
+/// Variables read elsewhere: the location of the file, and those of this repository's tests and scripts.
 const IGNORED_VARIABLES: &[&str] =
     &["OCTOPROX_CONFIG", "OCTOPROX_BIN", "OCTOPROX_CACHE", "OCTOPROX_CI_LOCKED"];
 
 const TOOLBOX_PREFIX: &str = "OCTOPROX_ENABLE_";
 
-/// Lays the environment over the settings and says what in it cannot be read.
+/// Merges the environment into the settings and returns the problems found.
 pub fn merge_env(layers: &mut Layers, world: &Environment) -> Vec<SettingsProblem> {
     let mut problems = Vec::new();
     for (name, path, form) in all_variables() {
@@ -140,7 +140,7 @@ fn is_empty(list: Option<&Value>) -> bool {
     list.and_then(Value::as_array).is_none_or(Vec::is_empty)
 }
 
-/// The variables of each setting, the strongest first.
+/// Returns the variables of each setting, highest precedence first.
 pub fn variables_by_setting() -> BTreeMap<String, Vec<String>> {
     let mut settings: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, setting, _) in all_variables() {
@@ -149,8 +149,8 @@ pub fn variables_by_setting() -> BTreeMap<String, Vec<String>> {
     settings
 }
 
-/// Secrets that only the environment has: a token that is kept as its hash, the secret that a newer one takes over from, and
-/// headers that the exporter of spans reads by itself.
+/// Returns secrets that exist only in the environment: tokens of which only the hash is stored, the former secret that
+/// a newer one replaces, and headers that the span exporter reads directly.
 pub fn env_secrets(world: &Environment) -> Vec<String> {
     let single = ["GATEWAY_TOKEN", "OCTOPROX_ADMIN_TOKEN", "TOOL_GATEWAY_SECRET"]
         .into_iter()
@@ -162,15 +162,15 @@ pub fn env_secrets(world: &Environment) -> Vec<String> {
     single.map(str::to_owned).chain(values).collect()
 }
 
-/// Variables that look like ours and are none: most likely a slip.
+/// Returns notes about unknown variables with our prefix, which are probably typos.
 pub fn unknown_variables(world: &Environment) -> Vec<String> {
     let known: Vec<String> = all_variables().into_iter().map(|(name, ..)| name).collect();
     let ours = world.variables.keys().filter(|name| name.starts_with("OCTOPROX_"));
     let strange = ours.filter(|name| !known.contains(name) && !IGNORED_VARIABLES.contains(&name.as_str()));
     strange
         .map(|name| match nearest(name, known.iter().map(String::as_str)) {
-            Some(close) => format!("the variable {name} means nothing to octoprox; did you mean {close}?"),
-            None => format!("the variable {name} means nothing to octoprox"),
+            Some(close) => format!("unknown variable {name}; did you mean {close}?"),
+            None => format!("unknown variable {name}"),
         })
         .collect()
 }
@@ -183,14 +183,14 @@ fn parse_value(form: ValueFormat, text: &str) -> Result<Value, (String, &'static
             .trim()
             .parse::<u64>()
             .map(Value::from)
-            .map_err(|_| (format!("`{text}` is not a whole number."), "Write digits only.")),
+            .map_err(|_| (format!("`{text}` is not an integer."), "Write digits only.")),
         ValueFormat::List => {
             Ok(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(Value::from).collect())
         }
         ValueFormat::Addresses => parse_addresses(text).map(Value::Object),
         ValueFormat::Token(_) if text.len() < 16 => Err((
             "a token must have at least 16 characters.".to_owned(),
-            "Make one with `octoprox token new NAME`.",
+            "Create one with `octoprox token new NAME`.",
         )),
         ValueFormat::Token(name) => Ok(serde_json::json!(
             {"name": name, "sha256": octo_web::token_fingerprint(text), "scopes": ["admin"]})),
@@ -208,7 +208,7 @@ fn parse_bool(text: &str) -> Result<bool, (String, &'static str)> {
     }
 }
 
-/// An address may hold commas itself, so a new pair begins only where `name=scheme://` follows one.
+/// A URL may contain commas, so a new pair starts only where `name=scheme://` follows a comma.
 fn parse_addresses(text: &str) -> Result<Map<String, Value>, (String, &'static str)> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     for part in text.split(',') {
@@ -222,10 +222,10 @@ fn parse_addresses(text: &str) -> Result<Map<String, Value>, (String, &'static s
                 pairs.push(("default".to_owned(), part.trim().to_owned()))
             }
             (None, None) => {
-                let what = "this is no list of databases.".to_owned();
+                let what = "not a list of database URLs.".to_owned();
                 return Err((
                     what,
-                    "Write name=postgresql://user:password@host:5432/database, with commas between.",
+                    "Write name=postgresql://user:password@host:5432/database, separated by commas.",
                 ));
             }
         }

@@ -1,4 +1,4 @@
-//! `${NAME}` in the texts of a file.
+//! Interpolation of `${NAME}` in the strings of a file.
 
 use crate::settings::Environment;
 use crate::settings::check::settings_problem::SettingsProblem;
@@ -7,7 +7,7 @@ use crate::settings::load::unset_variables::UnsetVariables;
 use crate::settings::model::secret_masking::is_secret_name;
 use serde_json::Value;
 
-/// What came of the texts: problems, values that must not be shown, and what servers lack.
+/// Result of the interpolation: problems, secret values, and variables that servers need.
 #[derive(Default)]
 pub struct Interpolation {
     pub problems: Vec<SettingsProblem>,
@@ -15,7 +15,7 @@ pub struct Interpolation {
     pub missing: UnsetVariables,
 }
 
-/// Puts variables into every text, save those of servers that are switched off.
+/// Replaces variables in all strings, except those of disabled servers.
 pub fn interpolate(layers: &mut Layers, world: &Environment) -> Interpolation {
     let off: Vec<String> = disabled_servers(layers);
     let mut filled = Interpolation::default();
@@ -43,7 +43,7 @@ pub fn interpolate(layers: &mut Layers, world: &Environment) -> Interpolation {
     filled
 }
 
-/// The server that a setting belongs to.
+/// Returns the server that a setting belongs to.
 fn server_of(path: &str) -> Option<&str> {
     path.strip_prefix("servers.")?.split('.').next()
 }
@@ -63,15 +63,15 @@ impl VariableError {
     fn into_message(self) -> (String, String) {
         match self {
             Self::Unset(name) => (
-                format!("the variable {name} is not set."),
-                format!("Set it, or write ${{{name}:-}} when it may be empty."),
+                format!("variable {name} is not set."),
+                format!("Set it, or write ${{{name}:-}} if it may be empty."),
             ),
-            Self::Unclosed => ("`${` has no `}` after it.".to_owned(), "Close it.".to_owned()),
+            Self::Unclosed => ("`${` without a closing `}`.".to_owned(), "Add the `}`.".to_owned()),
         }
     }
 }
 
-/// The text with its variables put in, or nothing when it has none.
+/// Returns the text with its variables replaced, or `None` if it contains none.
 fn replace_variables(
     text: &str,
     world: &Environment,

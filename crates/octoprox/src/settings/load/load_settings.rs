@@ -1,4 +1,4 @@
-//! From file, environment and flags to checked settings.
+//! Loads and checks settings from files, environment and flags.
 
 use crate::settings::approval::approval_guard::{ApprovalGuard, protected_paths};
 use crate::settings::approval::settings_choice::{self, Chooser, SettingsChoice};
@@ -17,7 +17,7 @@ use octo_grants::config_dirs::FileApproval;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// What the command line says about settings.
+/// Settings given on the command line.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     pub config: Option<PathBuf>,
@@ -26,45 +26,45 @@ pub struct Flags {
     pub port: Option<u16>,
 }
 
-/// Settings that hold together, and what is to be known about them.
+/// Valid settings, with information about their sources.
 pub struct LoadedSettings {
     pub settings: Settings,
     pub layers: Layers,
-    /// The file, when there is one.
+    /// The settings file, if any.
     pub file: Option<PathBuf>,
-    /// Every file that servers are read from, also one that is not there yet, and the list of approved files.
+    /// Every file that servers are read from, including files that do not exist yet, and the list of approved files.
     pub watched_files: Vec<PathBuf>,
-    /// Servers that are left out because a variable is not set.
+    /// Servers that are disabled because a variable is not set.
     pub unset_variables: UnsetVariables,
-    /// Values that came from variables with secret names, wherever they ended up.
+    /// Values of variables with secret names, wherever they are used.
     pub secrets: Vec<String>,
-    /// What is no error and yet worth knowing.
+    /// Notes that are not errors.
     pub notes: Vec<String>,
-    /// Files of a project that are left alone until a person approves them, as sentences.
+    /// Messages about project files that are ignored until they are approved.
     pub unapproved: Vec<String>,
-    /// Why tools work where they work.
+    /// How the workspace was chosen.
     pub workspace: WorkspaceChoice,
-    /// Files and folders that decide what runs, by their canonical paths.
+    /// Canonical paths of the files and directories that determine what runs.
     pub protected: Vec<PathBuf>,
-    /// What of the files that the settings name counts.
+    /// Approval check for the files named in the settings.
     pub approve: Option<FileApproval>,
-    /// The records of approved files.
+    /// Records of approved files.
     pub trust: TrustStore,
 }
 
-/// Whether settings are obeyed, or only compared with others.
+/// Whether the settings are applied or only compared with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LoadPurpose {
     Apply,
     Compare,
 }
 
-/// Reads everything and says everything that is wrong at once.
+/// Loads the settings and reports all problems at once.
 pub fn load(world: &Environment, flags: &Flags) -> Result<LoadedSettings, SettingsProblems> {
     load_for(world, flags, LoadPurpose::Apply)
 }
 
-/// The same for settings that nothing is done with, so that nobody needs to have approved them.
+/// Loads settings for comparison only, which requires no approval.
 pub fn load_for_comparison(world: &Environment, flags: &Flags) -> Result<Settings, SettingsProblems> {
     load_for(world, flags, LoadPurpose::Compare).map(|loaded| loaded.settings)
 }
@@ -149,7 +149,7 @@ fn load_for(
     }
 }
 
-/// A file that a person has named, unless it was approved once with another content.
+/// Opens a file named by the user. Refuses it if it was approved with different content.
 fn open_unchanged(path: &Path, trust: &TrustStore) -> Result<SettingsFile, SettingsProblem> {
     let file = SettingsFile::open(path)?;
     match trust.approval(&file) {
@@ -162,7 +162,7 @@ fn changed_problem(file: &SettingsFile) -> SettingsProblem {
     settings_choice::refused_file(file, "the file has changed since it was approved")
 }
 
-/// Whether one server would hold together, before it is written anywhere. What variables it needs is another matter.
+/// Checks a server definition before it is written. Unset variables are not checked.
 pub fn check_server(name: &str, server: &Map<String, Value>) -> Result<(), SettingsProblems> {
     let mut server = server.clone();
     if Value::Object(server.clone()).to_string().contains("${") {
@@ -185,7 +185,7 @@ fn merge_flags(layers: &mut Layers, flags: &Flags) {
     }
 }
 
-/// The types know what fits; only when something does not is the schema asked for every place at once.
+/// Deserializes the settings. On failure, validates against the schema to report all problems at once.
 fn deserialize(layers: &Layers, problems: &mut Vec<SettingsProblem>) -> Option<Settings> {
     match serde_json::from_value::<Settings>(layers.tree()) {
         Ok(settings) => {
@@ -198,8 +198,8 @@ fn deserialize(layers: &Layers, problems: &mut Vec<SettingsProblem>) -> Option<S
                 problems.push(SettingsProblem::new(
                     layers.origin(""),
                     "",
-                    format!("the settings do not fit: {error}."),
-                    "Mend that.",
+                    format!("invalid settings: {error}."),
+                    "Fix this.",
                 ));
             }
             problems.extend(explained);

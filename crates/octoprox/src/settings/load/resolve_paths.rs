@@ -1,4 +1,4 @@
-//! Paths in the settings: those of a file are relative to it, all others to the current folder.
+//! Path resolution: paths in a file are relative to the file, all others to the current directory.
 
 use crate::settings::Environment;
 use crate::settings::check::settings_problem::SettingOrigin;
@@ -8,12 +8,12 @@ use crate::settings::workspace_choice::WorkspaceChoice;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Lists of folders.
+/// Settings that are lists of directories.
 const DIR_LIST_SETTINGS: [&str; 2] = ["prompts.folders", "tools.folders"];
 const PATH_SETTINGS: [&str; 5] =
     ["workspace", "state_dir", "telemetry.log_file", "logins.store", "logins.secret_file"];
 
-/// Makes every path whole and fills in those that everybody has. Gives why tools work where they work.
+/// Makes all paths absolute and fills in the default ones. Returns how the workspace was chosen.
 pub fn resolve_paths(layers: &mut Layers, world: &Environment) -> WorkspaceChoice {
     let documents = entry_fields(layers, "servers", "document").filter(|setting| is_file(layers, setting));
     let named = entry_fields(layers, "servers", "cwd").chain(entry_fields(layers, "roots", "path"));
@@ -48,12 +48,12 @@ pub fn resolve_paths(layers: &mut Layers, world: &Environment) -> WorkspaceChoic
     choice
 }
 
-/// Whether a text is no address.
+/// Returns whether a setting is a path, not a URL.
 fn is_file(layers: &Layers, setting: &str) -> bool {
     layers.get(setting).and_then(Value::as_str).is_some_and(|text| !text.contains("://"))
 }
 
-/// One field of every entry of a section.
+/// Returns the path of one field in every entry of a section.
 fn entry_fields<'a>(
     layers: &'a Layers,
     section: &'a str,

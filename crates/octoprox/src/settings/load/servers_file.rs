@@ -1,5 +1,5 @@
-//! Lists of servers in files of their own: `servers.yaml` beside the settings, and `--servers FILE` as other products
-//! keep it.
+//! Server lists in separate files: `servers.yaml` next to the settings, and `--servers FILE` in the formats of other
+//! products.
 
 use crate::clients::read_servers;
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
@@ -7,19 +7,24 @@ use crate::settings::load::settings_file::SettingsFile;
 use crate::settings::load::settings_layers::Layers;
 use serde_json::{Map, Value};
 
-/// Lays the servers of a file of another product over the settings; one with the same name is replaced as a whole.
-/// Gives notes about what the file says and we do not use.
+/// Merges the servers of another product's file into the settings. A server with the same name is replaced entirely.
+/// Returns notes about entries that octoprox does not use.
 pub fn merge_foreign(layers: &mut Layers, file: &SettingsFile) -> Result<Vec<String>, SettingsProblem> {
     let path = file.path.as_path();
     let origin = SettingOrigin::File(path.to_owned());
     let tree = file.tree()?;
     let found = read_servers(&tree, path).ok_or_else(|| {
-        let remedy = "Write them under `mcpServers` or `servers`.";
-        SettingsProblem::new(origin.clone(), "", "the file lists no servers.", remedy)
+        let remedy = "List them under `mcpServers` or `servers`.";
+        SettingsProblem::new(origin.clone(), "", "no servers found in the file.", remedy)
     })?;
     if let Some(name) = found.ignored.first() {
-        let remedy = "Give it a `command` or a `url`.";
-        return Err(SettingsProblem::new(origin, format!("servers.{name}"), "this is no server.", remedy));
+        let remedy = "Set `command` or `url`.";
+        return Err(SettingsProblem::new(
+            origin,
+            format!("servers.{name}"),
+            "not a server definition.",
+            remedy,
+        ));
     }
     let mut notes = Vec::new();
     for entry in found.entries {
@@ -30,7 +35,7 @@ pub fn merge_foreign(layers: &mut Layers, file: &SettingsFile) -> Result<Vec<Str
     Ok(notes)
 }
 
-/// Lays our own list over the settings, as strictly as the settings themselves.
+/// Merges our own server list into the settings, with the same strictness as the settings file.
 pub fn merge_own(layers: &mut Layers, file: &SettingsFile) -> Result<Vec<String>, SettingsProblem> {
     let origin = SettingOrigin::File(file.path.clone());
     let tree = file.tree()?;
@@ -39,7 +44,7 @@ pub fn merge_own(layers: &mut Layers, file: &SettingsFile) -> Result<Vec<String>
     }
     for (key, value) in tree {
         if key != "servers" {
-            let what = "this file holds `servers` only.";
+            let what = "only `servers` is allowed in this file.";
             return Err(SettingsProblem::new(origin, key, what, "Move it to octoprox.yaml."));
         }
         match value {
@@ -52,7 +57,7 @@ pub fn merge_own(layers: &mut Layers, file: &SettingsFile) -> Result<Vec<String>
             }
             _ => {
                 let remedy = "Write `name:` with `command` or `url` below it.";
-                return Err(SettingsProblem::new(origin, key, "these are no servers by name.", remedy));
+                return Err(SettingsProblem::new(origin, key, "expected a map of servers.", remedy));
             }
         }
     }
@@ -95,7 +100,7 @@ mod tests {
         std::fs::write(&path, "{}").unwrap();
         let error = lay(&mut Layers::default(), &path).unwrap_err().to_string();
         assert!(
-            error.ends_with("the file lists no servers. Write them under `mcpServers` or `servers`."),
+            error.ends_with("no servers found in the file. List them under `mcpServers` or `servers`."),
             "{error}"
         );
     }

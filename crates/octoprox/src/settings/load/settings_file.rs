@@ -1,4 +1,4 @@
-//! A settings file that was read once: what is hashed, judged and parsed are the same bytes.
+//! A settings file, read once: the same bytes are hashed, checked and parsed.
 
 use crate::settings::approval::trust_store::{NOFOLLOW_NONBLOCK, TrustRecord, is_writable_only_by_us};
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
@@ -10,17 +10,17 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// Nobody writes settings this long by hand.
+/// Far above the size of any handwritten settings file.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub struct SettingsFile {
-    /// As it was named, made absolute.
+    /// Path as given, made absolute.
     pub path: PathBuf,
-    /// Its canonical path.
+    /// Canonical path.
     pub canonical: PathBuf,
     pub sha256: String,
-    /// Whether somebody else than this user and root can write it.
+    /// Whether users other than this one and root can write to it.
     pub is_writable_by_others: bool,
     text: String,
 }
@@ -33,17 +33,14 @@ impl SettingsFile {
             };
             match error.kind() {
                 io::ErrorKind::NotFound => {
-                    wrong("there is no such file.".to_owned(), "Check the name, or leave it out.")
+                    wrong("file not found.".to_owned(), "Check the path or remove it.")
                 }
-                _ => wrong(
-                    format!("the file cannot be read: {error}."),
-                    "Check its permissions and its encoding.",
-                ),
+                _ => wrong(format!("cannot read the file: {error}."), "Check its permissions and encoding."),
             }
         })
     }
 
-    /// What is opened is the file at the canonical path; should a link have taken its place since, that is refused.
+    /// Opens the file at the canonical path; fails if it has been replaced by a symlink since.
     fn read(path: &Path) -> io::Result<Self> {
         let real = path.canonicalize()?;
         if real == Path::new("/dev/null") {
@@ -59,15 +56,15 @@ impl SettingsFile {
         let file = OpenOptions::new().read(true).custom_flags(NOFOLLOW_NONBLOCK).open(&real)?;
         let about = file.metadata()?;
         if !about.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
+            return Err(io::Error::other("not a regular file"));
         }
         let mut bytes = Vec::new();
         file.take(MAX_SETTINGS_BYTES + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_SETTINGS_BYTES {
-            return Err(io::Error::other(format!("it is larger than {} MiB", MAX_SETTINGS_BYTES >> 20)));
+            return Err(io::Error::other(format!("larger than {} MiB", MAX_SETTINGS_BYTES >> 20)));
         }
         let sha256 = sha256_hex(&bytes);
-        let text = String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))?;
+        let text = String::from_utf8(bytes).map_err(|_| io::Error::other("not valid UTF-8"))?;
         Ok(Self {
             path: path.to_owned(),
             canonical: real,
@@ -81,12 +78,12 @@ impl SettingsFile {
         &self.text
     }
 
-    /// The object that the file holds; empty when the file is.
+    /// Parses the file as an object; an empty file is an empty object.
     pub fn tree(&self) -> Result<Map<String, Value>, SettingsProblem> {
         settings_format::parse_object(&self.path, &self.text)
     }
 
-    /// What `octoprox trust` keeps of it.
+    /// Returns the record that `octoprox trust` stores.
     pub fn record(&self) -> TrustRecord {
         TrustRecord { path: self.canonical.clone(), named: self.path.clone(), sha256: self.sha256.clone() }
     }

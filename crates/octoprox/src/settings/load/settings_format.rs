@@ -1,4 +1,4 @@
-//! Reading a settings file: YAML, of which JSON is a part; JSON with comments and TOML, as other products write them.
+//! Settings file formats: YAML (including JSON), and JSON with comments and TOML for the files of other products.
 
 use crate::clients::jsonc;
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 use std::io::Read;
 use std::path::Path;
 
-/// What other products keep beside their servers can be long.
+/// Files of other products contain more than servers and can be large.
 const MAX_FOREIGN_BYTES: u64 = 16 << 20;
 
-/// The object that a file holds; empty when the file is.
+/// Parses a file as an object; an empty file is an empty object.
 pub fn parse_object(path: &Path, text: &str) -> Result<Map<String, Value>, SettingsProblem> {
     let wrong = |what: String, remedy: &str| {
         SettingsProblem::new(SettingOrigin::File(path.to_owned()), "", what, remedy)
@@ -18,15 +18,15 @@ pub fn parse_object(path: &Path, text: &str) -> Result<Map<String, Value>, Setti
         Ok(Value::Object(tree)) => Ok(tree),
         Ok(Value::Null) => Ok(Map::new()),
         Ok(_) => {
-            Err(wrong("the file holds no settings by name.".to_owned(), "Write it as `name: value` lines."))
+            Err(wrong("the file is not a map of settings.".to_owned(), "Write it as `name: value` lines."))
         }
         Err(error) => {
-            Err(wrong(format!("the file is not {}: {error}.", format_of(path, text)), "Mend it there."))
+            Err(wrong(format!("invalid {}: {error}.", format_of(path, text)), "Fix the syntax error."))
         }
     }
 }
 
-/// What a text is, by the file's name and by how it begins.
+/// Detects the format from the file extension and the start of the text.
 fn format_of(path: &Path, text: &str) -> &'static str {
     let ends = |with: &str| path.extension().is_some_and(|extension| extension == with);
     if ends("toml") {
@@ -38,7 +38,7 @@ fn format_of(path: &Path, text: &str) -> &'static str {
     }
 }
 
-/// Reads a text in the form that its file's name says. What is wrong is told without quoting the text.
+/// Parses a text in the detected format. Error messages do not quote the text.
 pub fn parse_as(path: &Path, text: &str) -> Result<Value, String> {
     match format_of(path, text) {
         "TOML" => toml::from_str(text).map_err(|error| {
@@ -50,7 +50,7 @@ pub fn parse_as(path: &Path, text: &str) -> Result<Value, String> {
             if plain.trim().is_empty() {
                 return Ok(Value::Null);
             }
-            // A list of our own may be YAML under any name.
+            // Our own server list may be YAML whatever its extension.
             serde_json::from_str(&plain)
                 .or_else(|error| parse_yaml_or_json(text).map_err(|_| error.to_string()))
         }
@@ -58,18 +58,18 @@ pub fn parse_as(path: &Path, text: &str) -> Result<Value, String> {
     }
 }
 
-/// The whole text of a file of another product.
+/// Reads a file of another product.
 pub fn read_foreign(path: &Path) -> std::io::Result<String> {
     let mut text = String::new();
     std::fs::File::open(path)?.take(MAX_FOREIGN_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_FOREIGN_BYTES {
-        return Err(std::io::Error::other(format!("it is larger than {} MiB", MAX_FOREIGN_BYTES >> 20)));
+        return Err(std::io::Error::other(format!("larger than {} MiB", MAX_FOREIGN_BYTES >> 20)));
     }
     Ok(text)
 }
 
-/// `yes` and `on` are texts, not switches: a word that is true in one version of YAML and a text in the other must not
-/// decide what is allowed. JSON is read as JSON first, since YAML does not take tabs before keys.
+/// `yes` and `on` are strings, not booleans: YAML versions disagree on them, so they must not decide what is allowed.
+/// JSON is tried first, since YAML does not allow tabs before keys.
 fn parse_yaml_or_json(text: &str) -> Result<Value, String> {
     let plain = jsonc::strip_comments(text).text;
     if plain.trim_start().starts_with('{')

@@ -1,4 +1,4 @@
-//! Settings as they are put together: a tree, and where each value in it comes from.
+//! Layered settings: a merged tree with the origin of each value.
 
 use crate::settings::check::settings_problem::SettingOrigin;
 use serde_json::{Map, Value};
@@ -11,8 +11,8 @@ pub struct Layers {
 }
 
 impl Layers {
-    /// Lays a tree over what is there: objects are joined, everything else is replaced. A key without a value says
-    /// nothing, so that a section whose entries are all commented out can stay.
+    /// Merges a tree: objects are merged, other values are replaced. Keys without a value are ignored, so that a
+    /// section may have all its entries commented out.
     pub fn merge(&mut self, over: Map<String, Value>, origin: &SettingOrigin) {
         let mut tree = std::mem::take(&mut self.tree);
         self.merge_object(&mut tree, over, "", origin);
@@ -48,7 +48,7 @@ impl Layers {
         }
     }
 
-    /// Sets one value; the keys of its path are joined by dots.
+    /// Sets the value at a dotted path.
     pub fn set(&mut self, path: &str, value: Value, origin: &SettingOrigin) {
         let over = path
             .rsplit('.')
@@ -58,7 +58,7 @@ impl Layers {
         }
     }
 
-    /// Adds to a list, which is made when it is not there.
+    /// Appends to a list, creating it if necessary.
     pub fn push(&mut self, path: &str, value: Value, origin: &SettingOrigin) {
         let mut list = self.get(path).and_then(Value::as_array).cloned().unwrap_or_default();
         let at = list.len();
@@ -68,7 +68,7 @@ impl Layers {
         self.origins.insert(format!("{path}[{at}]"), origin.clone());
     }
 
-    /// Takes away a value and all below it.
+    /// Removes a value and everything below it.
     pub fn remove(&mut self, path: &str) {
         let (parent, key) = path.rsplit_once('.').unwrap_or(("", path));
         let parent = if parent.is_empty() { Some(&mut self.tree) } else { at_mut(&mut self.tree, parent) };
@@ -89,14 +89,14 @@ impl Layers {
         Value::Object(self.tree.clone())
     }
 
-    /// Every text in the tree, to be changed in its place.
+    /// Calls `change` for every string in the tree.
     pub fn for_each_text(&mut self, change: &mut dyn FnMut(&str, &mut String)) {
         for (key, value) in &mut self.tree {
             visit_texts(value, key, change);
         }
     }
 
-    /// Where a value comes from: its own origin, or that of what it stands in.
+    /// Returns the origin of a value, or of its closest ancestor that has one.
     pub fn origin(&self, path: &str) -> SettingOrigin {
         let mut path = path;
         loop {
@@ -110,7 +110,7 @@ impl Layers {
         }
     }
 
-    /// Every value that was set, with where it comes from.
+    /// Iterates over all values that were set, with their origins.
     pub fn origins(&self) -> impl Iterator<Item = (&str, &SettingOrigin)> {
         let leaf = |path: &str| !self.get(path).is_some_and(Value::is_object);
         self.origins.iter().filter(move |(path, _)| leaf(path)).map(|(path, origin)| (path.as_str(), origin))

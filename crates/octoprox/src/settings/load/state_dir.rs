@@ -3,9 +3,9 @@
 use crate::app_error::AppError;
 use std::path::PathBuf;
 
-/// The folder of the hub's own data.
+/// Returns the state directory.
 pub fn state_dir(known: Option<&PathBuf>) -> Result<PathBuf, AppError> {
     known.cloned().ok_or_else(|| {
-        AppError::invalid("state_dir: there is no home folder to keep data in. Set OCTOPROX_STATE_DIR.")
+        AppError::invalid("state_dir: no home directory found to store data. Set OCTOPROX_STATE_DIR.")
     })
 }

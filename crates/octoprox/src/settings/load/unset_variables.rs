@@ -1,10 +1,10 @@
-//! Servers that lack a variable: they are left out, and everything else works.
+//! Servers that need an unset variable. They are disabled; everything else works.
 
 use crate::settings::load::settings_layers::Layers;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The variables that are not set, by the server that needs them.
+/// Unset variables, by the server that needs them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnsetVariables(BTreeMap<String, BTreeSet<String>>);
 
@@ -17,12 +17,12 @@ impl UnsetVariables {
         &self.0
     }
 
-    /// What one server lacks, as words; nothing when it lacks nothing.
+    /// Returns the variables that one server needs, comma-separated.
     pub fn for_server(&self, server: &str) -> Option<String> {
         Some(self.0.get(server)?.iter().cloned().collect::<Vec<_>>().join(", "))
     }
 
-    /// Switches those servers off and says so.
+    /// Disables those servers and returns a note for each.
     pub fn disable_servers(&self, layers: &mut Layers) -> Vec<String> {
         let mut notes = Vec::new();
         for server in self.0.keys() {
@@ -30,7 +30,7 @@ impl UnsetVariables {
             let origin = layers.origin(&setting);
             layers.set(&setting, Value::Bool(false), &origin);
             let lacks = self.for_server(server).unwrap_or_default();
-            notes.push(format!("the server {server} is left out until this is set: {lacks}"));
+            notes.push(format!("the server {server} is disabled until these variables are set: {lacks}"));
         }
         notes
     }

@@ -1,10 +1,10 @@
-//! Values that are used and never shown.
+//! Masking of secrets in serialized settings.
 
 use octo_model::{MASK, Secret};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// Whether a variable, a header, a parameter or a flag of this name is likely to carry a secret.
+/// Returns whether a variable, header, parameter or flag of this name probably contains a secret.
 pub fn is_secret_name(name: &str) -> bool {
     const SECRET_WORDS: [&str; 7] = ["auth", "authorization", "bearer", "cookie", "key", "pass", "pin"];
     const SECRET_FRAGMENTS: [&str; 12] = [
@@ -26,7 +26,7 @@ pub fn is_secret_name(name: &str) -> bool {
         || name.split('_').any(|word| SECRET_WORDS.contains(&word))
 }
 
-/// Writes a map of named values with those masked whose names look secret.
+/// Serializes a map, masking the values whose names look secret.
 pub fn serialize_masked<S: Serializer>(
     values: &BTreeMap<String, Secret>,
     serializer: S,
@@ -36,7 +36,7 @@ pub fn serialize_masked<S: Serializer>(
     serializer.collect_map(shown)
 }
 
-/// Writes a map of database addresses without their passwords.
+/// Serializes a map of database URLs without their passwords.
 pub fn serialize_urls<S: Serializer>(
     values: &BTreeMap<String, Secret>,
     serializer: S,
@@ -44,12 +44,12 @@ pub fn serialize_urls<S: Serializer>(
     serializer.collect_map(values.iter().map(|(name, value)| (name, mask_url(value.expose()))))
 }
 
-/// Writes an address without what is secret in it.
+/// Serializes a URL with its secrets masked.
 pub fn serialize_url<S: Serializer>(value: &Option<String>, serializer: S) -> Result<S::Ok, S::Error> {
     value.as_deref().map(mask_url).serialize(serializer)
 }
 
-/// An address with its password and secret parameters masked. What cannot be read as an address is masked whole.
+/// Masks the password and the secret parameters of a URL. Text that is not a valid URL is masked entirely.
 pub fn mask_url(address: &str) -> String {
     let Ok(mut url) = url::Url::parse(address) else {
         return MASK.to_owned();

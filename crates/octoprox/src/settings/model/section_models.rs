@@ -1,4 +1,4 @@
-//! The smaller sections of the settings.
+//! Smaller sections of the settings.
 
 use crate::settings::model::secret_masking::serialize_urls;
 use octo_model::Secret;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Where the hub listens.
+/// Address and port of the HTTP server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Listen {
-    /// Address to listen on. Any other than loopback needs `auth.tokens`.
+    /// Address to listen on. Any address other than loopback requires `auth.tokens`.
     pub host: String,
-    /// Port to listen on; 0 takes a free one.
+    /// Port to listen on. `0` picks a free port.
     pub port: u16,
 }
 
@@ -25,11 +25,11 @@ impl Default for Listen {
     }
 }
 
-/// Bounds of every call.
+/// Limits that apply to every call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Calls {
-    /// Longest that any call may take, in seconds.
+    /// Maximum duration of a call, in seconds.
     pub timeout_seconds: u64,
 }
 
@@ -39,23 +39,24 @@ impl Default for Calls {
     }
 }
 
-/// The record of every call.
+/// Audit log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Audit {
-    /// When a record is durable: `flush` survives a crash of the process, `fsync` a power failure as well and is slower.
+    /// When a record counts as durable. `flush`: it survives a crash of the process. `fsync`: it also survives a power
+    /// failure; slower.
     pub durability: Durability,
-    /// Whether records have the arguments of calls. Secrets are masked as far as they can be recognised. Without it a record has
-    /// only a keyed hash of them.
+    /// Record the arguments of calls. Secrets are masked where they can be recognized. If disabled, only a keyed hash
+    /// of the arguments is recorded.
     pub arguments: bool,
-    /// How many records are kept; the oldest are taken out beyond that. A call makes two. Without it all are kept.
+    /// Maximum number of records; the oldest are deleted first. Each call writes two. Default: no limit.
     pub max_records: Option<u64>,
-    /// For how many days records are kept. Without it they are kept for ever.
+    /// Days after which records are deleted. Default: never.
     pub max_days: Option<u64>,
 }
 
 impl Audit {
-    /// What is kept.
+    /// Retention of records.
     pub fn retention(&self) -> octo_ports::Retention {
         let day = std::time::Duration::from_secs(24 * 60 * 60);
         let days = self.max_days.map(|days| u32::try_from(days).unwrap_or(u32::MAX));
@@ -63,28 +64,30 @@ impl Audit {
     }
 }
 
-/// Who may come in.
+/// Client authentication.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Auth {
-    /// Bearer tokens that are accepted; `octoprox token new NAME` makes one. With none, everybody who reaches the port is
-    /// let in.
+    /// Accepted bearer tokens. Create one with `octoprox token new NAME`. If empty, requests are not authenticated.
     pub tokens: Vec<TokenSettings>,
 }
 
-/// The edge towards HTTP clients.
+/// HTTP server limits and allowed hosts and origins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Http {
-    /// Names under which the hub may be asked for, beside loopback and its own address; guards against rebinding of names.
+    /// Accepted values of the `Host` header, in addition to loopback and the listen address. Protects against DNS
+    /// rebinding.
     pub allowed_hosts: Vec<String>,
-    /// Origins of web pages that may call, such as `https://app.example`. Empty: only pages from loopback.
+    /// Origins of web pages that may send requests, such as `https://app.example`. If empty, only pages from loopback
+    /// may.
     pub allowed_origins: Vec<String>,
-    /// Longest body of a request in bytes.
+    /// Maximum size of a request body, in bytes.
     pub max_body_bytes: usize,
-    /// Seconds after which a session of an older client is dropped when it is not used.
+    /// Seconds after which an unused session of a legacy client (protocol revisions up to 2025-11-25) is closed.
     pub session_idle_seconds: u64,
-    /// Sessions of older clients that may be open at once. Where there are several tokens, one caller may have a quarter of them.
+    /// Maximum number of open sessions of legacy clients. With more than one token, each caller may have a quarter of
+    /// them.
     pub max_sessions: usize,
 }
 
@@ -100,21 +103,21 @@ impl Default for Http {
     }
 }
 
-/// What operators see.
+/// Logs and traces.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {
-    /// Where spans go: the address of an OTLP collector over HTTP, such as `http://127.0.0.1:4318`. Without it no spans are made.
+    /// URL of an OTLP/HTTP collector for traces, such as `http://127.0.0.1:4318`. If not set, no spans are created.
     pub otlp_endpoint: Option<String>,
-    /// How much is logged: `error`, `warn`, `info`, `debug` or `trace`, also by part: `info,octo_hub=debug`.
+    /// Log level: `error`, `warn`, `info`, `debug` or `trace`, optionally per module: `info,octo_hub=debug`.
     pub log_level: String,
-    /// File that log lines are added to, beside standard output.
+    /// File to which log lines are appended, in addition to standard output.
     pub log_file: Option<PathBuf>,
-    /// Whether the log line of a call has its arguments. Secrets are masked as far as they can be recognised.
+    /// Log the arguments of calls. Secrets are masked where they can be recognized.
     pub log_arguments: bool,
-    /// Whether spans carry arguments and results. Secrets are masked as far as they can be recognised.
+    /// Include arguments and results in spans. Secrets are masked where they can be recognized.
     pub trace_contents: bool,
-    /// Name of this service in traces.
+    /// Service name in traces.
     pub service_name: String,
 }
 
@@ -131,27 +134,27 @@ impl Default for Telemetry {
     }
 }
 
-/// What may be reached.
+/// Network access of tools.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Net {
-    /// Hosts (`wiki.local`, `*.corp.example`), addresses and networks (`10.0.0.0/8`), each with an optional port, that tools may
-    /// reach although they are private. Public addresses need no entry.
+    /// Private hosts (`wiki.local`, `*.corp.example`), IP addresses and networks (`10.0.0.0/8`) that tools may connect
+    /// to, each with an optional port. Public addresses need no entry.
     pub allow: Vec<String>,
-    /// Requests that tools may start per second to one host. Unset: no limit, but six at the same time.
+    /// Maximum number of requests per second that tools send to one host. Default: no limit. At most six run at the
+    /// same time.
     pub requests_per_second: Option<f64>,
-    /// Whether `fetch_url`, `fetch_json` and `read_page` leave pages alone that the site's robots.txt disallows.
+    /// Obey robots.txt: `fetch_url`, `fetch_json` and `read_page` refuse pages that the site disallows.
     pub respect_robots: bool,
-    /// An address that site owners can turn to, such as `https://example.com/bot` or `mailto:ops@example.com`; it is added to the
-    /// User-Agent.
+    /// Contact for site owners, such as `https://example.com/bot` or `mailto:ops@example.com`. Added to the User-Agent.
     pub contact: Option<String>,
 }
 
-/// The browser.
+/// Browser toolbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Browser {
-    /// Whether `browser_execute_js` runs scripts in pages.
+    /// Allow `browser_execute_js` to run scripts in pages.
     pub allow_javascript: bool,
 }
 
@@ -161,43 +164,44 @@ impl Default for Browser {
     }
 }
 
-/// Web search.
+/// Search toolbox: search engines.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Search {
-    /// Address of a SearxNG instance.
+    /// URL of a SearxNG instance.
     pub searxng_url: Option<String>,
-    /// Key for Brave Search.
+    /// API key for Brave Search.
     pub brave_api_key: Option<Secret>,
 }
 
-/// SQL databases.
+/// Database toolbox: connections and permissions.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
-    /// Databases by name: `main: postgresql://user:password@host:5432/name`.
+    /// Connection URLs by name: `main: postgresql://user:password@host:5432/name`.
     #[serde(serialize_with = "serialize_urls")]
     pub connections: BTreeMap<String, Secret>,
-    /// Other logins for reading, by the name of the connection: roles that the database itself keeps from writing.
+    /// Connection URLs used for read-only queries, by connection name. Their roles should have no write privileges in
+    /// the database.
     #[serde(serialize_with = "serialize_urls")]
     pub readers: BTreeMap<String, Secret>,
-    /// Connections whose role may be a superuser, or may reach files and programs of the server: no transaction keeps such a
-    /// role from doing so, not even within `db_query`.
+    /// Connections whose role may be a superuser or may access files and programs of the database server. A transaction
+    /// does not stop such a role, not even a read-only one in `db_query`.
     pub superusers: Vec<String>,
-    /// Whether only reading is allowed; the database itself enforces it.
+    /// Allow only read-only queries, enforced by the database.
     pub read_only: bool,
 }
 
-/// A language model.
+/// Language model for tools that need one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Llm {
-    /// Address of an endpoint that speaks OpenAI's chat completions, up to and with the version: `https://api.example.com/v1`.
-    /// Without it no tool that needs a model is listed.
+    /// Base URL of an OpenAI-compatible chat completions API, including the version: `https://api.example.com/v1`. If
+    /// not set, tools that need a model are not listed.
     pub url: Option<String>,
-    /// Key that is sent to it.
+    /// API key for `llm.url`.
     pub key: Option<Secret>,
-    /// Name of the model to ask.
+    /// Name of the model.
     pub model: String,
 }
 
@@ -207,39 +211,39 @@ impl Default for Llm {
     }
 }
 
-/// GitHub.
+/// GitHub toolbox.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Github {
-    /// Address of GitHub's API, where it is not github.com: `https://github.example/api/v3`.
+    /// URL of the GitHub API, if not github.com: `https://github.example/api/v3`.
     pub url: Option<String>,
-    /// Token for GitHub's API.
+    /// Token for the GitHub API.
     pub token: Option<Secret>,
 }
 
-/// GitLab.
+/// GitLab toolbox.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Gitlab {
-    /// Address of the instance; `https://gitlab.com` when it is not set.
+    /// URL of the GitLab instance. Default: `https://gitlab.com`.
     pub url: Option<String>,
-    /// Token for GitLab's API; it goes to the instance alone.
+    /// Token for the GitLab API. Sent only to `gitlab.url`.
     pub token: Option<Secret>,
-    /// How the token is sent: `auto` tells by its looks, `private`, `bearer` or `job`.
+    /// How the token is sent: `private`, `bearer`, `job`, or `auto` to detect it from the token's format.
     pub token_kind: tools_forge::TokenKind,
-    /// Address of the instance's OpenAPI document, where it is not GitLab's own.
+    /// URL of the instance's OpenAPI document, if it differs from GitLab's default.
     pub openapi_url: Option<String>,
 }
 
-/// The admin API, and where browsers come back to after a login.
+/// Admin API. It also receives the OAuth callback after a login.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Admin {
-    /// Whether `octoprox serve` has an admin API.
+    /// Start the admin API with `octoprox serve`.
     pub enabled: bool,
-    /// Address to listen on. Any other than loopback needs `auth.tokens`.
+    /// Address to listen on. Any address other than loopback requires `auth.tokens`.
     pub host: String,
-    /// Port to listen on; 0 takes a free one.
+    /// Port to listen on. `0` picks a free port.
     pub port: u16,
 }
 
@@ -249,28 +253,29 @@ impl Default for Admin {
     }
 }
 
-/// Logins at servers behind the hub.
+/// Logins at upstream servers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Logins {
-    /// Secret that stored credentials are sealed with.
+    /// Secret from which the encryption key of the credential store is derived.
     pub secret: Option<Secret>,
-    /// File with that secret, such as one that a container is given.
+    /// File that contains the secret, such as a container secret.
     pub secret_file: Option<PathBuf>,
-    /// Folder of the stored credentials; within `state_dir` when it is not set.
+    /// Directory of the credential store. Default: a directory in `state_dir`.
     pub store: Option<PathBuf>,
-    /// Address that a login returns to, where the browser is not on this machine. It must end in `/auth/callback` for the hub to
-    /// offer its login page.
+    /// OAuth redirect URL, if the browser runs on another machine. It must end in `/auth/callback` for the hub to offer
+    /// its login page.
     pub callback_url: Option<String>,
 }
 
-/// Prompts.
+/// Prompts: your own and the built-in ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Prompts {
-    /// Folders with playbooks: YAML or JSON files with prompts. Changes are picked up while the hub runs; later folders win.
+    /// Directories of playbooks: YAML or JSON files that define prompts. Changes are picked up while the hub runs. On
+    /// conflicts, later directories take precedence.
     pub folders: Vec<PathBuf>,
-    /// Whether the prompts that come with the product are listed.
+    /// List the built-in prompts.
     pub builtin: bool,
 }
 
@@ -280,10 +285,11 @@ impl Default for Prompts {
     }
 }
 
-/// Tools that are declared in YAML.
+/// Declared tools: tools that you define in YAML.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tools {
-    /// Folders with declared tools. They are followed as they change, and must lie where agents cannot write.
+    /// Directories of declared tools. Changes are picked up while the hub runs. Agents must not be able to write to
+    /// these directories.
     pub folders: Vec<PathBuf>,
 }

@@ -1,50 +1,53 @@
-//! How the hub proves who it is at a server behind it.
+//! Authentication at an upstream server.
 
 use octo_model::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A login at a server, or a key for it. Tokens of logins are kept by the hub and never stand here.
+/// Authentication at an upstream server: a login or an API key. Tokens are in the credential store, never in the
+/// settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ServerAuth {
-    /// The way: `oauth2-pkce` is a login in any browser, `device-code` one by a code on another device, `api-key` a key that you
-    /// have, `none` nothing at all.
+    /// Authentication method. `oauth2-pkce`: OAuth login in a browser. `device-code`: login with a code on another
+    /// device. `api-key`: a fixed key. `none`: no authentication.
     #[serde(rename = "type")]
     pub kind: AuthKind,
-    /// Variable that holds the key. A program gets it under the same name, an address in a header.
+    /// Environment variable that contains the key. A program receives it under the same name; for a URL it is sent as
+    /// `header` or `query` specify.
     #[serde(default)]
     pub env: Option<String>,
-    /// Header that carries the key as it is. Without it and without `query` the key is a bearer token.
+    /// Header that carries the key, without a prefix. If neither `header` nor `query` is set, the key is sent as a
+    /// bearer token.
     #[serde(default)]
     pub header: Option<String>,
-    /// Parameter of the address that carries the key, for services that know no header.
+    /// Query parameter that carries the key, for services that do not accept a header.
     #[serde(default)]
     pub query: Option<String>,
-    /// Client that was registered with the service by hand; without it the hub registers itself.
+    /// OAuth client ID, if you registered a client yourself. Otherwise the hub registers one.
     #[serde(default)]
     pub client_id: Option<String>,
-    /// Secret of that client, when it has one. It is sent only to `issuer`, which must be set as well.
+    /// OAuth client secret. It is sent only to `issuer`, which is then required.
     #[serde(default)]
     pub client_secret: Option<Secret>,
-    /// Authorization server. Set it where the service does not name it, where it is private, where its endpoints lie on another
-    /// site, and beside `client_secret`.
+    /// URL of the authorization server. Required if the service does not publish it, if its address is private, if its
+    /// endpoints are on another site, or if `client_secret` is set.
     #[serde(default)]
     pub issuer: Option<String>,
-    /// What is asked for in the login; what the service names when it is empty.
+    /// OAuth scopes to request. Default: the scopes that the service publishes.
     #[serde(default)]
     pub scopes: Vec<String>,
-    /// Parameters that are added to the authorization request, such as `access_type: offline` for Google. Those that the hub sets
-    /// itself cannot be given.
+    /// Additional parameters of the authorization request, such as `access_type: offline` for Google. Parameters that
+    /// the hub sets itself are rejected.
     #[serde(default)]
     pub authorize_params: BTreeMap<String, String>,
-    /// Whether one login serves everybody who calls; otherwise each person logs in.
+    /// Use one login for all callers. If false, each caller logs in.
     #[serde(default)]
     pub shared: bool,
 }
 
-/// The ways to prove it.
+/// Authentication methods.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(extend("enum" = ["none", "oauth2-pkce", "oauth2", "device-code", "api-key"]))]
@@ -57,7 +60,7 @@ pub enum AuthKind {
 }
 
 impl ServerAuth {
-    /// Whether a person has to log in before the server can be used.
+    /// Returns whether someone must log in before the server can be used.
     pub fn is_login(&self) -> bool {
         matches!(self.kind, AuthKind::Oauth | AuthKind::DeviceCode)
     }

@@ -1,4 +1,4 @@
-//! One server behind the hub.
+//! Settings of an upstream server.
 
 use crate::settings::model::secret_masking::{serialize_masked, serialize_url};
 use crate::settings::model::server_auth::ServerAuth;
@@ -9,62 +9,65 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A server behind the hub: a program (`command`), an address (`url`), or an API that a document describes (`document`).
-/// Its tools are listed as `name__tool`.
+/// An upstream: a program (`command`), a URL (`url`), or an API described by an OpenAPI document (`document`). Its
+/// tools are listed as `name__tool`.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
-    /// What people call it, such as `Google Drive`; tools are named after the entry's own key.
+    /// Display name, such as `Google Drive`. Tool names use the key of the entry instead.
     pub name: Option<String>,
-    /// Program to start; it speaks MCP on its standard streams.
+    /// Program to start. It must speak MCP over stdio.
     pub command: Option<String>,
-    /// Arguments of the program, each as it is; no shell reads them.
+    /// Arguments of the program. They are passed unchanged, without a shell.
     pub args: Vec<String>,
-    /// Variables of the program, beside PATH, HOME, USER, LOGNAME, LANG, LC_ALL, TERM, TMPDIR and SHELL.
+    /// Environment variables of the program, in addition to PATH, HOME, USER, LOGNAME, LANG, LC_ALL, TERM, TMPDIR and
+    /// SHELL.
     #[serde(serialize_with = "serialize_masked")]
     pub env: BTreeMap<String, Secret>,
-    /// Folder that the program starts in.
+    /// Working directory of the program.
     pub cwd: Option<PathBuf>,
-    /// Address of a server that speaks MCP over streamable HTTP. Beside a `document`: where the API is, when the document does
-    /// not say.
+    /// URL of an MCP server (streamable HTTP). With `document`: base URL of the API, if the document does not contain
+    /// one.
     #[serde(serialize_with = "serialize_url")]
     pub url: Option<String>,
-    /// Headers of every request to the address.
+    /// HTTP headers added to every request.
     #[serde(serialize_with = "serialize_masked")]
     pub headers: BTreeMap<String, Secret>,
-    /// OpenAPI document whose operations become tools: its address, or a file. It goes with `type: openapi`.
+    /// URL or path of an OpenAPI document whose operations become tools. Use with `type: openapi`.
     #[serde(serialize_with = "serialize_url_or_path")]
     pub document: Option<String>,
-    /// Kind of connection, as other products write it; it follows from `command`, `url` or `document` and may be left out.
+    /// Connection type, as in the settings of other products. Optional: it follows from `command`, `url` or `document`.
     #[serde(rename = "type")]
     pub kind: Option<Kind>,
-    /// How the hub proves who it is at the server.
+    /// Authentication at the server.
     pub auth: Option<ServerAuth>,
-    /// Whether the server is used.
+    /// Enable the server.
     pub enabled: bool,
-    /// When the connection is made: `on-demand` waits for the first call, `always` connects at the start and stays.
+    /// When to connect. `on-demand`: on the first call. `always`: at startup, and stay connected.
     pub connect: Connect,
-    /// Seconds without a call after which a connection that was made on demand ends, and its program with it.
+    /// Seconds without a call after which an on-demand connection is closed and its program is stopped.
     pub idle_timeout_seconds: u64,
-    /// Longest that starting and agreeing on a revision may take, in seconds.
+    /// Maximum time to start and negotiate the protocol revision, in seconds.
     pub start_timeout_seconds: u64,
-    /// Longest that one call may take, in seconds.
+    /// Maximum duration of a call, in seconds.
     pub timeout_seconds: u64,
-    /// Who shares a connection, and with it a program: `one` for everybody, `pool` for up to `pool` of them, `per-caller` or
-    /// `per-session`. Where people log in for themselves, each caller has one in any case.
+    /// Who shares a connection and its program. `one`: all callers share one. `pool`: all callers share up to `pool`
+    /// connections. `per-caller` or `per-session`: one each. If callers log in individually, each has its own
+    /// connection regardless.
     pub share: Share,
-    /// How many connections a pool has at most.
+    /// Maximum number of connections with `share: pool`.
     pub pool: usize,
-    /// Calls that may begin within a minute; who comes later waits, each caller in turn. Without it as many as come.
+    /// Maximum number of calls that start per minute. Further calls wait in a fair queue. Default: no limit.
     pub per_minute: Option<usize>,
-    /// Calls that may be under way at the same time; who comes later waits, each caller in turn. Without it as many as come.
+    /// Maximum number of concurrent calls. Further calls wait in a fair queue. Default: no limit.
     pub max_concurrent: Option<usize>,
-    /// Shuts the program in. Without it the program may do what the hub's own user may.
+    /// Run the program in a sandbox. Without it, the program has all permissions of the hub's user.
     pub sandbox: Option<ServerSandbox>,
-    /// How it is spoken to: `auto` asks first, `legacy` is the handshake of 2025, `modern` the revision 2026-07-28.
+    /// MCP era. `auto`: detect it. `legacy`: revisions up to 2025-11-25, with a handshake. `modern`: revision
+    /// 2026-07-28.
     pub era: Era,
-    /// What happens when the server changes what it says about its tools: `hold` keeps what was pinned until you accept the
-    /// change, `warn` takes it on and reports it, `follow` takes it on.
+    /// What to do when the server changes the definition of a tool. `hold`: keep the pinned definition until you accept
+    /// the change. `warn`: accept and report it. `follow`: accept it.
     pub trust: TrustSetting,
 }
 
@@ -104,13 +107,13 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Whether it speaks MCP; otherwise a document stands for it.
+    /// Returns whether the upstream speaks MCP. Otherwise an OpenAPI document describes it.
     pub fn is_mcp(&self) -> bool {
         self.document.is_none()
     }
 }
 
-/// An address without what is secret in it; a file's name as it is.
+/// Serializes a URL with its secrets masked, or a path unchanged.
 fn serialize_url_or_path<S: serde::Serializer>(
     value: &Option<String>,
     serializer: S,
@@ -121,7 +124,7 @@ fn serialize_url_or_path<S: serde::Serializer>(
     }
 }
 
-/// How a server is spoken to.
+/// MCP era of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Era {
@@ -131,7 +134,7 @@ pub enum Era {
     Modern,
 }
 
-/// When a server is connected.
+/// When to connect to a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Connect {
@@ -151,19 +154,19 @@ pub enum Share {
     PerSession,
 }
 
-/// What a program may touch that is shut in.
+/// Permissions of a sandboxed program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ServerSandbox {
-    /// Folders that it may read.
+    /// Directories that the program may read.
     pub read: Vec<PathBuf>,
-    /// Folders that it may read and write.
+    /// Directories that the program may read and write.
     pub write: Vec<PathBuf>,
-    /// Whether it may use the network.
+    /// Allow network access.
     pub network: bool,
 }
 
-/// The word that other products' files use for the kind of connection.
+/// Connection type, with the aliases that other products use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(extend("enum" = ["stdio", "stdio-mcp", "http", "streamable-http", "streamableHttp", "remote-mcp", "openapi"]))]
 pub enum Kind {
@@ -179,7 +182,7 @@ pub enum Kind {
 mod tests {
     use super::*;
 
-    /// The entries of a gateway's own file, as its documentation has them.
+    /// The examples from a gateway's documentation.
     #[test]
     fn the_words_of_a_gateway() {
         let text = "

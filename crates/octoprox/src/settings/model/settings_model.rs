@@ -1,4 +1,4 @@
-//! All settings in one type. Its comments are the reference that people read.
+//! Root type of the settings. Its doc comments are the source of the settings reference.
 
 use crate::settings::load::env_variables;
 use crate::settings::model::section_models::{
@@ -15,77 +15,81 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Settings of octoprox: one YAML file, given with `--config` or `OCTOPROX_CONFIG`, else `octoprox.yaml` in the current
-/// folder if it was approved with `octoprox trust`, else `octoprox/octoprox.yaml` in `$XDG_CONFIG_HOME`. Everything is optional and has a safe default; texts may
-/// hold `${NAME}` or `${NAME:-default}` for a variable. Variables of the environment go over the file, flags over both.
+/// Octoprox reads one YAML file: the one given with `--config` or `OCTOPROX_CONFIG`; otherwise `octoprox.yaml` in the
+/// current directory, if it was approved with `octoprox trust`; otherwise `octoprox/octoprox.yaml` in
+/// `$XDG_CONFIG_HOME`. Every setting is optional and has a safe default. Strings may contain `${NAME}` or
+/// `${NAME:-default}`, which is replaced by the environment variable. Environment variables override the file, and
+/// command-line flags override both.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// Folder that tools work in. When it is not set: the current folder, unless that is the root of the file system, your
-    /// home directory, or where octoprox keeps its own settings and data.
+    /// Directory that file, git and shell tools work in. Default: the current directory, unless it is the root of the
+    /// file system, your home directory, or the directory of octoprox's own settings or data.
     pub workspace: Option<PathBuf>,
-    /// Folder of the hub's own data (audit, kept results); `octoprox` in `$XDG_STATE_HOME` or `~/.local/state` when it is not set.
+    /// State directory: audit log, stored results and other data of the hub. Default: `octoprox` in `$XDG_STATE_HOME`
+    /// or `~/.local/state`.
     pub state_dir: Option<PathBuf>,
-    /// Where the hub listens.
+    /// Address and port of the HTTP server.
     pub listen: Listen,
-    /// The admin API.
+    /// Admin API of `octoprox serve`.
     pub admin: Admin,
-    /// Which toolboxes are on.
+    /// Toolboxes to enable.
     pub toolboxes: Toolboxes,
-    /// MCP servers behind the hub, by name: letters, digits, `_` and `-`, at most 20 characters.
+    /// Upstream servers, by name. A name has letters, digits, `_` and `-`, at most 20 characters.
     pub servers: BTreeMap<String, Server>,
-    /// Named views of the catalogue, each served at `/mcp/` and its name.
+    /// Named views of the catalogue, each served at `/mcp/<name>`.
     pub profiles: BTreeMap<String, ProfileSettings>,
-    /// Who may call what.
+    /// Access policy: rules that allow or deny calls.
     pub policy: PolicySettings,
-    /// How often callers may call.
+    /// Rate limits per caller.
     pub limits: Vec<LimitRule>,
-    /// Which answers are kept and given again.
+    /// Response cache rules.
     pub cache: Vec<CacheRule>,
-    /// How large replies may be.
+    /// Result size limits.
     pub results: ResultLimits,
-    /// Bounds of every call.
+    /// Limits that apply to every call.
     pub calls: Calls,
-    /// The record of every call.
+    /// Audit log of all calls.
     pub audit: Audit,
-    /// Who may come in.
+    /// Client authentication.
     pub auth: Auth,
-    /// The edge towards HTTP clients.
+    /// HTTP server limits and allowed hosts and origins.
     pub http: Http,
-    /// Logs and traces of the hub.
+    /// Logs and traces.
     pub telemetry: Telemetry,
-    /// What tools may reach over the network.
+    /// Network access of tools.
     pub net: Net,
-    /// What the browser toolbox may do.
+    /// Browser toolbox.
     pub browser: Browser,
-    /// Where the search toolbox looks.
+    /// Search toolbox: search engines.
     pub search: Search,
-    /// Databases that the database toolbox may use.
+    /// Database toolbox: connections and permissions.
     pub database: Database,
-    /// The language model that tools may ask.
+    /// Language model for tools that need one.
     pub llm: Llm,
-    /// Prompts of your own and of the product.
+    /// Prompts: your own and the built-in ones.
     pub prompts: Prompts,
-    /// Tools of your own.
+    /// Declared tools: tools that you define in YAML.
     pub tools: Tools,
-    /// Files of the workspace and the roots.
+    /// File access in the workspace and the roots.
     pub files: Files,
-    /// What the git toolbox may do.
+    /// Git toolbox.
     pub git: Git,
-    /// What the shell toolbox may run.
+    /// Shell toolbox.
     pub shell: Shell,
-    /// What the GitHub toolbox needs.
+    /// GitHub toolbox.
     pub github: Github,
-    /// What the GitLab toolbox needs.
+    /// GitLab toolbox.
     pub gitlab: Gitlab,
-    /// Folders beside the workspace, by name. `repos`, `downloads` and `playbooks` have variables of their own.
+    /// Additional directories that tools may use, by name. `repos`, `downloads` and `playbooks` can also be set with
+    /// environment variables.
     pub roots: BTreeMap<String, Root>,
-    /// Logins at servers behind the hub.
+    /// Logins at upstream servers.
     pub logins: Logins,
 }
 
 impl Settings {
-    /// Folders that tools, and servers in a sandbox, may write.
+    /// Directories that tools and sandboxed servers may write to.
     pub fn writable_folders(&self) -> Vec<PathBuf> {
         let workspace = self.workspace.iter().filter(|_| !self.files.read_only);
         let roots = self.roots.iter().filter(|(name, root)| root.is_writable(name));
@@ -95,7 +99,7 @@ impl Settings {
         workspace.chain(roots).chain(written).cloned().collect()
     }
 
-    /// Files and folders that these settings name and that decide what tools there are.
+    /// Files and directories named in these settings that determine which tools exist.
     pub fn named_files(&self) -> Vec<PathBuf> {
         let documents = self.servers.values().filter_map(|server| server.document.as_deref());
         let documents = documents.filter(|document| !document.contains("://")).map(PathBuf::from);
@@ -103,7 +107,7 @@ impl Settings {
     }
 }
 
-/// The JSON Schema of the settings file.
+/// JSON Schema of the settings file.
 pub fn settings_schema() -> serde_json::Value {
     let mut schema = schemars::schema_for!(Settings).to_value();
     if let Some(root) = schema.as_object_mut() {
@@ -115,7 +119,7 @@ pub fn settings_schema() -> serde_json::Value {
     schema
 }
 
-/// Adds the variables to what is said of a setting. The description of its type belongs to other settings, too.
+/// Appends the environment variables to the description of a setting, not of its type, which other settings may share.
 fn append_variables(schema: &mut Value, setting: &str, variables: &str) {
     let mut entry = None;
     let place = setting.split('.').try_fold(String::new(), |place, key| {

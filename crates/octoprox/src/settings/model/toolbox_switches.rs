@@ -1,50 +1,50 @@
-//! Which toolboxes are on.
+//! Toolbox switches.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Switches for the toolboxes; each can also be set with `OCTOPROX_ENABLE_` and its name. A toolbox that this build
-/// does not have yet is accepted here, so that one file serves several versions.
+/// Toolboxes to enable, also with the variable `OCTOPROX_ENABLE_<NAME>`. Toolboxes that this build does not have are
+/// accepted, so that one file works with several versions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Toolboxes {
-    /// Reads and changes files of the workspace.
+    /// Read, search and edit files in the workspace.
     pub filesystem: bool,
-    /// Works with git repositories of the workspace.
+    /// Work with git repositories in the workspace.
     pub git: bool,
-    /// Runs commands. Off until asked for: a command can do whatever its user can.
+    /// Run shell commands. Off by default: a command has the permissions of its user.
     pub shell: bool,
-    /// Fetches addresses over HTTP.
+    /// Fetch URLs over HTTP.
     pub fetch: bool,
-    /// Reads web pages as plain text.
+    /// Read web pages as plain text.
     pub readability: bool,
-    /// Searches the web.
+    /// Search the web.
     pub search: bool,
-    /// Tells the weather.
+    /// Weather reports and forecasts.
     pub weather: bool,
-    /// Drives a browser. Off until asked for: it runs other people's code.
+    /// Control a browser. Off by default: it runs code of third parties.
     pub browser: bool,
-    /// Queries SQL databases. Off until asked for: it needs a connection.
+    /// Query SQL databases. Off by default: it needs a connection.
     pub database: bool,
-    /// Remembers entities and relations.
+    /// Memory: store and search entities and relations.
     pub memory: bool,
-    /// Tells, converts and parses times.
+    /// Current time, time zone conversion and parsing of dates.
     pub time: bool,
-    /// Calls services by their OpenAPI documents.
+    /// Call APIs described by OpenAPI documents.
     pub openapi: bool,
-    /// Talks to GitLab.
+    /// Work with GitLab.
     pub gitlab: bool,
-    /// Talks to GitHub.
+    /// Work with GitHub.
     pub github: bool,
-    /// Gives the public key of the workspace.
+    /// SSH public key of the workspace.
     pub ssh: bool,
-    /// Counts and summarises text.
+    /// Count and summarize text.
     pub text: bool,
-    /// Runs workflows of tools.
+    /// Validate, run and resume workflows.
     pub workflow: bool,
-    /// Tells of the servers behind the hub, and logs in there. Listed once there is a server.
+    /// Show upstream servers and log in to them. Listed if at least one server is configured.
     pub servers: bool,
-    /// Runs the tools that you declare in `tools.folders`.
+    /// Declared tools from `tools.folders`.
     pub declared: bool,
 }
 
@@ -75,7 +75,7 @@ impl Default for Toolboxes {
 }
 
 impl Toolboxes {
-    /// Every toolbox by name, and whether it is on.
+    /// Returns each toolbox name and whether it is enabled.
     pub fn switches(&self) -> Vec<(String, bool)> {
         let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(self) else {
             return Vec::new();

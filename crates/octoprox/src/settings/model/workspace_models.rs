@@ -1,4 +1,4 @@
-//! Settings of what works on a tree: roots, files, git and the shell.
+//! Settings of roots, files, git and the shell.
 
 use octo_grants::exec::SandboxChoice;
 use octo_grants::fs::{HardLinks, default_protected};
@@ -6,16 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// A folder beside the workspace.
+/// A directory that tools may use in addition to the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Root {
-    /// The folder. When only `host_path` is set, that is it.
+    /// Path of the directory. Default: `host_path`.
     pub path: Option<PathBuf>,
-    /// The same folder as people call it elsewhere, such as the host's path of a folder that is mounted into a container.
-    /// Both are understood, and answers use the caller's.
+    /// Path of the same directory outside a container, such as the source of a bind mount. Tools accept both paths and
+    /// reply with the one that the caller used.
     pub host_path: Option<PathBuf>,
-    /// Whether tools may change it. The root `repos` may be changed unless this is false, every other only when this is true.
+    /// Allow tools to write to it. Default: true for the root `repos`, false for all others.
     pub writable: Option<bool>,
 }
 
@@ -24,24 +24,24 @@ impl Root {
         self.writable.unwrap_or(name == "repos")
     }
 
-    /// The folder on this machine.
+    /// Returns the directory on this machine.
     pub fn folder(&self) -> Option<&PathBuf> {
         self.path.as_ref().or(self.host_path.as_ref())
     }
 }
 
-/// Files of the workspace and the roots.
+/// File access in the workspace and the roots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Files {
-    /// Whether the workspace can only be read.
+    /// Make the workspace read-only.
     pub read_only: bool,
-    /// The workspace's folder as people call it elsewhere; both are understood.
+    /// Path of the workspace outside a container. Tools accept both paths.
     pub host_path: Option<PathBuf>,
-    /// Patterns, relative to a root, that are never written even where a root may be changed. One that begins with `!` makes an
-    /// exception; of several that fit, the last decides. A list whose first pattern begins with `!` goes on from the default.
+    /// Glob patterns, relative to a root, of files that are never written. A pattern that begins with `!` is an
+    /// exception; the last match wins. If the first pattern begins with `!`, the list extends the default list.
     pub protected: Vec<String>,
-    /// Whether files with several names are touched: `allow`, or `refuse` where others can make links into the workspace.
+    /// Access to files with more than one hard link: `allow`, or `refuse` if others can create links in the workspace.
     pub hard_links: HardLinks,
 }
 
@@ -56,41 +56,41 @@ impl Default for Files {
     }
 }
 
-/// What the git toolbox may do.
+/// Git toolbox.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Git {
-    /// Whether commits are made. Until then `git_commit` tells what it would do.
+    /// Allow `git_commit` to commit. If false, it only reports what it would do.
     pub allow_commit: bool,
-    /// Whether commits are pushed. Until then `git_push` tells what it would do.
+    /// Allow `git_push` to push. If false, it only reports what it would do.
     pub allow_push: bool,
-    /// Name in commits; the repository's own when it is not set.
+    /// Author name of commits. Default: the name in the git configuration of the repository or the user.
     pub user_name: Option<String>,
-    /// Address in commits; the repository's own when it is not set.
+    /// Author email of commits. Default: the email in the git configuration of the repository or the user.
     pub user_email: Option<String>,
 }
 
-/// Commands.
+/// Shell toolbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Shell {
-    /// Programs that may be run. Empty: all.
+    /// Programs that may be run. If empty, all programs are allowed.
     pub allowed_commands: Vec<String>,
-    /// Patterns that are refused. A help against accidents; what keeps a command in bounds is the sandbox.
+    /// Command patterns that are refused. They guard against accidents only; the sandbox enforces isolation.
     pub blocked_commands: Vec<String>,
-    /// Longest that a command may take, in seconds.
+    /// Maximum duration of a command, in seconds.
     pub max_timeout_seconds: u64,
-    /// What keeps commands, and git, in bounds: `auto` takes bubblewrap where it works and Landlock otherwise; `none` only when
-    /// it is written here.
+    /// Sandbox for commands and git. `auto`: bubblewrap if it works, otherwise Landlock. `none`: no sandbox; never
+    /// chosen automatically.
     pub sandbox: SandboxChoice,
-    /// Whether commands may use the network.
+    /// Allow network access for commands.
     pub network: bool,
-    /// Whether a server that a command starts can be reached by other commands, `fetch_url` and the browser: commands use this
-    /// machine's network, and tools may reach its loopback, except for the hub itself.
+    /// Let other commands, `fetch_url` and the browser connect to servers that commands start. Commands then use the
+    /// network of this machine, and tools may connect to its loopback address, except to the hub itself.
     pub local_servers: bool,
-    /// Variables of the hub's environment that commands get, by name; of all others they see nothing.
+    /// Environment variables of the hub that are passed to commands. All others are hidden.
     pub env_passthrough: Vec<String>,
-    /// Memory of one process of a command in MiB; 0 for no bound.
+    /// Memory limit of each process of a command, in MiB. `0`: no limit.
     pub max_memory_mb: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The servers that a hub has taken on, kept as fingerprints so that a later look can tell what would change.
+//! Fingerprints of the servers that a hub has applied, to compute later changes.
 
 use crate::settings::model::server_auth::ServerAuth;
 use crate::settings::model::server_model::Server;
@@ -12,10 +12,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 const APPLIED_FILE: &str = "servers.applied.json";
-/// More than any list of servers needs.
+/// Far above the size of any server list.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// A set of servers as it was applied. Nothing in it can be read back: values are hashed with a salt of their own.
+/// An applied set of servers. Values are hashed with a salt and cannot be recovered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedServers {
     salt: String,
@@ -23,10 +23,10 @@ pub struct AppliedServers {
 }
 
 impl AppliedServers {
-    /// The servers of these settings, to be kept.
+    /// Creates fingerprints of the servers with a random salt.
     pub fn new_salted(servers: &Servers) -> io::Result<Self> {
         let salt = crate::bearer_token::generate_token()
-            .map_err(|_| io::Error::other("the system gives no randomness"))?;
+            .map_err(|_| io::Error::other("system random number generator unavailable"))?;
         Ok(Self::with_salt(servers, salt))
     }
 
@@ -36,7 +36,7 @@ impl AppliedServers {
         Self { salt, servers }
     }
 
-    /// What would change if these servers were applied now.
+    /// Returns what would change if these servers were applied now.
     pub fn plan(&self, new: &Servers) -> Vec<ServerChange> {
         let new = Self::with_salt(new, self.salt.clone()).servers;
         let names: BTreeSet<&String> = self.servers.keys().chain(new.keys()).collect();
@@ -46,7 +46,7 @@ impl AppliedServers {
             .collect()
     }
 
-    /// What the last hub with this folder of data has applied; nothing when there was none.
+    /// Reads what the last hub with this state directory applied, if any.
     pub fn read(state: &Path) -> Option<Self> {
         let mut text = String::new();
         std::fs::File::open(state.join(APPLIED_FILE))
@@ -57,7 +57,7 @@ impl AppliedServers {
         serde_json::from_str(&text).ok()
     }
 
-    /// Keeps it for later looks.
+    /// Writes the fingerprints to the state directory.
     pub fn write(&self, state: &Path) -> io::Result<()> {
         let fresh = state.join(format!("{APPLIED_FILE}.{}", std::process::id()));
         let mut file =
@@ -67,7 +67,7 @@ impl AppliedServers {
     }
 }
 
-/// Every setting that a connection depends on. A new setting does not compile until it is sorted in here.
+/// Fingerprints all settings that a connection depends on. Adding a setting requires handling it here to compile.
 fn fingerprint_server(server: &Server, salt: &str) -> ServerFingerprint {
     let Server {
         name: _,
@@ -127,7 +127,7 @@ fn expose_auth(auth: &ServerAuth) -> String {
     format!("{auth:?} {:?}", auth.client_secret.as_ref().map(Secret::expose))
 }
 
-/// The words that the fingerprints on disk were made of; with others every server would count as changed once.
+/// The form used by existing fingerprints; changing it would mark every server as changed once.
 fn trust_text(trust: &TrustSetting) -> String {
     match trust {
         TrustSetting::Shorthand(changes) => format!("Word({changes:?})"),

@@ -1,10 +1,10 @@
-//! Which settings a running hub takes on, and which wait for its next start.
+//! Which settings apply at run time and which require a restart.
 
 use crate::settings::Settings;
 use serde::Serialize;
 use serde_json::Value;
 
-/// These settings with everything of `new` that can change while the hub runs. Servers are followed by a plan of their own.
+/// Returns `current` with every reloadable setting of `new`. Servers have a separate plan.
 #[must_use]
 pub fn with_reloadable(current: &Settings, new: &Settings) -> Settings {
     let mut settings = current.clone();
@@ -23,10 +23,10 @@ pub fn with_reloadable(current: &Settings, new: &Settings) -> Settings {
     settings
 }
 
-/// The names of the settings that differ, other than servers. Never their values.
+/// Returns the names of changed settings other than servers, never their values.
 pub fn changed_settings(old: &Settings, new: &Settings) -> Vec<String> {
     let mut names = Vec::new();
-    // A new setting does not compile until it is compared here.
+    // Adding a setting requires comparing it here to compile.
     let Settings {
         workspace,
         state_dir,
@@ -91,7 +91,7 @@ pub fn changed_settings(old: &Settings, new: &Settings) -> Vec<String> {
     names
 }
 
-/// Notes a section that differs, by its fields where they tell.
+/// Records a changed section, by field if possible.
 fn compare_section<T: PartialEq + Serialize>(names: &mut Vec<String>, section: &str, old: &T, new: &T) {
     if old == new {
         return;
@@ -103,7 +103,7 @@ fn compare_section<T: PartialEq + Serialize>(names: &mut Vec<String>, section: &
         let changed = new.iter().filter(|(key, value)| old.get(*key) != Some(*value)).map(|(key, _)| key);
         names.extend(changed.chain(gone).map(|key| format!("{section}.{key}")));
     }
-    // A secret looks the same before and after.
+    // Secrets serialize identically before and after.
     if names.len() == before {
         names.push(section.to_owned());
     }

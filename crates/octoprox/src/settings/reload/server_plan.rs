@@ -1,4 +1,4 @@
-//! What changed settings mean for the servers that run: each is connected, dropped, swapped or left alone.
+//! Plan for running servers after a change of settings: connect, drop, swap or leave unchanged.
 
 use crate::settings::model::server_model::Server;
 use crate::settings::reload::applied_servers::AppliedServers;
@@ -8,13 +8,13 @@ use std::fmt;
 
 pub type Servers = BTreeMap<String, Server>;
 
-/// What happens to one server.
+/// Action for one server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
     Connect,
     Drop,
-    /// The old connection ends when its calls have ended; the new one takes over.
+    /// The new connection takes over; the old one closes when its calls have completed.
     Swap,
     Unchanged,
 }
@@ -30,7 +30,7 @@ impl fmt::Display for Action {
     }
 }
 
-/// What happens to one server, and why. Names settings, never their values.
+/// Action for one server and the reason. Names settings, never their values.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ServerChange {
     pub server: String,
@@ -38,20 +38,20 @@ pub struct ServerChange {
     pub why: String,
 }
 
-/// What to do so that the servers of `new` run in the place of those of `old`, in the order of their names.
+/// Returns the changes that lead from `old` to `new`, sorted by name.
 pub fn plan(old: &Servers, new: &Servers) -> Vec<ServerChange> {
     AppliedServers::with_salt(old, String::new()).plan(new)
 }
 
-/// What is known of one server when two versions of it are compared.
+/// Fingerprint of one server, for comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct ServerFingerprint {
     pub enabled: bool,
-    /// A fingerprint of every setting that matters to a connection.
+    /// Fingerprint of each setting that affects a connection.
     pub fields: BTreeMap<String, String>,
 }
 
-/// Compares two sketches of one server.
+/// Compares two fingerprints of one server.
 pub fn compare_server(
     server: &str,
     old: Option<&ServerFingerprint>,
@@ -60,16 +60,16 @@ pub fn compare_server(
     use Action::{Connect, Drop, Swap, Unchanged};
     let (action, why) = match (old, new) {
         (None, None) => return None,
-        (None, Some(new)) if new.enabled => (Connect, "it is new".to_owned()),
-        (None, Some(_)) => (Unchanged, "it is new and switched off".to_owned()),
-        (Some(old), None) if old.enabled => (Drop, "it is no longer in the settings".to_owned()),
-        (Some(_), None) => (Unchanged, "it was switched off and is no longer in the settings".to_owned()),
+        (None, Some(new)) if new.enabled => (Connect, "new".to_owned()),
+        (None, Some(_)) => (Unchanged, "new, but disabled".to_owned()),
+        (Some(old), None) if old.enabled => (Drop, "removed from the settings".to_owned()),
+        (Some(_), None) => (Unchanged, "disabled and removed from the settings".to_owned()),
         (Some(old), Some(new)) => match (old.enabled, new.enabled) {
-            (false, true) => (Connect, "it was switched on".to_owned()),
-            (true, false) => (Drop, "it was switched off".to_owned()),
-            (false, false) => (Unchanged, "it is switched off".to_owned()),
+            (false, true) => (Connect, "enabled".to_owned()),
+            (true, false) => (Drop, "disabled".to_owned()),
+            (false, false) => (Unchanged, "still disabled".to_owned()),
             (true, true) => match changed_fields(old, new) {
-                names if names.is_empty() => (Unchanged, "nothing about it changed".to_owned()),
+                names if names.is_empty() => (Unchanged, "no changes".to_owned()),
                 names => (Swap, format!("{} changed", join_names(&names))),
             },
         },
@@ -127,16 +127,16 @@ fresh-off: {command: x, enabled: false}",
         let said: Vec<String> =
             planned.iter().map(|it| format!("{} {}: {}", it.action, it.server, it.why)).collect();
         let expected = [
-            "connect fresh: it is new",
-            "unchanged fresh-off: it is new and switched off",
-            "drop gone: it is no longer in the settings",
-            "unchanged gone-off: it was switched off and is no longer in the settings",
+            "connect fresh: new",
+            "unchanged fresh-off: new, but disabled",
+            "drop gone: removed from the settings",
+            "unchanged gone-off: disabled and removed from the settings",
             "swap moved: `headers`, `timeout_seconds` and `url` changed",
-            "unchanged named: nothing about it changed",
-            "drop off: it was switched off",
-            "connect on: it was switched on",
-            "unchanged same: nothing about it changed",
-            "unchanged still-off: it is switched off",
+            "unchanged named: no changes",
+            "drop off: disabled",
+            "connect on: enabled",
+            "unchanged same: no changes",
+            "unchanged still-off: still disabled",
         ];
         assert_eq!(said, expected);
     }

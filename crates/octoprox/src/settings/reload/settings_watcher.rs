@@ -1,4 +1,4 @@
-//! Settings that are followed while the hub runs: read again, compared with those in force, and told as changes.
+//! Watches the settings while the hub runs and reports changes.
 
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem, SettingsProblems};
 use crate::settings::load::load_settings::{Flags, LoadedSettings, load};
@@ -9,19 +9,19 @@ use octo_grants::config_dirs::{ConfigDirs, WatchHandle};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the files say by now.
+/// Difference between the files and the settings in force.
 pub struct ReloadPlan {
     pub settings: Settings,
-    /// What happens to servers.
+    /// Changes of servers.
     pub changes: Vec<ServerChange>,
-    /// Other settings that a running hub takes on.
+    /// Other settings that apply at run time.
     pub applied: Vec<String>,
-    /// Those that wait for its next start.
+    /// Settings that require a restart.
     pub needs_restart: Vec<String>,
     pub missing: UnsetVariables,
-    /// New values that must not be shown.
+    /// New secret values.
     pub secrets: Vec<String>,
-    /// Why no listener may have these settings.
+    /// Why these settings are not allowed for a listener.
     pub binding: Option<SettingsProblem>,
 }
 
@@ -31,28 +31,28 @@ impl ReloadPlan {
     }
 }
 
-/// Two readings this far apart must agree.
+/// Two reads this far apart must agree.
 const STABLE_INTERVAL: Duration = Duration::from_millis(60);
 const MAX_READS: usize = 10;
 
-/// Reads the settings again, to compare them with those in force.
+/// Reads the settings again and compares them with those in force.
 pub struct SettingsReader {
     world: Environment,
     flags: Flags,
     file: Option<PathBuf>,
-    /// What is known to be left alone.
+    /// Known messages about ignored files.
     unapproved: Vec<String>,
     in_force: Settings,
 }
 
 impl SettingsReader {
-    /// `in_force` are the settings as they were read, before a listener has put its port there.
+    /// `in_force` are the settings as read, before a listener fills in its port.
     pub fn new(world: Environment, flags: Flags, loaded: &LoadedSettings, in_force: Settings) -> Self {
         Self { world, flags, file: loaded.file.clone(), unapproved: loaded.unapproved.clone(), in_force }
     }
 
-    /// What has changed, or what is wrong. A file that needs approval is not taken on until a person has approved its new
-    /// content.
+    /// Returns the changes or the problems. A file that requires approval is not applied until its new content is
+    /// approved.
     pub fn read(&self) -> Result<ReloadPlan, SettingsProblems> {
         let loaded = load(&self.world, &self.flags)?;
         let loaded = require_same_file(loaded, self.file.as_ref(), &self.unapproved)?;
@@ -68,8 +68,8 @@ impl SettingsReader {
         })
     }
 
-    /// The same once nobody writes the files any more: a file that is half written, or empty for a moment, would mean something
-    /// else. Blocks the thread.
+    /// Waits until the files are stable, so that a partially written or momentarily empty file is not applied. Blocks
+    /// the thread.
     pub fn read_stable(&self) -> Result<ReloadPlan, SettingsProblems> {
         let mut read = self.read()?;
         for _ in 0..MAX_READS {
@@ -87,17 +87,17 @@ impl SettingsReader {
         Ok(read)
     }
 
-    /// What was read is in force now, as far as a running hub can take it on.
+    /// Marks the plan as in force, as far as it applies at run time.
     pub fn mark_applied(&mut self, reloaded: &ReloadPlan) {
         self.in_force = with_reloadable(&self.in_force, &reloaded.settings);
     }
 }
 
-/// Follows the files that settings are read from until it is dropped.
-pub struct SettingsWatcher(#[expect(dead_code, reason = "it follows until it is dropped")] WatchHandle);
+/// Watches the settings files until dropped.
+pub struct SettingsWatcher(#[expect(dead_code, reason = "it watches until it is dropped")] WatchHandle);
 
 impl SettingsWatcher {
-    /// Calls back after each change. Needs a runtime.
+    /// Calls `changed` after each change. Needs a runtime.
     pub fn start(loaded: &LoadedSettings, mut changed: impl FnMut() + Send + 'static) -> Self {
         let folders = ConfigDirs::new(loaded.watched_files.clone());
         let leaves = folders.read();
@@ -105,7 +105,7 @@ impl SettingsWatcher {
     }
 }
 
-/// Refuses settings that came about because a file is no longer, or has just been, approved.
+/// Rejects settings that result from a file being newly approved or no longer approved.
 fn require_same_file(
     loaded: LoadedSettings,
     file: Option<&PathBuf>,
@@ -116,7 +116,7 @@ fn require_same_file(
         return Err(SettingsProblem::new(origin(), "", ignored.as_str(), "").into());
     }
     if loaded.file.as_ref() != file {
-        let what = "another settings file would be in use now.";
+        let what = "a different settings file would be used now.";
         let origin = loaded.file.clone().map_or_else(origin, SettingOrigin::File);
         return Err(SettingsProblem::new(origin, "", what, "Restart the hub to use it.").into());
     }

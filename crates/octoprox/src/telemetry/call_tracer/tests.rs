@@ -11,7 +11,7 @@ use tracing_subscriber::prelude::*;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// Keeps what would be sent.
+/// Stores the spans that would be sent.
 #[derive(Debug, Clone, Default)]
 struct CapturedSpans(Arc<Mutex<Vec<SpanData>>>);
 
@@ -35,7 +35,7 @@ fn request(arguments: &str, trace: Option<&str>) -> Request {
     }
 }
 
-/// One call as the hub traces it, and what was passed on to its target.
+/// Traces one call as the hub does. Returns the context passed to its target.
 fn trace_call(request: &Request, outcome: &Result<JsonObject, ToolError>) -> (SpanData, Option<String>) {
     trace_call_with(true, request, outcome)
 }

@@ -1,4 +1,4 @@
-//! Checks of who may do what, and of the addresses in between.
+//! Checks of profiles, rules, tokens and URLs.
 
 use crate::settings::check::settings_check::{Checks, RESERVED_NAMES};
 use octo_hub::{PolicyRules, PolicySettings};
@@ -19,14 +19,14 @@ impl Checks<'_> {
         for (name, profile) in &settings.profiles {
             if !octo_model::is_valid_name(name) {
                 let remedy = "Use letters, digits, `_` and `-`.";
-                self.add_problem(format!("profiles.{name}"), "the name cannot be used.", remedy);
+                self.add_problem(format!("profiles.{name}"), "invalid name.", remedy);
             }
             for server in profile.servers.iter().filter(|server| !known.contains(server.as_str())) {
-                let what = format!("there is no server or toolbox `{server}`.");
+                let what = format!("unknown server or toolbox `{server}`.");
                 self.add_problem(
                     format!("profiles.{name}.servers"),
                     what,
-                    "Name one of `servers` or `toolboxes`.",
+                    "Use a name from `servers` or `toolboxes`.",
                 );
             }
             self.check_patterns(format!("profiles.{name}.tools"), &profile.tools);
@@ -34,7 +34,7 @@ impl Checks<'_> {
                 profile.overrides.keys().filter(|listed| octo_model::listed_name(listed) != **listed)
             {
                 let remedy = "Use up to 46 letters, digits, `_` and `-`.";
-                self.add_problem(format!("profiles.{name}.as.{listed}"), "the name cannot be used.", remedy);
+                self.add_problem(format!("profiles.{name}.as.{listed}"), "invalid name.", remedy);
             }
         }
     }
@@ -44,8 +44,8 @@ impl Checks<'_> {
         for (at, rule) in settings.policy.rules.iter().enumerate() {
             let alone = PolicySettings { rules: vec![rule.clone()], ..PolicySettings::default() };
             if let Err(error) = PolicyRules::new(&alone) {
-                let what = format!("a pattern cannot be read: {error}.");
-                self.add_problem(format!("policy.rules[{at}]"), what, "Mend it.");
+                let what = format!("invalid pattern: {error}.");
+                self.add_problem(format!("policy.rules[{at}]"), what, "Fix the pattern.");
             }
         }
         for (at, rule) in settings.limits.iter().enumerate() {
@@ -58,7 +58,7 @@ impl Checks<'_> {
 
     pub fn check_tokens(&mut self) {
         let tokens = &self.settings.auth.tokens;
-        let remedy = "Make one with `octoprox token new NAME`.";
+        let remedy = "Create one with `octoprox token new NAME`.";
         let before = self.problems.len();
         let mut names = BTreeSet::new();
         for (at, token) in tokens.iter().enumerate() {
@@ -68,8 +68,8 @@ impl Checks<'_> {
             } else if !names.insert(token.name.as_str()) {
                 self.add_problem(
                     format!("{path}.name"),
-                    "it stands there twice.",
-                    "Give each token a name of its own.",
+                    "duplicate name.",
+                    "Use a unique name for each token.",
                 );
             }
         }
@@ -96,18 +96,18 @@ impl Checks<'_> {
             }
         }
         if settings.net.requests_per_second.is_some_and(|rate| !(0.001..=1_000.0).contains(&rate)) {
-            let remedy = "Give a number between 0.001 and 1000, or leave it out.";
-            self.add_problem("net.requests_per_second", "this is no number of requests per second.", remedy);
+            let remedy = "Use a number between 0.001 and 1000, or remove it.";
+            self.add_problem("net.requests_per_second", "out of range.", remedy);
         }
         let plain =
             |text: &String| text.chars().all(|sign| sign.is_ascii_graphic() && !"()<>\"".contains(sign));
         if settings.net.contact.as_ref().is_some_and(|contact| contact.is_empty() || !plain(contact)) {
             let remedy = "Write it like https://example.com/bot or mailto:ops@example.com.";
-            self.add_problem("net.contact", "this is no address that can stand in a header.", remedy);
+            self.add_problem("net.contact", "not a URL that is valid in a header.", remedy);
         }
         for (at, host) in settings.http.allowed_hosts.iter().enumerate() {
             if host.is_empty() || host.contains(['/', '*', ' ']) {
-                let what = format!("`{host}` is not the name of a host.");
+                let what = format!("`{host}` is not a host name.");
                 self.add_problem(
                     format!("http.allowed_hosts[{at}]"),
                     what,
@@ -130,14 +130,14 @@ impl Checks<'_> {
         for (path, addresses) in [("connections", &database.connections), ("readers", &database.readers)] {
             for (name, _) in addresses.iter().filter(|(_, address)| Url::parse(address.expose()).is_err()) {
                 let remedy = "Write it like postgresql://user:password@host:5432/name.";
-                self.add_problem(format!("database.{path}.{name}"), "this is not an address.", remedy);
+                self.add_problem(format!("database.{path}.{name}"), "not a valid URL.", remedy);
             }
         }
         let named = database.readers.keys().map(|name| ("readers", name));
         for (path, name) in named.chain(database.superusers.iter().map(|name| ("superusers", name))) {
             if !database.connections.contains_key(name) {
-                let what = format!("there is no connection `{name}`.");
-                self.add_problem(format!("database.{path}"), what, "Name one of `database.connections`.");
+                let what = format!("unknown connection `{name}`.");
+                self.add_problem(format!("database.{path}"), what, "Use a name from `database.connections`.");
             }
         }
     }

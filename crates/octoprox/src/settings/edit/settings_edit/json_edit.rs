@@ -1,11 +1,11 @@
-//! Members put into JSON and taken out of it, with all else left as it is.
+//! Insertion and removal of JSON members, leaving everything else unchanged.
 
 use crate::clients::jsonc::{StrippedJsonc, strip_comments};
 use crate::settings::edit::settings_edit::json_spans::{ObjectSpan, object_at};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The text with one member more in the object at `path`, which is made when it is not there.
+/// Returns the text with a member added to the object at `path`, which is created if missing.
 pub fn insert(text: &str, path: &[&str], key: &str, value: &Value) -> Option<String> {
     let shown = strip_comments(text);
     if shown.text.trim().is_empty() {
@@ -13,7 +13,7 @@ pub fn insert(text: &str, path: &[&str], key: &str, value: &Value) -> Option<Str
             path.iter().rev().fold(single_member(key, value.clone()), |inner, key| single_member(key, inner));
         return Some(format!("{}\n", pretty(&whole, "  ")?));
     }
-    // The deepest object that is there takes the rest as one member.
+    // The deepest existing object receives the rest as one member.
     let depth = (0..=path.len())
         .rev()
         .find(|depth| object_at(&shown.text, path.get(..*depth).unwrap_or_default()).is_some())?;
@@ -33,7 +33,7 @@ pub fn insert(text: &str, path: &[&str], key: &str, value: &Value) -> Option<Str
     insert_member(text, &shown, &place, &unit, key, &value)
 }
 
-/// The text without one member of the object at `path`.
+/// Returns the text without a member of the object at `path`.
 pub fn remove(text: &str, path: &[&str], key: &str) -> Option<String> {
     let shown = strip_comments(text);
     let place = object_at(&shown.text, path)?;
@@ -50,7 +50,7 @@ pub fn remove(text: &str, path: &[&str], key: &str) -> Option<String> {
     let end = comma.map_or(member.value.1, |comma| comma + 1);
     let (from, to) = whole_lines(text, member.start, end);
     whole.replace_range(from..to, "");
-    // The last of several leaves a comma before it.
+    // Removing the last member leaves a comma before it.
     if comma.is_none()
         && let Some(before) = at.checked_sub(1).and_then(|at| place.members.get(at))
     {
@@ -91,7 +91,7 @@ fn insert_member(
     let comma = if trailing.is_some() { "," } else { "" };
     let written = format!("\n{inner}{key}: {}{comma}", indent_lines(&pretty(value, unit)?, &inner));
     let after = trailing.map_or(end, |comma| comma + 1);
-    // Behind what else stands in that line, which may be a comment on the last member.
+    // After the rest of that line, which may be a comment on the last member.
     let line = text.get(after..place.close)?.find(['\r', '\n']).map_or(after, |offset| after + offset);
     whole.insert_str(line, &written);
     if trailing.is_none() {
@@ -104,13 +104,13 @@ fn single_member(key: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(key.to_owned(), value)]))
 }
 
-/// The spaces that the line of a place begins with.
+/// Returns the indentation of the line at an offset.
 fn indent(text: &str, at: usize) -> String {
     let line = text.get(..at).unwrap_or_default().rsplit('\n').next().unwrap_or_default();
     line.chars().take_while(|c| matches!(c, ' ' | '\t')).collect()
 }
 
-/// What one level is indented by: as far as the first member of the whole.
+/// Returns the indentation of one level: that of the first member.
 fn indent_unit(text: &str, shown: &StrippedJsonc) -> Option<String> {
     let root = object_at(&shown.text, &[])?;
     let first = root.members.first().map(|member| indent(text, member.start)).unwrap_or_default();
@@ -128,7 +128,7 @@ fn indent_lines(text: &str, by: &str) -> String {
     text.replace('\n', &format!("\n{by}"))
 }
 
-/// From the beginning of the line to the end of the line, where nothing else stands in it.
+/// Extends a range to whole lines, if they contain nothing else.
 fn whole_lines(text: &str, from: usize, to: usize) -> (usize, usize) {
     let before = text.get(..from).unwrap_or_default();
     let start = before.rfind('\n').map_or(0, |at| at + 1);

@@ -1,8 +1,8 @@
-//! Where the members of an object stand in a text that is known to be JSON.
+//! Positions of object members in valid JSON.
 
 use crate::clients::jsonc::string_end;
 
-/// A member: where its key begins, and from where to where its value stands.
+/// A member: the start of its key and the range of its value.
 #[derive(Debug)]
 pub struct MemberSpan {
     pub key: String,
@@ -10,7 +10,7 @@ pub struct MemberSpan {
     pub value: (usize, usize),
 }
 
-/// An object: its brackets and what is between them.
+/// An object: its braces and members.
 #[derive(Debug)]
 pub struct ObjectSpan {
     pub open: usize,
@@ -19,14 +19,14 @@ pub struct ObjectSpan {
 }
 
 impl ObjectSpan {
-    /// The member of this name, unless there are several.
+    /// Returns the member with this name, if it is unique.
     pub fn unique_member(&self, key: &str) -> Option<&MemberSpan> {
         let mut named = self.members.iter().filter(|member| member.key == key);
         named.next().filter(|_| named.next().is_none())
     }
 }
 
-/// The object at a path of keys.
+/// Returns the object at a path of keys.
 pub fn object_at(text: &str, path: &[&str]) -> Option<ObjectSpan> {
     let mut found = parse_object(text, skip_whitespace(text.as_bytes(), 0))?;
     for key in path {
@@ -63,7 +63,7 @@ fn skip_whitespace(bytes: &[u8], from: usize) -> usize {
     from + spaces
 }
 
-/// Brackets are counted; within strings there are none.
+/// Finds the end of a value by counting brackets outside strings.
 fn value_end(bytes: &[u8], from: usize) -> usize {
     let mut depth = 0_usize;
     let mut at = from;

@@ -1,19 +1,19 @@
-//! Takes one token out of a settings file that a person has written.
+//! Removes a token from a settings file.
 
 use crate::settings::edit::settings_edit::{EditError, keep_line_endings};
 use crate::settings::load::settings_format::parse_as;
 use serde_json::Value;
 use std::path::Path;
 
-/// The text without the token of this name. It reads as the old one did but for that token, or it is refused.
+/// Returns the text without the token of this name. Fails if anything else would change.
 pub fn remove_token(path: &Path, text: &str, name: &str) -> Result<String, EditError> {
-    let unclear = || "it is written in a way that cannot be changed without risk".to_owned();
+    let unclear = || "it is written in a way that cannot be edited safely".to_owned();
     let read = |text: &str| parse_as(path, text).map_err(|why| format!("it cannot be read: {why}"));
     let mut expected = read(text)?;
     let tokens = expected.pointer_mut("/auth/tokens").and_then(Value::as_array_mut);
-    let tokens = tokens.ok_or_else(|| "there are no tokens in it".to_owned())?;
+    let tokens = tokens.ok_or_else(|| "no tokens found in it".to_owned())?;
     let at = tokens.iter().position(|token| token.get("name").is_some_and(|known| known == name));
-    let token = tokens.remove(at.ok_or_else(|| format!("{name} is not in it"))?);
+    let token = tokens.remove(at.ok_or_else(|| format!("{name} not found in it"))?);
     let hash = token.get("sha256").and_then(Value::as_str).ok_or_else(unclear)?;
     let empty_tokens = |mut tree: Value| {
         if let Some(tokens) = tree.pointer_mut("/auth/tokens").filter(|tokens| tokens.is_null()) {
@@ -29,7 +29,7 @@ pub fn remove_token(path: &Path, text: &str, name: &str) -> Result<String, EditE
         .ok_or_else(unclear)
 }
 
-/// Without the entry of a list, over several lines, that holds the word.
+/// Removes the multi-line list entry that contains the word.
 fn without_lines(text: &str, word: &str) -> Option<String> {
     let indent = |line: &str| line.len() - line.trim_start().len();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -45,7 +45,7 @@ fn without_lines(text: &str, word: &str) -> Option<String> {
     let of = indent(lines.get(begins)?);
     let rest = lines.get(begins + 1..)?;
     let mut length = rest.iter().take_while(|line| is_part(line, of)).count();
-    // Empty lines behind the entry stay.
+    // Blank lines after the entry are kept.
     while length > 0 && rest.get(length - 1).is_some_and(|line| line.trim().is_empty()) {
         length -= 1;
     }
@@ -53,7 +53,7 @@ fn without_lines(text: &str, word: &str) -> Option<String> {
     Some(kept.copied().collect())
 }
 
-/// Without the object in braces that holds the word, and one comma beside it.
+/// Removes the flow-style object that contains the word, and one adjacent comma.
 fn without_object(text: &str, word: &str) -> Option<String> {
     let at = text.find(word)?;
     let (before, after) = text.split_at_checked(at)?;

@@ -1,11 +1,12 @@
-//! Entries put into the `servers:` of a YAML file and taken out of it, line by line; every other line stays as it is.
+//! Line-based insertion and removal of entries in the `servers:` section of a YAML file. All other lines stay
+//! unchanged.
 
 use serde_json::{Map, Value};
 
-/// Where nothing says how far entries are indented.
+/// Default indentation of entries.
 const INDENT: usize = 2;
 
-/// The text with one server more at the end of the section, which is made when it is not there.
+/// Returns the text with a server added at the end of the section, which is created if missing.
 pub fn insert(text: &str, name: &str, server: &Map<String, Value>) -> Option<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let Some(head) = section_line(&lines) else {
@@ -26,7 +27,7 @@ pub fn insert(text: &str, name: &str, server: &Map<String, Value>) -> Option<Str
     Some(lines.join("\n") + "\n")
 }
 
-/// The text without the lines of one server. Comments above it stay: nobody knows whose they are.
+/// Returns the text without a server. Comments above it stay, since they may refer to something else.
 pub fn remove(text: &str, name: &str) -> Option<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let section = ServersSection::find(&lines, section_line(&lines)?);
@@ -42,12 +43,12 @@ pub fn remove(text: &str, name: &str) -> Option<String> {
     Some(if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" })
 }
 
-/// The lines below `servers:`.
+/// Lines below `servers:`.
 struct ServersSection {
     start: usize,
-    /// Behind the last line that is indented.
+    /// Line after the last indented one.
     end: usize,
-    /// How far its entries are.
+    /// Indentation of its entries.
     indent: usize,
 }
 
@@ -64,7 +65,7 @@ impl ServersSection {
     }
 }
 
-/// The line that the section begins with.
+/// Returns the first line of the section.
 fn section_line(lines: &[String]) -> Option<usize> {
     lines.iter().position(|line| {
         let rest = line.strip_prefix("servers:").map(|rest| rest.strip_prefix(" {}").unwrap_or(rest));
@@ -93,7 +94,7 @@ fn is_key(line: &str, indent: usize, name: &str) -> bool {
         })
 }
 
-/// One server as lines of YAML.
+/// Formats a server as YAML lines.
 pub fn entry(name: &str, server: &Map<String, Value>, indent: usize) -> String {
     let mut text = format!("{:indent$}{}:\n", "", scalar(name));
     write_members(server, indent + INDENT, &mut text);
@@ -115,7 +116,7 @@ fn write_members(object: &Map<String, Value>, indent: usize, text: &mut String) 
     }
 }
 
-/// A list in one line, with a space behind each comma.
+/// Formats a list on one line, with a space after each comma.
 fn inline_list(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(inline_list).collect::<Vec<_>>().join(", ")),
@@ -123,7 +124,7 @@ fn inline_list(value: &Value) -> String {
     }
 }
 
-/// A text as it is where nothing in it means anything to YAML, else in quotes.
+/// Formats a string, quoted only if YAML requires it.
 fn scalar(text: &str) -> String {
     const WORDS: [&str; 10] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n", "nan"];
     let first = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/');

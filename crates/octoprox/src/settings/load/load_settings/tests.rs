@@ -1,7 +1,7 @@
 use crate::settings::load::load_settings::*;
 use serde_json::json;
 
-/// A home with a settings file that a person has named, and a world that stands there.
+/// A home directory with a named settings file, and its environment.
 fn world(file: Option<&str>, variables: &[(&str, &str)]) -> (tempfile::TempDir, Environment) {
     let folder = tempfile::tempdir().unwrap();
     if let Some(text) = file {
@@ -93,7 +93,7 @@ fn the_file_is_the_first_that_is_there() {
     assert_eq!(port(&world, Some("flag.yaml")), 4);
     let flags = Flags { config: Some("gone.yaml".into()), ..Flags::default() };
     let error = load(&world, &flags).err().unwrap().to_string();
-    assert!(error.ends_with("gone.yaml: there is no such file. Check the name, or leave it out."), "{error}");
+    assert!(error.ends_with("gone.yaml: file not found. Check the path or remove it."), "{error}");
 }
 
 #[test]
@@ -108,112 +108,109 @@ fn servers_from_a_file_of_their_own() {
     assert_eq!(servers["b"].command.as_deref(), Some("b"));
 }
 
-/// A file, and what is said of it.
+/// A file and the problem reported for it.
 const INVALID_FILES: &[(&str, &str)] = &[
-    ("lisen: {port: 1}", "octoprox.yaml: lisen: there is no such setting. Did you mean `listen`?"),
-    ("listen: {prot: 1}", "octoprox.yaml: listen.prot: there is no such setting. Did you mean `port`?"),
+    ("lisen: {port: 1}", "octoprox.yaml: lisen: unknown setting. Did you mean `listen`?"),
+    ("listen: {prot: 1}", "octoprox.yaml: listen.prot: unknown setting. Did you mean `port`?"),
     (
         "toolboxes: {shell: yes}",
         "octoprox.yaml: toolboxes.shell: `\"yes\"` is not a boolean. Write true or false.",
     ),
-    ("listen: {port: 99999}", "octoprox.yaml: listen.port: `99999` is too large. The most is 65535."),
+    ("listen: {port: 99999}", "octoprox.yaml: listen.port: `99999` is too large. The maximum is 65535."),
     ("servers: {a: {url: 5}}", "octoprox.yaml: servers.a.url: `5` is not a string. Put it in quotes."),
-    (
-        "servers: {a: {}}",
-        "octoprox.yaml: servers.a: it has neither a `command` nor a `url`. Give it one of them.",
-    ),
+    ("servers: {a: {}}", "octoprox.yaml: servers.a: neither `command` nor `url` is set. Set one of them."),
     (
         "servers: {my-notes: {command: a}, My_Notes: {command: b}, mynotes: {command: c}}",
-        "octoprox.yaml: servers.my-notes: some clients cannot tell its name from `My_Notes`. Choose one that differs in more than capital letters, `-` and `_`.",
+        "octoprox.yaml: servers.my-notes: some clients cannot distinguish this name from `My_Notes`. Use a name that differs in more than case, `-` and `_`.",
     ),
     (
         "servers: {a: {url: 'http://x', command: y}}",
-        "octoprox.yaml: servers.a: it has both a `command` and a `url`. Keep one of them.",
+        "octoprox.yaml: servers.a: both `command` and `url` are set. Remove one of them.",
     ),
     (
         "servers: {notion: {url: 'notion.com/mcp'}}",
-        "octoprox.yaml: servers.notion.url: `notion.com/mcp` is not an address. Write it with http:// or https://.",
+        "octoprox.yaml: servers.notion.url: `notion.com/mcp` is not a URL. Use a URL with http:// or https://.",
     ),
     (
         "telemetry: {service_name: '${NO_SUCH}'}",
-        "octoprox.yaml: telemetry.service_name: the variable NO_SUCH is not set. Set it, or write ${NO_SUCH:-} when it may be empty.",
+        "octoprox.yaml: telemetry.service_name: variable NO_SUCH is not set. Set it, or write ${NO_SUCH:-} if it may be empty.",
     ),
     (
         "servers: {a: {url: 'https://x', headers: {X: '${OPEN'}}}",
-        "octoprox.yaml: servers.a.headers.X: `${` has no `}` after it. Close it.",
+        "octoprox.yaml: servers.a.headers.X: `${` without a closing `}`. Add the `}`.",
     ),
     (
         "servers: {a: {document: none.yaml}}",
-        "octoprox.yaml: servers.a.document: there is no file none.yaml. Name a file, or an address with https://.",
+        "octoprox.yaml: servers.a.document: file not found: none.yaml. Use the path of a file or a URL with https://.",
     ),
     (
         "servers: {a: {type: openapi}}",
-        "octoprox.yaml: servers.a: it has no `document`. Name the OpenAPI document, by address or as a file.",
+        "octoprox.yaml: servers.a: `document` is missing. Set it to the URL or path of the OpenAPI document.",
     ),
     (
         "servers: {a: {command: x, type: remote-mcp}}",
-        "octoprox.yaml: servers.a.type: it does not go with a `command`. Leave it out.",
+        "octoprox.yaml: servers.a.type: conflicts with a `command`. Remove it.",
     ),
     (
         "servers: {a: {command: x, auth: {type: oauth2}}}",
-        "octoprox.yaml: servers.a.auth.type: nobody can log in at a program. Leave it out: the program logs in by itself. A key goes as `type: api-key` with `env`.",
+        "octoprox.yaml: servers.a.auth.type: a server with `command` does not support logins. Remove it: the program logs in by itself. For a key use `type: api-key` with `env`.",
     ),
     (
         "servers: {a: {url: 'https://x', auth: {type: api-key, env: sk-1234567890abcdef}, enabled: false}}",
-        "octoprox.yaml: servers.a.auth.env: this is not the name of a variable. Write the variable's name, not the key itself.",
+        "octoprox.yaml: servers.a.auth.env: not a valid variable name. Write the name of the variable, not the key.",
     ),
     (
         "servers: {a: {url: 'https://x', auth: {type: oauth2, authorize_params: {access_type: offline, state: s}}}}",
-        "octoprox.yaml: servers.a.auth.authorize_params.state: the hub sets this parameter itself. Leave it out.",
+        "octoprox.yaml: servers.a.auth.authorize_params.state: the hub sets this parameter itself. Remove it.",
     ),
     (
         "servers: {a: {url: 'https://x', auth: {type: device-code, authorize_params: {prompt: consent}}}}",
-        "octoprox.yaml: servers.a.auth.authorize_params: only logins with a browser send these. Leave it out, or use `type: oauth2-pkce`.",
+        "octoprox.yaml: servers.a.auth.authorize_params: only supported for browser logins. Remove it, or use `type: oauth2-pkce`.",
     ),
     (
         "servers: {a: {command: x, connect: sometimes}}",
-        "octoprox.yaml: servers.a.connect: `\"sometimes\"` is not one of the choices. Write one of: on-demand, always.",
+        "octoprox.yaml: servers.a.connect: `\"sometimes\"` is not a valid value. Use one of: on-demand, always.",
     ),
     (
         "servers: {a__b: {command: x}}",
-        "octoprox.yaml: servers.a__b: the name cannot be used. Use letters, digits, `_` and `-`, at most 20 of them, without `__`.",
+        "octoprox.yaml: servers.a__b: invalid name. Use at most 20 letters, digits, `_` and `-`, without `__`.",
     ),
     (
         "servers: {time: {command: x}}",
-        "octoprox.yaml: servers.time: a toolbox has this name. Choose another.",
+        "octoprox.yaml: servers.time: this name is used by a toolbox. Use another name.",
     ),
     (
         "servers: {a: {command: x, type: sse}}",
-        "octoprox.yaml: servers.a.type: `\"sse\"` is not one of the choices. Write one of: stdio, stdio-mcp, http, streamable-http, streamableHttp, remote-mcp, openapi.",
+        "octoprox.yaml: servers.a.type: `\"sse\"` is not a valid value. Use one of: stdio, stdio-mcp, http, streamable-http, streamableHttp, remote-mcp, openapi.",
     ),
     (
         "profiles: {p: {tools: ['a[']}}",
-        "octoprox.yaml: profiles.p.tools: a pattern cannot be read: error parsing glob 'a[': unclosed character class; missing ']'. Mend it.",
+        "octoprox.yaml: profiles.p.tools: invalid pattern: error parsing glob 'a[': unclosed character class; missing ']'. Fix the pattern.",
     ),
     (
         "profiles: {p: {servers: [nobody]}}",
-        "octoprox.yaml: profiles.p.servers: there is no server or toolbox `nobody`. Name one of `servers` or `toolboxes`.",
+        "octoprox.yaml: profiles.p.servers: unknown server or toolbox `nobody`. Use a name from `servers` or `toolboxes`.",
     ),
     (
         "policy: {rules: [{name: r, decision: maybe}]}",
-        "octoprox.yaml: policy.rules[0].decision: `\"maybe\"` is not one of the choices. Write one of: allow, deny.",
+        "octoprox.yaml: policy.rules[0].decision: `\"maybe\"` is not a valid value. Use one of: allow, deny.",
     ),
     ("policy: {rules: [{name: r}]}", "octoprox.yaml: policy.rules[0]: `decision` is missing. Add it."),
     (
         "auth: {tokens: [{name: ada, sha256: abc}]}",
-        "octoprox.yaml: auth.tokens[0]: The token of `ada` needs a sha256 of 64 hexadecimal digits. Make one with `octoprox token new NAME`.",
+        "octoprox.yaml: auth.tokens[0]: The token of `ada` needs a sha256 of 64 hexadecimal digits. Create one with `octoprox token new NAME`.",
     ),
     (
         "telemetry: {log_level: loud}",
-        "octoprox.yaml: telemetry.log_level: `loud` is not a level. Write error, warn, info, debug or trace.",
+        "octoprox.yaml: telemetry.log_level: `loud` is not a log level. Use error, warn, info, debug or trace.",
     ),
     (
         "workspace: /no/such/folder",
-        "octoprox.yaml: workspace: there is no folder /no/such/folder. Make it, or name another.",
+        "octoprox.yaml: workspace: directory not found: /no/such/folder. Create it or use another one.",
     ),
     (
         "listen: {host: example.com}",
-        "octoprox.yaml: listen.host: `example.com` is not an address. Write an IP address, or localhost.",
+        "octoprox.yaml: listen.host: `example.com` is not an IP address. Use an IP address or localhost.",
     ),
 ];
 
@@ -256,7 +253,11 @@ fn a_server_that_lacks_a_variable_is_left_out_and_the_rest_works() {
     assert_eq!(on.map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["fine", "local"]);
     assert_eq!(loaded.unset_variables.for_server("notion").as_deref(), Some("NO_SUCH"));
     assert_eq!(loaded.unset_variables.for_server("local"), None, "its key can be given later");
-    assert!(loaded.notes.contains(&"the server notion is left out until this is set: NO_SUCH".to_owned()));
+    assert!(
+        loaded
+            .notes
+            .contains(&"the server notion is disabled until these variables are set: NO_SUCH".to_owned())
+    );
 }
 
 #[test]
@@ -287,11 +288,11 @@ fn a_list_of_servers_lies_beside_the_settings_and_nowhere_else() {
 fn a_list_of_servers_is_read_as_strictly_as_the_settings() {
     let (folder, world) = world(Some(""), &[]);
     for (list, expected) in [
-        ("servers: {a: {comand: x}}", "servers.a.comand: there is no such setting. Did you mean `command`?"),
-        ("listen: {port: 1}", "listen: this file holds `servers` only. Move it to octoprox.yaml."),
+        ("servers: {a: {comand: x}}", "servers.a.comand: unknown setting. Did you mean `command`?"),
+        ("listen: {port: 1}", "listen: only `servers` is allowed in this file. Move it to octoprox.yaml."),
         (
             "servers: [a]",
-            "servers: these are no servers by name. Write `name:` with `command` or `url` below it.",
+            "servers: expected a map of servers. Write `name:` with `command` or `url` below it.",
         ),
     ] {
         std::fs::write(folder.path().join("servers.yaml"), list).unwrap();
@@ -300,7 +301,7 @@ fn a_list_of_servers_is_read_as_strictly_as_the_settings() {
     }
 }
 
-/// A project with settings that name it as the workspace, and a home elsewhere.
+/// A project whose settings use it as the workspace, with the home directory elsewhere.
 fn project(text: &str) -> (tempfile::TempDir, Environment, PathBuf) {
     let top = tempfile::tempdir().unwrap();
     let here = top.path().canonicalize().unwrap().join("project");
@@ -321,7 +322,7 @@ fn a_projects_file_is_not_even_parsed_until_it_is_approved() {
     let (_top, world, here) = project("{broken: [");
     let loaded = load(&world, &Flags::default()).unwrap();
     assert_eq!(loaded.file, None);
-    let said = "octoprox.yaml here is not approved, so it is ignored. Read it, then run `octoprox trust`.";
+    let said = "octoprox.yaml here is not approved, so it is ignored. Review it, then run `octoprox trust`.";
     assert_eq!(loaded.unapproved, [said]);
     std::fs::write(here.join("octoprox.yaml"), "listen: {port: 1}").unwrap();
     std::fs::write(here.join("servers.yaml"), "servers: {a: {command: x}}").unwrap();
@@ -342,15 +343,18 @@ fn a_named_file_that_tools_can_write_needs_approval_whatever_it_says_about_itsel
     let (top, world, here) = project("listen: {port: 1}");
     let named = Flags { config: Some("octoprox.yaml".into()), ..Flags::default() };
     let said = load(&world, &named).err().unwrap().to_string();
-    assert!(said.contains("tools can write to the folder") && said.contains("`octoprox trust /"), "{said}");
+    assert!(
+        said.contains("tools can write to the directory") && said.contains("`octoprox trust /"),
+        "{said}"
+    );
     approve(&world, &here.join("octoprox.yaml"));
     assert_eq!(load(&world, &named).unwrap().settings.listen.port, 1);
-    // Written anew, it claims another workspace.
+    // The new content names another workspace.
     let other = format!("workspace: {}", top.path().display());
     std::fs::write(here.join("octoprox.yaml"), format!("{other}/elsewhere")).unwrap();
     std::fs::create_dir(top.path().join("elsewhere")).unwrap();
     assert!(load(&world, &named).err().unwrap().to_string().contains("has changed since it was approved"));
-    // Reached over a link that tools have planted, it is one that nobody knows.
+    // A symlink planted by tools leads to an unknown file.
     let mut trust = TrustStore::open(&world).unwrap();
     trust.revoke(&[here.join("octoprox.yaml")].into()).unwrap();
     assert!(load(&world, &named).is_ok(), "no tool has ever written there");
@@ -371,7 +375,7 @@ fn a_file_that_other_users_can_write_needs_approval() {
     assert_eq!(load(&world, &named).unwrap().settings.listen.port, 1);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o664)).unwrap();
     let said = load(&world, &named).err().unwrap().to_string();
-    assert!(said.contains("other users of this machine can write this file"), "{said}");
+    assert!(said.contains("other users can write to this file"), "{said}");
     approve(&world, &path);
     assert_eq!(load(&world, &named).unwrap().settings.listen.port, 1);
 }
@@ -386,7 +390,7 @@ fn records_that_tools_can_write_are_not_believed() {
     world.variables.remove("OCTOPROX_STATE_DIR");
     world.variables.insert("XDG_STATE_HOME".to_owned(), state.display().to_string());
     approve(&world, &here.join("octoprox.yaml"));
-    // The folder that holds the records is no project any more, so a workspace has to be named.
+    // The directory of the records is no longer suitable, so a workspace has to be named.
     world.variables.insert("OCTOPROX_WORKSPACE".to_owned(), here.display().to_string());
     let said = load(&world, &Flags::default()).err().unwrap().to_string();
     assert!(said.contains("the list of approved files"), "{said}");
