@@ -269,12 +269,12 @@ async fn a_browser_comes_back_to_this_machine() {
     let (status, page) = browser.open_callback(&back).await;
     assert!(status == 200 && page.contains("You are logged in"), "{status} {page}");
     let (code, out, err) = login.wait_for_exit().await;
-    assert!(code == 0 && out.is_empty() && err.contains("Logged in at s."), "{code} {out} {err}");
+    assert!(code == 0 && out.is_empty() && err.contains("Logged in to s."), "{code} {out} {err}");
     assert!(std::net::TcpListener::bind(("127.0.0.1", home.port)).is_ok(), "the port is still taken");
     let (code, said) = home.whoami("s").await;
     assert!(code == 0 && said.contains("ada"), "{code} {said}");
     let (code, _, err) = home.run(&["logout", "s"], "").await;
-    assert!(code == 0 && err.contains("Logged out at s."), "{code} {err}");
+    assert!(code == 0 && err.contains("Logged out of s."), "{code} {err}");
     assert_ne!(home.whoami("s").await.0, 0);
     let (code, out, _) = home.run(&["logout", "s", "--json"], "").await;
     assert_eq!((code, serde_json::from_str::<Value>(&out).unwrap()["left"].as_str()), (0, Some("nothing")));
@@ -306,7 +306,7 @@ async fn the_last_address_is_pasted_after_a_wrong_one() {
         ["two words\n", "http://evil.example/auth/callback?code=x&state=y\n", "code=x&state=guessed\n"]
     {
         login.write_input(wrong).await;
-        login.read_stderr_until("The login still waits.").await;
+        login.read_stderr_until("The login is still pending.").await;
     }
     login.write_input(&format!("{back}\n")).await;
     let done: Value = serde_json::from_str(&login.read_line().await).unwrap();
@@ -339,13 +339,13 @@ async fn a_running_hub_has_the_port_and_finishes_it() {
     hub.read_stderr_until("octoprox").await;
     let mut login = home.start(&["login", "s"]);
     let url = login.read_line().await;
-    login.read_stderr_until("A running hub takes the answer.").await;
+    login.read_stderr_until("A running hub receives the callback.").await;
     let mut browser = Browser::new();
     let back = browser.log_in(&url).await;
     let (status, page) = browser.open_callback(&back).await;
     assert_eq!(status, 200, "{page}");
     let (code, _, err) = login.wait_for_exit().await;
-    assert!(code == 0 && err.contains("Logged in at s."), "{code} {err}");
+    assert!(code == 0 && err.contains("Logged in to s."), "{code} {err}");
 }
 
 #[tokio::test]
@@ -372,13 +372,13 @@ async fn a_key_is_read_from_the_input_and_stands_nowhere() {
     let (code, _, err) = home.run(&["login", "k"], "\n").await;
     assert!(code == 2 && err.contains("not an API key"), "{code} {err}");
     let (code, _, err) = home.run(&["login", "k"], "").await;
-    assert!(code == 2 && err.contains("No key was given"), "{code} {err}");
+    assert!(code == 2 && err.contains("No API key given"), "{code} {err}");
     let mut login = home.start(&["login", "k"]);
     let words = std::fs::read(format!("/proc/{}/cmdline", login.pid())).unwrap();
     assert!(!String::from_utf8_lossy(&words).contains(canary));
     login.write_input(&format!("{canary}\n")).await;
     let (code, out, err) = login.wait_for_exit().await;
-    assert!(code == 0 && err.contains("Logged in at k."), "{code} {err}");
+    assert!(code == 0 && err.contains("Logged in to k."), "{code} {err}");
     assert!(!out.contains(canary) && !err.contains(canary));
     for file in std::fs::read_dir(home.folder.path().join("state")).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap_or_default();
@@ -418,7 +418,7 @@ fn a_key_is_not_shown_while_it_is_typed() {
     );
     let command = home.command(&["login", "k"]).into_std();
     let shown = type_on_terminal(command, "API key for k: ", "canary-typed-by-hand\n");
-    assert!(shown.contains("Logged in at k.") && !shown.contains("canary"), "{shown}");
+    assert!(shown.contains("Logged in to k.") && !shown.contains("canary"), "{shown}");
 }
 
 #[tokio::test]
@@ -437,7 +437,7 @@ async fn giving_up_ends_the_waiting_and_nothing_else() {
     let mut again = home.start(&["login", "s"]);
     again.read_line().await;
     again.write_input(&format!("{back}\n")).await;
-    again.read_stderr_until("The login still waits.").await;
+    again.read_stderr_until("The login is still pending.").await;
 }
 
 #[tokio::test]
@@ -445,10 +445,10 @@ async fn what_needs_no_login_is_said() {
     let home = LoginHome::new(&json!({"notes": {"command": "true"}}));
     for (args, code, says) in [
         (&["login", "note"][..], 3, "Did you mean `notes`?"),
-        (&["login", "notes"], 2, "Nobody has to log in"),
+        (&["login", "notes"], 2, "has no login configured"),
         (&["login", "notes", "--profile", "x"], 2, "--profile"),
         (&["login", "ftp://x"], 2, "is no address"),
-        (&["logout", "nothing-like-it"], 3, "There is no server"),
+        (&["logout", "nothing-like-it"], 3, "Server not found"),
     ] {
         let (ended, out, err) = home.run(args, "").await;
         assert!(ended == code && out.is_empty() && err.contains(says), "{args:?}: {ended} {err}");

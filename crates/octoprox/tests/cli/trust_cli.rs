@@ -165,7 +165,7 @@ fn a_person_approves_a_file_as_it_is() {
     assert!(clone.run(&["config", "check"]).1.contains(IGNORED_MESSAGE));
     assert_eq!(clone.run(&["trust", "--yes"]).0, Some(0));
     let (code, said) = clone.run(&["config", "check"]);
-    assert!(code == Some(0) && said.contains("octoprox.yaml holds together"), "{said}");
+    assert!(code == Some(0) && said.contains("octoprox.yaml is valid"), "{said}");
     assert!(clone.run(&["trust", "--list"]).1.contains("project/octoprox.yaml"));
     // A person's own change keeps the approval, also of a list that is new.
     let (code, said) = clone.run(&["servers", "add", "notion", "--url", "https://mcp.notion.com/mcp"]);
@@ -221,7 +221,7 @@ fn a_client_that_starts_it_at_home_or_at_the_root_opens_no_folder() {
         assert_eq!(call(&["time_now"]).0, Some(0));
         let output = home.command(&["doctor"]).current_dir(&folder).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains(&format!("there is none; refused: it is {is}")), "{said}");
+        assert!(said.contains(&format!("no workspace; refused: it is {is}")), "{said}");
     }
     assert!(!home.exists("new.txt"));
     let mut named = home.command(&["call", "fs_read_text", "path=secret.txt"]);

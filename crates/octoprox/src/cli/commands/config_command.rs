@@ -78,7 +78,7 @@ fn check(loaded: &LoadedSettings, json: bool) -> Result<(), AppError> {
         console::print_err(&format!("octoprox: {note}"));
     }
     match &loaded.file {
-        Some(path) => console::print_err(&format!("{} holds together.", path.display())),
+        Some(path) => console::print_err(&format!("{} is valid.", path.display())),
         None => console::print_err("There is no settings file; the defaults are used."),
     }
     Ok(console::print("ok")?)
