@@ -431,7 +431,7 @@ async fn giving_up_ends_the_waiting_and_nothing_else() {
     let sent = std::process::Command::new("kill").args(["-INT", &login.pid()]).status().unwrap();
     assert!(sent.success());
     let (code, _, err) = login.wait_for_exit().await;
-    assert!(code == 130 && err.contains("Given up"), "{code} {err}");
+    assert!(code == 130 && err.contains("Cancelled"), "{code} {err}");
     // What was begun before can be finished by nobody.
     let back = Browser::new().log_in(&url).await;
     let mut again = home.start(&["login", "s"]);

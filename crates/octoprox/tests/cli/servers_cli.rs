@@ -86,7 +86,7 @@ fn what_cannot_be_changed_safely_is_left_alone_and_told() {
     let (code, _, said) = home.run_text(&["servers", "remove", "a"]);
     assert_eq!((code, said.contains("remove the lines of `a` yourself")), (Some(1), true), "{said}");
     let (code, _, said) = home.run_text(&["servers", "add", "a", "--", "y"]);
-    assert_eq!((code, said.contains("a is there already")), (Some(1), true), "{said}");
+    assert_eq!((code, said.contains("a already exists")), (Some(1), true), "{said}");
     assert_eq!(home.read("octoprox.yaml"), text);
     assert!(!home.exists("octoprox.yaml.bak-1"));
 }

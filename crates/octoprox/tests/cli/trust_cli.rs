@@ -160,8 +160,8 @@ fn a_person_approves_a_file_as_it_is() {
     assert!(code == Some(0) && said.contains(IGNORED_MESSAGE), "{said}");
     let (code, said) = clone.run(&["trust"]);
     assert!(code == Some(2) && said.contains("--yes"), "{said}");
-    assert!(said.contains("RUNS with all your rights: /bin/true x (server helper)"), "{said}");
-    assert!(said.contains("switches the toolbox time off"), "{said}");
+    assert!(said.contains("RUNS with all your permissions: /bin/true x (server helper)"), "{said}");
+    assert!(said.contains("turns the time toolbox off"), "{said}");
     assert!(clone.run(&["config", "check"]).1.contains(IGNORED_MESSAGE));
     assert_eq!(clone.run(&["trust", "--yes"]).0, Some(0));
     let (code, said) = clone.run(&["config", "check"]);
