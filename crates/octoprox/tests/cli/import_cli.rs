@@ -61,7 +61,7 @@ fn servers_of_every_client_are_taken_over_without_their_secrets() {
         "POSTGRES_MAIN_PASSWORD",
     ];
     assert_eq!(variables, expected);
-    // The hub reads what was written, and leaves out what lacks a variable.
+    // The hub loads the written file and skips servers with unset variables.
     let listed: Value = serde_json::from_str(&home.stdout(&["servers", "list", "--json"])).unwrap();
     let states: Vec<(&str, &str)> = listed["servers"]
         .as_array()

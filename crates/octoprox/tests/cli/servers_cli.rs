@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_octoprox");
 
-/// Settings with comments that nobody wants to lose.
+/// Settings with comments that must be kept.
 const SETTINGS: &str = "# Mine.\nlisten: {port: 0} # any\n\nservers:\n  # the first\n  a:\n    command: x # why\n\n# The end.\ntoolboxes:\n  shell: false\n";
 
 #[test]

@@ -63,7 +63,7 @@ impl ServersFileEdit {
             Ok(text) => Some(text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => {
-                return Err(AppError::new(format!("{}: the file cannot be read: {error}.", path.display())));
+                return Err(AppError::new(format!("{}: cannot read file: {error}.", path.display())));
             }
         };
         let is_json = path.extension().is_some_and(|extension| extension == "json");
