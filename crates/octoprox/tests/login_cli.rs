@@ -191,7 +191,7 @@ impl LoginHome {
         running.wait_for_exit().await
     }
 
-    /// Calls the protected server; returns whether it succeeds, and the user.
+    /// Calls `whoami` of the protected server; returns the exit code and the output.
     async fn whoami(&self, server: &str) -> (i32, String) {
         let (code, out, err) = self.run(&["call", &format!("{server}__whoami")], "").await;
         (code, out + &err)
@@ -245,7 +245,7 @@ impl RunningCommand {
     }
 }
 
-/// Settings with a shared login, so that the next process lists the server's tools without a call.
+/// Settings with a shared login, with which the next process lists the server's tools at startup.
 fn oauth(servers: &OidcServers) -> Value {
     json!({"s": {"url": servers.mcp, "auth": {"type": "oauth2-pkce", "shared": true}}})
 }

@@ -200,7 +200,7 @@ impl WorkerProcess {
     }
 }
 
-/// Ages the login by an hour.
+/// Ages the login by more than an hour.
 async fn expire_login(store: &Credentials) {
     let kept = store.all(&Owner::from(&Caller::local()), "s").await.unwrap().remove(0);
     let mut grant: Value = serde_json::from_str(kept.secret.expose()).unwrap();

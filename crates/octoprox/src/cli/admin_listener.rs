@@ -23,7 +23,7 @@ pub async fn bind_admin(loaded: &mut LoadedSettings) -> Result<Option<TcpListene
         return Ok(None);
     }
     let host =
-        listen_address(&admin.host).ok_or_else(|| AppError::invalid("admin.host: not an IP address."))?;
+        listen_address(&admin.host).ok_or_else(|| AppError::invalid("admin.host: not an IP address or `localhost`."))?;
     match TcpListener::bind((host, admin.port)).await {
         Ok(listener) => {
             admin.port = listener.local_addr()?.port();

@@ -49,7 +49,7 @@ fn answer_questions(mut controller: File, answers: &[String]) -> String {
     mark_answers(&shown, &typed)
 }
 
-/// Inserts the typed answers where the terminal would echo them.
+/// Inserts a mark after each answer in the output, where the terminal echoed it.
 fn mark_answers(shown: &[u8], typed: &[(usize, &str)]) -> String {
     let (mut text, mut from) = (String::new(), 0);
     for (at, answer) in typed {

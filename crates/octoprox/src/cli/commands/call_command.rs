@@ -1,4 +1,4 @@
-//! `octoprox call`: one call through the hub.
+//! `octoprox call`: calls a tool through the hub.
 
 use crate::app::{App, StartServers};
 use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
@@ -123,7 +123,7 @@ impl Call {
         self.print(&called, name, entry.as_ref())
     }
 
-    /// Finds the tool, after the servers have listed theirs. An unknown one is refused by the call itself, so that it is audited.
+    /// Finds the tool, after the servers have listed theirs. The call itself refuses an unknown one, so that it is audited.
     async fn entry(&self, name: &str, hub: &Hub) -> Result<Option<Entry>, AppError> {
         let find =
             |hub: &Hub| Ok::<_, AppError>(hub.view(&self.profile)?.by_name(ListKind::Tools, name).cloned());

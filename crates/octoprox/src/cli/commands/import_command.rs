@@ -1,4 +1,4 @@
-//! `octoprox import`: the servers that a client has already.
+//! `octoprox import`: imports the servers of a client.
 
 use crate::app_error::AppError;
 use crate::cli::commands::servers_command::ServersFileEdit;
