@@ -1,4 +1,5 @@
-//! Refresh by several processes with one credential store: the test starts itself twice, and both refresh the same login.
+//! Refresh by several processes with one credential store: the test starts itself twice, and both refresh the same
+//! login.
 
 #![expect(
     clippy::unwrap_used,

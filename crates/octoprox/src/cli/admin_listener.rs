@@ -22,8 +22,8 @@ pub async fn bind_admin(loaded: &mut LoadedSettings) -> Result<Option<TcpListene
     if !admin.enabled {
         return Ok(None);
     }
-    let host =
-        listen_address(&admin.host).ok_or_else(|| AppError::invalid("admin.host: not an IP address or `localhost`."))?;
+    let host = listen_address(&admin.host)
+        .ok_or_else(|| AppError::invalid("admin.host: not an IP address or `localhost`."))?;
     match TcpListener::bind((host, admin.port)).await {
         Ok(listener) => {
             admin.port = listener.local_addr()?.port();
@@ -67,8 +67,8 @@ pub fn admin_router(
     Ok(octo_web::edge(octo_web::admin(parts), edge))
 }
 
-/// Binds the port of the OAuth callback on loopback, if it is free. Several hubs of one user share their logins, so any of
-/// them can complete one.
+/// Binds the port of the OAuth callback on loopback, if it is free. Several hubs of one user share their logins, so
+/// any of them can complete one.
 pub async fn bind_callback(loaded: &mut LoadedSettings) -> Option<TcpListener> {
     let admin = &loaded.settings.admin;
     let host = listen_address(&admin.host).filter(|host| admin.enabled && host.is_loopback())?;

@@ -5,7 +5,7 @@ use octo_model::{Json, JsonObject, Kind, ToolError};
 use std::time::Duration;
 
 pub const INPUT_REQUIRED_MESSAGE: &str = "The tool asks for input, which a command cannot provide.";
-pub const INPUT_REQUIRED_HINT: &str = "Call it over MCP with a client that supports elicitation.";
+pub const INPUT_REQUIRED_HINT: &str = "Call it over MCP, with a client that can answer questions.";
 
 /// `{success, result, error, metadata, execution_time_ms}`.
 pub fn json_reply(called: &CallOutcome, asked: &str, entry: Option<&Entry>) -> Json {

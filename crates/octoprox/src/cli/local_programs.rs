@@ -29,7 +29,8 @@ pub fn first_line_with(program: &Path, args: &[&str], input: Stdio) -> Option<St
     output.status.success().then_some(text)
 }
 
-/// Path of this program for client configurations: the one in `PATH`, which stays valid after an upgrade, if it is the same file.
+/// Path of this program for client configurations: the one in `PATH`, which stays valid after an upgrade, if it is
+/// the same file.
 pub fn own_program(path: Option<&str>) -> std::io::Result<PathBuf> {
     let real = std::env::current_exe()?;
     let same =

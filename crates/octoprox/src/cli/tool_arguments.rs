@@ -35,8 +35,8 @@ fn parse_object(text: &str) -> Result<Map<String, Value>, AppError> {
     }
 }
 
-/// Parses a value: `@file` reads a file, `@@` is a literal @. The value is text if the schema accepts a string, otherwise
-/// JSON; if the schema gives no type, anything that is not JSON is text.
+/// Parses a value: `@file` reads a file, `@@` is a literal @. The value is text if the schema accepts a string,
+/// otherwise JSON; if the schema gives no type, anything that is not JSON is text.
 fn parse_value(name: &str, text: &str, schema: &Value) -> Result<Value, AppError> {
     let text = match text.strip_prefix('@') {
         Some(rest) if rest.starts_with('@') => rest.to_owned(),

@@ -1,5 +1,5 @@
-//! Standard input and output without a blocking thread: the runtime polls pipes and sockets itself, which saves two thread
-//! switches per message. Terminals and files use tokio's standard streams.
+//! Standard input and output without a blocking thread: the runtime polls pipes and sockets itself, which saves two
+//! thread switches per message. Terminals and files use tokio's standard streams.
 
 use rustix::fs::{FileType, fstat};
 use std::io;

@@ -212,7 +212,8 @@ fn a_person_is_asked_and_decides() {
     home.write_with_dirs(".cursor/mcp.json", CURSOR);
     home.write_with_dirs("work/x", "");
     let work = home.path("work").display().to_string();
-    // Workspace, toolboxes (an invalid answer, then yes, no, the default), import from Cursor, registration with Cursor.
+    // Workspace, toolboxes (an invalid answer, then yes, no, the default), import from Cursor, registration with
+    // Cursor.
     let typed = format!("/no/such/folder\n{work}\nperhaps\ny\nn\n\n\nn\n");
     let (code, shown) = run_on_terminal(&home, &["init"], &typed);
     assert_eq!(code, Some(0), "{shown}");

@@ -1,5 +1,5 @@
-//! First session with octoprox, of a user at a terminal and an agent. `recorded/first_run.txt` contains input and output; the
-//! test replays the input and compares the output. `OCTOPROX_RECORD=1` writes a new recording.
+//! First session with octoprox, of a user at a terminal and an agent. `recorded/first_run.txt` contains input and
+//! output; the test replays the input and compares the output. `OCTOPROX_RECORD=1` writes a new recording.
 
 #![expect(
     clippy::disallowed_methods,

@@ -43,8 +43,8 @@ impl Agent {
         }
     }
 
-    /// Tools of the imported servers and one native tool. A server that starts for the first time adds its tools later, with a
-    /// list change notification.
+    /// Tools of the imported servers and one native tool. A server that starts for the first time adds its tools
+    /// later, with a list change notification.
     fn tool_names(&mut self) -> String {
         loop {
             let listed = self.request("tools/list", &json!({}));

@@ -1,5 +1,5 @@
-//! Every path parameter of every tool, against every way out of the workspace. The list comes from the catalogue, so that
-//! new tools are included.
+//! Every path parameter of every tool, against every way out of the workspace. The list comes from the catalogue, so
+//! that new tools are included.
 
 use super::example_hub::{call, hub};
 use super::example_workspace::ExampleWorkspace;

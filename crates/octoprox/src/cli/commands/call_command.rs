@@ -123,7 +123,8 @@ impl Call {
         self.print(&called, name, entry.as_ref())
     }
 
-    /// Finds the tool, after the servers have listed theirs. The call itself refuses an unknown one, so that it is audited.
+    /// Finds the tool, after the servers have listed theirs. The call itself refuses an unknown one, so that it is
+    /// audited.
     async fn entry(&self, name: &str, hub: &Hub) -> Result<Option<Entry>, AppError> {
         let find =
             |hub: &Hub| Ok::<_, AppError>(hub.view(&self.profile)?.by_name(ListKind::Tools, name).cloned());

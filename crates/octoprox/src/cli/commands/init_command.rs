@@ -133,8 +133,8 @@ impl Init {
     }
 }
 
-/// Returns the settings file to write: the named one, else the one in the user's configuration directory. Never a file in
-/// the current directory.
+/// Returns the settings file to write: the named one, else the one in the user's configuration directory. Never a
+/// file in the current directory.
 fn settings_file(flags: &Flags, world: &Environment) -> Result<PathBuf, AppError> {
     let named = flags.config.clone().or_else(|| world.variable("OCTOPROX_CONFIG").map(PathBuf::from));
     if let Some(named) = named {

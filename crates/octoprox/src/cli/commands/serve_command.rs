@@ -95,8 +95,8 @@ impl Serve {
 
 async fn bind(settings: &Settings) -> Result<TcpListener, AppError> {
     let listen = &settings.listen;
-    let host =
-        listen_address(&listen.host).ok_or_else(|| AppError::invalid("listen.host: not an IP address or `localhost`."))?;
+    let host = listen_address(&listen.host)
+        .ok_or_else(|| AppError::invalid("listen.host: not an IP address or `localhost`."))?;
     TcpListener::bind((host, listen.port)).await.map_err(|error| {
         AppError::new(format!(
             "Cannot listen on {host} port {}: {error}. Choose another port with --port.",

@@ -67,7 +67,8 @@ struct List {
     json: bool,
 }
 
-/// Remove a token from the settings file and reload running hubs: they reject it at once, and end its calls and streams.
+/// Remove a token from the settings file and reload running hubs: they reject it at once, and end its calls and
+/// streams.
 #[derive(Args)]
 #[command(after_help = "Example:\n  octoprox token revoke laptop")]
 struct Revoke {

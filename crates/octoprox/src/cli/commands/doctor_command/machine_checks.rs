@@ -139,8 +139,8 @@ fn bubblewrap(settings: &Settings, world: &Environment) -> Finding {
     }
 }
 
-/// Starts bubblewrap with the root directory, passed as an argument or as standard input. Mounts `/proc`, as every sandbox
-/// does: a container may allow namespaces and still forbid that.
+/// Starts bubblewrap with the root directory, passed as an argument or as standard input. Mounts `/proc`, as every
+/// sandbox does: a container may allow namespaces and still forbid that.
 fn bwrap_works(program: &Path, option: &str, source: &str) -> bool {
     let args = [
         option,
@@ -236,7 +236,8 @@ fn state_folder(settings: &Settings) -> Finding {
     }
 }
 
-/// Returns whether a directory can be created in `above`. Tries it: some file systems report permissions that do not hold.
+/// Returns whether a directory can be created in `above`. Tries it: some file systems report permissions that do not
+/// hold.
 fn can_create_dir(above: &Path) -> bool {
     let tried = above.join(format!(".octoprox-doctor-{}", std::process::id()));
     let made = std::fs::create_dir(&tried).is_ok();

@@ -25,8 +25,8 @@ pub struct CallbackListener {
 }
 
 impl CallbackListener {
-    /// Binds `admin.port`. If that is in use, most likely by a hub, the hub receives the callback. A hub does not know the
-    /// servers of bridges, so logins of bridges use a free port instead.
+    /// Binds `admin.port`. If that is in use, most likely by a hub, the hub receives the callback. A hub does not
+    /// know the servers of bridges, so logins of bridges use a free port instead.
     pub async fn bind(session: &AppContext, is_bridge: bool) -> Self {
         let port = session.loaded.settings.admin.port;
         if port != 0

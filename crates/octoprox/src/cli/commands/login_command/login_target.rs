@@ -27,7 +27,8 @@ pub struct LoginTarget {
 }
 
 impl LoginTarget {
-    /// Finds the server. Registers all servers of the settings, since a callback may belong to the login of another one.
+    /// Finds the server. Registers all servers of the settings, since a callback may belong to the login of another
+    /// one.
     pub fn find(
         session: &AppContext,
         server: &str,
@@ -96,8 +97,8 @@ impl LoginTarget {
         Ok(())
     }
 
-    /// Outcome of a login that is no longer pending and that another process may have completed: a token is new only if it
-    /// expires later than the earlier one.
+    /// Outcome of a login that is no longer pending and that another process may have completed: a token is new only
+    /// if it expires later than the earlier one.
     pub fn outcome(
         &self,
         before: &LoginStatus,

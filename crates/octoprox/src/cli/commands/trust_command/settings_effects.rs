@@ -55,7 +55,8 @@ pub fn describe_effects(tree: &Map<String, Value>) -> Vec<String> {
     lines.iter().map(|line| redactor.redact(&line.replace(['\n', '\r'], " ")).into_owned()).collect()
 }
 
-/// Lists the remaining settings, so that an approval covers nothing unseen. Strings may be secrets: only their path is shown.
+/// Lists the remaining settings, so that an approval covers nothing unseen. Strings may be secrets: only their path
+/// is shown.
 fn other_settings(tree: &Map<String, Value>) -> Vec<String> {
     let is_described = |path: &str| EFFECTS.iter().any(|(described, _)| *described == path);
     let sections = tree.iter().filter(|(name, _)| !BY_ENTRY.contains(&name.as_str()) && !is_described(name));
