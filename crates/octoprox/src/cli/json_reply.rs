@@ -4,7 +4,7 @@ use octo_hub::{CallOutcome, Entry};
 use octo_model::{Json, JsonObject, Kind, ToolError};
 use std::time::Duration;
 
-pub const INPUT_REQUIRED_MESSAGE: &str = "The tool asks for input, which a command cannot provide.";
+pub const INPUT_REQUIRED_MESSAGE: &str = "The call needs more input, which a command cannot provide.";
 pub const INPUT_REQUIRED_HINT: &str = "Call it over MCP, with a client that can answer questions.";
 
 /// `{success, result, error, metadata, execution_time_ms}`.

@@ -18,7 +18,7 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use tools_servers::ServerEntry;
 
-/// Time for a second attempt after a failure: the server may need the legacy protocol, which the retry detects.
+/// Time from the start for a second attempt after a failure: the server may be legacy, which the retry detects.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Minimum wait, also for the last server.
 const MIN_WAIT: Duration = Duration::from_secs(1);
