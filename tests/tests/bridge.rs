@@ -301,7 +301,7 @@ async fn a_hub_that_was_gone_is_found_again() -> Result<()> {
         ensure!(Instant::now() < deadline, "{answer}");
     }
     // The person hears of the loss and of the return, and not of what is only the hub's own concern.
-    eventually("the return is told", async || bridge.stderr_text().contains("is there.").then_some(()))
+    eventually("the return is told", async || bridge.stderr_text().contains("is connected.").then_some(()))
         .await?;
     let said = bridge.stderr_text();
     assert!(said.contains("cannot be reached") && !said.contains("another source"), "{said}");
@@ -335,7 +335,7 @@ async fn a_wrong_token_is_said_and_not_shown() -> Result<()> {
     let url = format!("http://127.0.0.1:{port}");
     let wrong = "octo_not-the-token-of-this-hub";
     for (args, says) in [
-        (&["--token-env", "HUB"][..], "the variable HUB"),
+        (&["--token-env", "HUB"][..], "the environment variable HUB"),
         (&["--header", "Authorization: env:HUB"], "--header"),
         (&["--header", "X-Api-Key: env:HUB"], "--header"),
     ] {

@@ -1,4 +1,4 @@
-//! The command line. Data goes to standard output, talk to standard error.
+//! Command line. Data goes to standard output, messages to standard error.
 
 mod admin_listener;
 mod attachment;
@@ -33,7 +33,7 @@ pub struct Cli {
     command: Command,
 }
 
-/// What every command takes.
+/// Options of every command.
 #[derive(Args)]
 struct Common {
     /// Settings file [default: ./octoprox.yaml if `octoprox trust` approved it, then octoprox/octoprox.yaml in the user's configuration directory]
@@ -76,7 +76,7 @@ enum Command {
     /// Extract the text of a PDF on standard input, for the hub itself.
     #[command(name = PDF_WORKER_COMMAND, hide = true)]
     PdfWorker,
-    /// Start a program in a sandbox, for the hub itself, and end the processes that it leaves behind.
+    /// Start a program in a sandbox, for the hub itself, and end the processes that it leaves running.
     #[command(name = LAUNCHER_COMMAND, hide = true)]
     Launch {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -89,7 +89,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // A closed pipe is no reason to complain about help.
+            // Ignore a closed pipe.
             let _ = error.print();
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
@@ -97,9 +97,9 @@ pub fn main() -> ExitCode {
     if let Command::Launch { rest } = cli.command {
         return octo_grants::exec::launcher::main(rest);
     }
-    // Secrets are in memory while the hub runs, and a core would write them down.
+    // A core dump would write secrets in memory to disk.
     if let Err(error) = octo_grants::disable_core_dumps() {
-        crate::terminal::console::print_err(&format!("octoprox: a crash could leave a core: {error}"));
+        crate::terminal::console::print_err(&format!("octoprox: cannot disable core dumps: {error}"));
     }
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
@@ -107,7 +107,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// The help of a command that prints it itself.
+/// Help text of a command that prints it itself.
 fn help(command: &str) -> String {
     let mut all = Cli::command();
     all.build();

@@ -1,4 +1,4 @@
-//! jq in a process of its own: what it answers, and how it is ended.
+//! jq worker processes: results, limits and termination.
 
 #![expect(
     clippy::disallowed_methods,
@@ -20,7 +20,7 @@ fn input() -> Json {
     Json::parse(r#"{"rows": [{"n": 1}, {"n": 2}]}"#).unwrap()
 }
 
-/// Children of this process that still run.
+/// Running child processes of this process.
 fn children() -> usize {
     pids().len()
 }
@@ -60,7 +60,7 @@ async fn a_process_takes_one_expression_after_the_other_and_ends_with_its_owner(
         let _ = workers.run(program, input()).await;
         assert_eq!(children(), 1, "{program}");
     }
-    // Two at a time need two; one that has failed is not used again.
+    // Two concurrent calls need two workers; a failed worker is not reused.
     let (one, other) = tokio::join!(workers.run(".", input()), workers.run(".", input()));
     assert!(one.is_ok() && other.is_ok() && children() == 2);
     assert!(workers.run("\"0123456789\" * 1000000000", input()).await.is_err());
@@ -98,7 +98,7 @@ async fn what_does_not_end_is_ended() {
     assert_eq!(children(), 0);
 }
 
-/// Numbers beyond what the child may have are refused by the system, which is the end of the child.
+/// The memory limit ends a child that exceeds it.
 #[tokio::test]
 async fn what_needs_too_much_is_ended() {
     let program = "\"0123456789\" * 1000000000 | length";

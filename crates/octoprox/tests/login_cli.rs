@@ -1,5 +1,5 @@
 //! `octoprox login`, `logout` and the login of a bridge: the real binary against a real authorization server
-//! (oidc-provider), with a browser that has no window.
+//! (oidc-provider), with a simulated browser.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use url::Url;
 
-/// Longer than anything here takes, and shorter than anybody waits.
+/// Timeout of every wait.
 const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn service_path(name: &str) -> String {
@@ -31,7 +31,7 @@ fn service_path(name: &str) -> String {
         .unwrap_or_else(|_| panic!("{name} is not set: run eval \"$(scripts/services env)\" first"))
 }
 
-/// The authorization server and a protected MCP server.
+/// Authorization server and protected MCP server.
 struct OidcServers {
     mcp: String,
     _process: Child,
@@ -59,11 +59,11 @@ impl OidcServers {
 struct Browser {
     net: Net,
     cookies: BTreeMap<String, String>,
-    /// Where the login leads back to; it is not followed.
+    /// Redirect URL of the login; it is not followed.
     callback_path: String,
 }
 
-/// What stands behind `before`, up to the next quotation mark.
+/// Text after `before`, up to the next quotation mark.
 fn attribute(page: &str, before: &str) -> Option<String> {
     let rest = page.split_once(before)?.1;
     Some(rest.split_once('"')?.0.replace("&amp;", "&"))
@@ -102,7 +102,7 @@ impl Browser {
         answer
     }
 
-    /// Logs in as Ada and agrees to everything, until the browser is sent back or nothing is left to do.
+    /// Logs in as Ada and approves everything, until the browser is redirected or nothing is left to do.
     async fn log_in(&mut self, url: &str) -> Url {
         let mut url: Url = url.parse().unwrap();
         let mut form: Option<Vec<(String, String)>> = None;
@@ -133,7 +133,7 @@ impl Browser {
         panic!("the login does not end: {url}");
     }
 
-    /// Opens the last page, as a browser on this machine does.
+    /// Opens the callback page, like a browser on this machine.
     async fn open_callback(&mut self, url: &Url) -> (u16, String) {
         let mut url = url.clone();
         url.set_host(Some("127.0.0.1")).unwrap();
@@ -142,7 +142,7 @@ impl Browser {
     }
 }
 
-/// A home with settings, and the port that browsers come back to.
+/// Home directory with settings, and the callback port.
 struct LoginHome {
     folder: tempfile::TempDir,
     port: u16,
@@ -191,7 +191,7 @@ impl LoginHome {
         running.wait_for_exit().await
     }
 
-    /// Whether a call of the protected server gets through, and as whom.
+    /// Calls `whoami` of the protected server; returns the exit code and the output.
     async fn whoami(&self, server: &str) -> (i32, String) {
         let (code, out, err) = self.run(&["call", &format!("{server}__whoami")], "").await;
         (code, out + &err)
@@ -214,7 +214,7 @@ impl RunningCommand {
         tokio::time::timeout(TEST_TIMEOUT, self.out.next_line()).await.unwrap().unwrap().unwrap()
     }
 
-    /// Reads the talk until it has said this.
+    /// Reads standard error until it contains `part`.
     async fn read_stderr_until(&mut self, part: &str) -> String {
         let mut all = String::new();
         while !all.contains(part) {
@@ -245,7 +245,7 @@ impl RunningCommand {
     }
 }
 
-/// One login for everybody, so that the next process lists the server's tools by itself.
+/// Settings with a shared login, with which the next process lists the server's tools at startup.
 fn oauth(servers: &OidcServers) -> Value {
     json!({"s": {"url": servers.mcp, "auth": {"type": "oauth2-pkce", "shared": true}}})
 }
@@ -261,7 +261,7 @@ async fn a_browser_comes_back_to_this_machine() {
     let mut browser = Browser::new();
     let back = browser.log_in(&url).await;
     assert_eq!(back.port(), Some(home.port));
-    // Somebody else's answer changes nothing.
+    // The callback of another login changes nothing.
     let mut wrong = back.clone();
     wrong.set_query(Some("code=stolen&state=guessed"));
     let (status, page) = browser.open_callback(&wrong).await;
@@ -269,12 +269,12 @@ async fn a_browser_comes_back_to_this_machine() {
     let (status, page) = browser.open_callback(&back).await;
     assert!(status == 200 && page.contains("You are logged in"), "{status} {page}");
     let (code, out, err) = login.wait_for_exit().await;
-    assert!(code == 0 && out.is_empty() && err.contains("Logged in at s."), "{code} {out} {err}");
+    assert!(code == 0 && out.is_empty() && err.contains("Logged in to s."), "{code} {out} {err}");
     assert!(std::net::TcpListener::bind(("127.0.0.1", home.port)).is_ok(), "the port is still taken");
     let (code, said) = home.whoami("s").await;
     assert!(code == 0 && said.contains("ada"), "{code} {said}");
     let (code, _, err) = home.run(&["logout", "s"], "").await;
-    assert!(code == 0 && err.contains("Logged out at s."), "{code} {err}");
+    assert!(code == 0 && err.contains("Logged out of s."), "{code} {err}");
     assert_ne!(home.whoami("s").await.0, 0);
     let (code, out, _) = home.run(&["logout", "s", "--json"], "").await;
     assert_eq!((code, serde_json::from_str::<Value>(&out).unwrap()["left"].as_str()), (0, Some("nothing")));
@@ -306,7 +306,7 @@ async fn the_last_address_is_pasted_after_a_wrong_one() {
         ["two words\n", "http://evil.example/auth/callback?code=x&state=y\n", "code=x&state=guessed\n"]
     {
         login.write_input(wrong).await;
-        login.read_stderr_until("The login still waits.").await;
+        login.read_stderr_until("The login is still pending.").await;
     }
     login.write_input(&format!("{back}\n")).await;
     let done: Value = serde_json::from_str(&login.read_line().await).unwrap();
@@ -339,13 +339,13 @@ async fn a_running_hub_has_the_port_and_finishes_it() {
     hub.read_stderr_until("octoprox").await;
     let mut login = home.start(&["login", "s"]);
     let url = login.read_line().await;
-    login.read_stderr_until("A running hub takes the answer.").await;
+    login.read_stderr_until("A running hub receives the callback.").await;
     let mut browser = Browser::new();
     let back = browser.log_in(&url).await;
     let (status, page) = browser.open_callback(&back).await;
     assert_eq!(status, 200, "{page}");
     let (code, _, err) = login.wait_for_exit().await;
-    assert!(code == 0 && err.contains("Logged in at s."), "{code} {err}");
+    assert!(code == 0 && err.contains("Logged in to s."), "{code} {err}");
 }
 
 #[tokio::test]
@@ -372,13 +372,13 @@ async fn a_key_is_read_from_the_input_and_stands_nowhere() {
     let (code, _, err) = home.run(&["login", "k"], "\n").await;
     assert!(code == 2 && err.contains("not an API key"), "{code} {err}");
     let (code, _, err) = home.run(&["login", "k"], "").await;
-    assert!(code == 2 && err.contains("No key was given"), "{code} {err}");
+    assert!(code == 2 && err.contains("No API key given"), "{code} {err}");
     let mut login = home.start(&["login", "k"]);
     let words = std::fs::read(format!("/proc/{}/cmdline", login.pid())).unwrap();
     assert!(!String::from_utf8_lossy(&words).contains(canary));
     login.write_input(&format!("{canary}\n")).await;
     let (code, out, err) = login.wait_for_exit().await;
-    assert!(code == 0 && err.contains("Logged in at k."), "{code} {err}");
+    assert!(code == 0 && err.contains("Logged in to k."), "{code} {err}");
     assert!(!out.contains(canary) && !err.contains(canary));
     for file in std::fs::read_dir(home.folder.path().join("state")).unwrap() {
         let bytes = std::fs::read(file.unwrap().path()).unwrap_or_default();
@@ -386,7 +386,7 @@ async fn a_key_is_read_from_the_input_and_stands_nowhere() {
     }
 }
 
-/// Types at a terminal of the program's own, when it has said the first; gives all that was shown.
+/// Runs the program on a terminal and types after its prompt; returns its output.
 fn type_on_terminal(mut command: std::process::Command, after: &str, typed: &str) -> String {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
@@ -395,7 +395,7 @@ fn type_on_terminal(mut command: std::process::Command, after: &str, typed: &str
     let terminal = std::fs::OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let end = || Stdio::from(OwnedFd::from(terminal.try_clone().unwrap()));
     let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
-    // Only the child has the terminal now, so that it ends with the child.
+    // Only the child holds the terminal now, so that it closes with the child.
     drop(command);
     drop(terminal);
     let mut controller = std::fs::File::from(controller);
@@ -418,7 +418,7 @@ fn a_key_is_not_shown_while_it_is_typed() {
     );
     let command = home.command(&["login", "k"]).into_std();
     let shown = type_on_terminal(command, "API key for k: ", "canary-typed-by-hand\n");
-    assert!(shown.contains("Logged in at k.") && !shown.contains("canary"), "{shown}");
+    assert!(shown.contains("Logged in to k.") && !shown.contains("canary"), "{shown}");
 }
 
 #[tokio::test]
@@ -431,13 +431,13 @@ async fn giving_up_ends_the_waiting_and_nothing_else() {
     let sent = std::process::Command::new("kill").args(["-INT", &login.pid()]).status().unwrap();
     assert!(sent.success());
     let (code, _, err) = login.wait_for_exit().await;
-    assert!(code == 130 && err.contains("Given up"), "{code} {err}");
-    // What was begun before can be finished by nobody.
+    assert!(code == 130 && err.contains("Cancelled"), "{code} {err}");
+    // A cancelled login cannot be completed.
     let back = Browser::new().log_in(&url).await;
     let mut again = home.start(&["login", "s"]);
     again.read_line().await;
     again.write_input(&format!("{back}\n")).await;
-    again.read_stderr_until("The login still waits.").await;
+    again.read_stderr_until("The login is still pending.").await;
 }
 
 #[tokio::test]
@@ -445,10 +445,10 @@ async fn what_needs_no_login_is_said() {
     let home = LoginHome::new(&json!({"notes": {"command": "true"}}));
     for (args, code, says) in [
         (&["login", "note"][..], 3, "Did you mean `notes`?"),
-        (&["login", "notes"], 2, "Nobody has to log in"),
+        (&["login", "notes"], 2, "has no login configured"),
         (&["login", "notes", "--profile", "x"], 2, "--profile"),
-        (&["login", "ftp://x"], 2, "is no address"),
-        (&["logout", "nothing-like-it"], 3, "There is no server"),
+        (&["login", "ftp://x"], 2, "is not a URL"),
+        (&["logout", "nothing-like-it"], 3, "Server not found"),
     ] {
         let (ended, out, err) = home.run(args, "").await;
         assert!(ended == code && out.is_empty() && err.contains(says), "{args:?}: {ended} {err}");
@@ -478,7 +478,7 @@ async fn a_bridge_goes_on_after_a_login_in_another_process() {
     let way = format!("octoprox login {}", servers.mcp);
     assert!(refused.contains("unauthorized") && refused.contains(&way), "{refused}");
     bridge.read_stderr_until(&way).await;
-    // The usual port is taken by somebody who knows nothing of bridges.
+    // The callback port is used by a process that does not know bridges.
     let _taken = std::net::TcpListener::bind(("127.0.0.1", home.port)).unwrap();
     let mut login = home.start(&["login", &servers.mcp]);
     let url = login.read_line().await;
@@ -487,7 +487,7 @@ async fn a_bridge_goes_on_after_a_login_in_another_process() {
     assert_ne!(back.port(), Some(home.port));
     assert_eq!(browser.open_callback(&back).await.0, 200);
     assert_eq!(login.wait_for_exit().await.0, 0);
-    bridge.read_stderr_until("is there.").await;
+    bridge.read_stderr_until("is connected.").await;
     let answer = request(&mut bridge, 3, "tools/call", whoami.clone()).await;
     assert_eq!(answer["result"]["content"][0]["text"], "ada", "{answer}");
     let mut id = 3;

@@ -1,4 +1,5 @@
-//! Logins of several processes on one store: this program starts itself twice, and both renew the same login.
+//! Refresh by several processes with one credential store: the test starts itself twice, and both refresh the same
+//! login.
 
 #![expect(
     clippy::unwrap_used,
@@ -134,7 +135,7 @@ async fn log_in(logins: &Logins) {
     logins.callback(&format!("code=x&state={state}"), None).await.unwrap();
 }
 
-/// What each of the other processes does: so many calls at once whenever it is told to.
+/// Body of each child process: concurrent calls on every command.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "started by the other test"]
 async fn worker() {
@@ -200,7 +201,7 @@ impl WorkerProcess {
     }
 }
 
-/// The login as if an hour had passed.
+/// Ages the login by more than an hour.
 async fn expire_login(store: &Credentials) {
     let kept = store.all(&Owner::from(&Caller::local()), "s").await.unwrap().remove(0);
     let mut grant: Value = serde_json::from_str(kept.secret.expose()).unwrap();

@@ -1,4 +1,4 @@
-//! The binary reads what needs a process of its own: a PDF, and a page that only scripts fill.
+//! Worker processes of the binary: PDF extraction, and pages that need JavaScript.
 
 #![expect(
     clippy::disallowed_methods,
@@ -17,7 +17,7 @@ const APP: &str = "<!doctype html><title>App</title><div id=root></div><script>f
 })</script>";
 const DATA: &str = "These words were fetched by a script and by nobody else.";
 
-/// A page with a line of text, without a table of its objects: it is read all the same.
+/// PDF page with a line of text and no cross-reference table; it must still be read.
 const PDF: &str = "%PDF-1.7\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n2 0 obj\n<< /Type /Pages /Kids [3 0 R] /Count 1 >>\nendobj\n\
     3 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>\nendobj\n\
     4 0 obj\n<< /Length 42 >>\nstream\nBT /F1 12 Tf 72 720 Td (Words in it) Tj ET\nendstream\nendobj\n\
@@ -34,18 +34,18 @@ async fn start_site() -> String {
     home
 }
 
-/// What a call gives, with the browser on or off.
+/// Result of a call, with the browser on or off.
 async fn call(tool: &str, url: String, browser: bool) -> Value {
     call_in_dir(tool, format!("url={url}"), browser, |_| {}).await
 }
 
-/// The same in a folder with files in it.
+/// The same, in a directory with files.
 async fn call_in_dir(tool: &str, argument: String, browser: bool, fill: fn(&std::path::Path)) -> Value {
     let tool = tool.to_owned();
     let called = tokio::task::spawn_blocking(move || {
         let folder = tempfile::tempdir().unwrap();
         let settings = folder.path().join("octoprox.yaml");
-        // The settings are where no tool can write.
+        // Settings in a directory that tools cannot write.
         let work = folder.path().join("work");
         std::fs::create_dir(&work).unwrap();
         fill(&work);
@@ -77,7 +77,7 @@ async fn a_pdf_is_read_by_the_binary_itself() {
 async fn pictures_and_pdfs_of_the_workspace_are_read() {
     let fill = |folder: &std::path::Path| {
         std::fs::write(folder.join("a.pdf"), PDF).unwrap();
-        // Larger than what a reply may have as text.
+        // Larger than the result limit.
         let picture = [b"\x89PNG\r\n\x1a\n".to_vec(), vec![0; 300_000]].concat();
         std::fs::write(folder.join("a.png"), picture).unwrap();
     };

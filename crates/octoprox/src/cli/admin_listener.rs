@@ -1,4 +1,4 @@
-//! The admin port: the whole API for `serve`, and for a hub without one only the page that logins come back to.
+//! Admin port: the whole admin API for `serve`, only the OAuth callback for `stdio`.
 
 use crate::app::App;
 use crate::app_context::AppContext;
@@ -15,15 +15,15 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-/// Opens the port and notes its number, from which the address of logins is made. A port that somebody else has is an error
-/// only where the operator has chosen it.
+/// Binds the admin port and stores its number, which is part of the callback URL. A port in use is an error only if it
+/// was set explicitly.
 pub async fn bind_admin(loaded: &mut LoadedSettings) -> Result<Option<TcpListener>, AppError> {
     let admin = &mut loaded.settings.admin;
     if !admin.enabled {
         return Ok(None);
     }
     let host = listen_address(&admin.host)
-        .ok_or_else(|| AppError::invalid("admin.host: this is not an address."))?;
+        .ok_or_else(|| AppError::invalid("admin.host: not an IP address or `localhost`."))?;
     match TcpListener::bind((host, admin.port)).await {
         Ok(listener) => {
             admin.port = listener.local_addr()?.port();
@@ -31,17 +31,17 @@ pub async fn bind_admin(loaded: &mut LoadedSettings) -> Result<Option<TcpListene
         }
         Err(error) if loaded.layers.origin("admin.port") == SettingOrigin::Default => {
             let port = admin.port;
-            tracing::warn!(%error, port, "there is no admin API; choose another port as admin.port");
+            tracing::warn!(%error, port, "admin API disabled: cannot listen on its port; set another admin.port");
             Ok(None)
         }
         Err(error) => Err(AppError::new(format!(
-            "{host} port {} cannot be listened on: {error}. Choose another as admin.port.",
+            "Cannot listen on {host} port {}: {error}. Set another admin.port.",
             admin.port
         ))),
     }
 }
 
-/// The whole API behind its edge.
+/// Builds the admin API behind its edge.
 pub fn admin_router(
     session: &AppContext,
     assembly: &App,
@@ -67,8 +67,8 @@ pub fn admin_router(
     Ok(octo_web::edge(octo_web::admin(parts), edge))
 }
 
-/// Only the page that logins come back to, on this machine, as long as nobody else has the port. Several hubs of one person
-/// share their logins, so any of them can finish one.
+/// Binds the port of the OAuth callback on loopback, if it is free. Several hubs of one user share their logins, so
+/// any of them can complete one.
 pub async fn bind_callback(loaded: &mut LoadedSettings) -> Option<TcpListener> {
     let admin = &loaded.settings.admin;
     let host = listen_address(&admin.host).filter(|host| admin.enabled && host.is_loopback())?;
@@ -81,10 +81,10 @@ const CALLBACK_ROUTES: &[Route] = &[Route {
     method: "GET",
     path: "/auth/callback",
     access: octo_web::Access::Open,
-    about: "Where browsers come back to after a login",
+    about: "OAuth callback of a login",
 }];
 
-/// Serves that page until the token is cancelled.
+/// Serves the callback until the token is cancelled.
 pub fn serve_callback(listener: TcpListener, session: &AppContext, assembly: &App, until: CancellationToken) {
     let parts = AdminConfig {
         hub: Arc::clone(&assembly.hub),
@@ -97,13 +97,13 @@ pub fn serve_callback(listener: TcpListener, session: &AppContext, assembly: &Ap
     tokio::spawn(octo_web::serve(listener, router, until));
 }
 
-/// The name in the address that logins return to, where the operator has set one.
+/// Host of `logins.callback_url`, if set.
 fn callback_host(settings: &Settings) -> Option<String> {
     let url = url::Url::parse(settings.logins.callback_url.as_deref()?).ok()?;
     url.host_str().map(str::to_owned)
 }
 
-/// The logins of this hub, as browsers reach them.
+/// Logins of this hub, for the browser routes.
 struct HubLogins(Logins);
 
 impl BrowserLogins for HubLogins {
@@ -122,7 +122,7 @@ impl BrowserLogins for HubLogins {
         Ok(LoginRedirect { url: departure.url, set_cookie: departure.set_cookie })
     }
 
-    /// Whoever comes here without a token is the person at this machine.
+    /// Requests without a token come from the local user.
     fn finish(&self, query: String) -> BoxFuture<'_, Result<String, ToolError>> {
         Box::pin(async move { Ok(self.0.callback(&query, Some(&Caller::local())).await?.server) })
     }

@@ -1,4 +1,4 @@
-//! `octoprox call --save FILE`: a picture, sound or file of a reply, as a file.
+//! `octoprox call --save FILE`: saves an image, audio or file of a reply.
 
 use crate::app_error::AppError;
 use base64::Engine;
@@ -6,13 +6,13 @@ use base64::engine::general_purpose::STANDARD;
 use octo_model::{Json, JsonObject};
 use std::path::Path;
 
-/// What of a reply is no text.
+/// Binary content of a reply.
 pub struct Attachment {
     kind: String,
     data: String,
 }
 
-/// The first of them.
+/// Returns the first attachment.
 pub fn first_attachment(result: &JsonObject) -> Option<Attachment> {
     let blocks = result.list("content");
     blocks.iter().filter_map(|block| from_block(&block.members().ok()?)).next()
@@ -26,16 +26,16 @@ fn from_block(block: &JsonObject) -> Option<Attachment> {
 }
 
 impl Attachment {
-    /// What there is, for whoever has not asked for it.
+    /// Notice that the reply has an attachment.
     pub fn notice(&self) -> String {
-        format!("The reply holds {}, which --save FILE keeps.", self.kind)
+        format!("The reply contains {}. Save it with --save FILE.", self.kind)
     }
 
-    /// Writes it and says so.
+    /// Writes the file and returns a message.
     pub fn save(&self, path: &Path) -> Result<String, AppError> {
         let bytes = STANDARD
             .decode(&self.data)
-            .map_err(|_| AppError::new("What the tool sent is no base64, so nothing was saved."))?;
+            .map_err(|_| AppError::new("The tool returned invalid base64. Nothing was saved."))?;
         std::fs::write(path, &bytes)
             .map_err(|error| AppError::invalid(format!("{}: {error}.", path.display())))?;
         Ok(format!("Saved {} ({}, {} bytes).", path.display(), self.kind, bytes.len()))

@@ -1,4 +1,4 @@
-//! A file that is about to change: shown as a difference, or written with the old one kept beside it.
+//! Change of a file: shown as a diff, or written with a backup.
 
 use crate::app_error::AppError;
 use crate::settings::edit::replace_file::replace_file;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use similar::TextDiff;
 use std::path::{Path, PathBuf};
 
-/// One file, as it is and as it shall be.
+/// Old and new text of a file.
 pub struct FileChange {
     pub path: PathBuf,
     pub before: Option<String>,
@@ -21,7 +21,7 @@ impl FileChange {
         self.before.as_deref().unwrap_or_default() == self.after
     }
 
-    /// The difference, without any secret that stands in the lines around it.
+    /// Unified diff with secrets redacted, also those in context lines.
     pub fn redacted_diff(&self) -> String {
         let before = self.before.as_deref().unwrap_or_default();
         let name = self.path.display().to_string();
@@ -35,7 +35,7 @@ impl FileChange {
             }
         }
         let redactor = Redactor::new(secrets);
-        // A reference is not a secret, although it stands where one would.
+        // A `${…}` reference is not a secret.
         let line = |line: &str| match line.contains("${") {
             true => redactor.redact_known(line),
             false => redactor.redact(line).into_owned(),
@@ -43,7 +43,7 @@ impl FileChange {
         sanitize_text(&diff.split_inclusive('\n').map(line).collect::<String>())
     }
 
-    /// What a look before prints: the difference, or an object that holds it.
+    /// Output of `--dry-run`: the diff, or a JSON object that contains it.
     pub fn preview(&self, json: bool) -> String {
         if json { self.to_json().to_string() } else { self.redacted_diff() }
     }
@@ -52,7 +52,7 @@ impl FileChange {
         json!({"file": self.path, "diff": self.redacted_diff()})
     }
 
-    /// Writes it. Gives where the old one is.
+    /// Writes the file and returns the path of the backup.
     pub fn write(&self) -> Result<Option<PathBuf>, AppError> {
         let approvals = ApprovalRenewal::for_change(self);
         let backup = replace_file(&self.path, self.before.as_deref(), &self.after)
@@ -62,7 +62,7 @@ impl FileChange {
     }
 }
 
-/// A person's own change of an approved file keeps it approved; so does a new file beside one.
+/// Keeps an approved file approved when a command of the user changes it, and approves a new file beside one.
 struct ApprovalRenewal(Option<TrustStore>);
 
 impl ApprovalRenewal {
@@ -89,17 +89,17 @@ impl ApprovalRenewal {
         let path = change.path.display();
         store.approve(&[file.record()]).map_err(|error| {
             AppError::new(format!(
-                "{path} was written and could not be approved: {error}. Run `octoprox trust`."
+                "{path} was written but could not be approved: {error}. Run `octoprox trust`."
             ))
         })
     }
 }
 
 fn write_error(path: &Path, error: &std::io::Error) -> AppError {
-    AppError::new(format!("{}: the file cannot be written: {error}. Nothing was changed.", path.display()))
+    AppError::new(format!("{}: cannot write file: {error}. Nothing was changed.", path.display()))
 }
 
-/// Every text whose name, or whose looks, say that it is secret.
+/// Collects the strings whose name or format indicates a secret.
 fn collect_secrets(value: &Value, named: bool, found: &mut Vec<String>) {
     match value {
         Value::String(text) if (named || crate::clients::looks_secret(text)) && !text.contains("${") => {

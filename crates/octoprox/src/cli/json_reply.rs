@@ -1,10 +1,10 @@
-//! The reply of `octoprox call --json`, the same as that of REST.
+//! Reply of `octoprox call --json`, in the format of REST.
 
 use octo_hub::{CallOutcome, Entry};
 use octo_model::{Json, JsonObject, Kind, ToolError};
 use std::time::Duration;
 
-pub const INPUT_REQUIRED_MESSAGE: &str = "It asks for more input, which a command cannot give.";
+pub const INPUT_REQUIRED_MESSAGE: &str = "The call needs more input, which a command cannot provide.";
 pub const INPUT_REQUIRED_HINT: &str = "Call it over MCP, with a client that can answer questions.";
 
 /// `{success, result, error, metadata, execution_time_ms}`.
@@ -27,7 +27,7 @@ pub fn json_reply(called: &CallOutcome, asked: &str, entry: Option<&Entry>) -> J
         .to_json()
 }
 
-/// What a target answered, and its failure when it says that it failed.
+/// Splits a result into its value and, if the target reports a failure, an error.
 fn result_and_error(
     result: &JsonObject,
     typed: bool,
@@ -52,12 +52,12 @@ fn result_and_error(
     (result_value(result), None)
 }
 
-/// Whether the target waits for an answer that only a client can give.
+/// Returns whether the target needs input that only a client can give.
 pub fn is_input_required(result: &JsonObject) -> bool {
     result.text("resultType").as_deref() == Some("input_required")
 }
 
-/// Says where the rest of a cut result is.
+/// Copies truncation, result handle and coercions to the metadata; returns whether the result was truncated.
 fn copy_truncation(result: &JsonObject, metadata: &mut JsonObject) -> bool {
     let meta = result.object("_meta");
     let cut = meta.is_true("octoprox/truncated");
@@ -73,7 +73,7 @@ fn copy_truncation(result: &JsonObject, metadata: &mut JsonObject) -> bool {
     cut
 }
 
-/// Pictures, sounds and links that stand beside a structure or a failure.
+/// Copies images, audio and links beside structured content or a failure to the metadata.
 fn copy_attachments(result: &JsonObject, metadata: &mut JsonObject) {
     let blocks = result.list("content");
     let rest: Vec<&Json> = blocks.iter().filter(|block| block_text(block).is_none()).collect();
@@ -87,7 +87,7 @@ fn block_text(block: &Json) -> Option<String> {
     members.text("text").filter(|_| members.text("type").as_deref() == Some("text"))
 }
 
-/// What a failed target says in words.
+/// Error text of a failed target.
 pub fn error_text(result: &JsonObject) -> String {
     let words: Vec<String> = result.list("content").iter().filter_map(block_text).collect();
     if words.is_empty() { "The tool failed and does not say why.".to_owned() } else { words.join("\n") }
@@ -110,7 +110,7 @@ fn error_fields(kind: &str, message: &str, hint: Option<&str>) -> JsonObject {
     JsonObject::new().with("kind", kind).with("message", message).with("hint", hint)
 }
 
-/// The typed answer, or else everything the target said, without the protocol's own members.
+/// Structured content, or else the whole result without members of the protocol.
 fn result_value(result: &JsonObject) -> Json {
     if let Some(structure) = result.get("structuredContent") {
         return structure.clone();

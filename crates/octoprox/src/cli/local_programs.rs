@@ -1,10 +1,10 @@
-//! Programs of this machine: whether there is one, and what a short one says.
+//! Lookup and output of local programs.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where a program is: in the search path, or where its name says.
+/// Finds a program in the search path, or by its path.
 pub fn which(program: &str, path: Option<&str>, folder: &Path) -> Option<PathBuf> {
     if program.contains('/') {
         return Some(folder.join(program)).filter(|file| is_runnable(file));
@@ -17,19 +17,20 @@ fn is_runnable(file: &Path) -> bool {
     file.metadata().is_ok_and(|about| about.is_file() && about.permissions().mode() & 0o111 != 0)
 }
 
-/// The first line that a program prints, when it succeeds.
+/// Runs a program and returns the first line of its output if it succeeds.
 pub fn first_line(program: &Path, args: &[&str]) -> Option<String> {
     first_line_with(program, args, Stdio::null())
 }
 
-/// The same, with this as its standard input.
+/// Like `first_line`, with the given standard input.
 pub fn first_line_with(program: &Path, args: &[&str], input: Stdio) -> Option<String> {
     let output = Command::new(program).args(args).stdin(input).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().trim().to_owned();
     output.status.success().then_some(text)
 }
 
-/// This very program, as others are to start it: by the name that stays when it is upgraded, where there is one.
+/// Path of this program for client configurations: the one in `PATH`, which stays valid after an upgrade, if it is
+/// the same file.
 pub fn own_program(path: Option<&str>) -> std::io::Result<PathBuf> {
     let real = std::env::current_exe()?;
     let same =

@@ -1,10 +1,10 @@
-//! A result for people.
+//! Text output of results.
 
 use crate::terminal::text_table::sanitize_text;
 use octo_model::{Json, JsonObject};
 use serde_json::Value;
 
-/// What a result says: its structure as lines of names and values, or else its blocks.
+/// Renders a result: its structured content as YAML, or else its content blocks.
 pub fn result_text(result: &JsonObject) -> String {
     let structure = result.get("structuredContent").and_then(|structure| structure.to::<Value>().ok());
     let text = match structure {
@@ -14,7 +14,7 @@ pub fn result_text(result: &JsonObject) -> String {
     sanitize_text(&text)
 }
 
-/// Every block in words: texts as they are, the rest by kind and size.
+/// Renders every block: text unchanged, others by type and size.
 fn blocks(result: &JsonObject) -> Vec<String> {
     result
         .list("content")
@@ -41,7 +41,7 @@ fn block_text(block: &JsonObject) -> String {
     }
 }
 
-/// What to know about a result beside what it says.
+/// Notes about coerced arguments and truncation.
 pub fn result_notice(result: &JsonObject) -> Option<String> {
     let meta = result.object("_meta");
     let coerced = meta.get("octoprox/coerced").and_then(|changes| changes.to::<Vec<String>>().ok());
@@ -49,7 +49,7 @@ pub fn result_notice(result: &JsonObject) -> Option<String> {
         coerced.map(|changes| format!("Arguments adjusted: {}.", sanitize_text(&changes.join("; "))));
     let handle = meta.get("octoprox/result_handle").and_then(Json::to_text);
     let cut = handle.map(|handle| {
-        format!("The result was truncated; read the rest with: octoprox call result_read handle={handle}")
+        format!("The result was truncated. Read the rest with: octoprox call result_read handle={handle}")
     });
     let said: Vec<String> = coerced.into_iter().chain(cut).collect();
     (!said.is_empty()).then(|| said.join("\n"))

@@ -1,14 +1,14 @@
-//! `k=v` on the command line, read as the tool's schema wants it.
+//! `name=value` arguments, parsed according to the tool's schema.
 
 use crate::app_error::AppError;
 use octo_model::Json;
 use serde_json::{Map, Value};
 use std::io::Read;
 
-/// More than a tool should be given by hand.
+/// Maximum size of an argument that is read from a file or standard input.
 const MAX_ARGUMENT_BYTES: u64 = 64 << 20;
 
-/// The arguments of a call: an object from `--args`, and pairs over it.
+/// Returns the arguments of a call: the object of `--args`, overridden by the pairs.
 pub fn parse_arguments(whole: Option<&str>, pairs: &[String], schema: &Value) -> Result<Json, AppError> {
     let mut arguments = match whole {
         None => Map::new(),
@@ -17,7 +17,7 @@ pub fn parse_arguments(whole: Option<&str>, pairs: &[String], schema: &Value) ->
     for pair in pairs {
         let (name, value) = pair.split_once('=').ok_or_else(|| {
             AppError::invalid(format!(
-                "`{pair}` is no argument. Write it as name=value, or give --args '{{…}}'."
+                "`{pair}` is not an argument. Write it as name=value, or use --args '{{…}}'."
             ))
         })?;
         arguments.insert(name.to_owned(), parse_value(name, value, schema)?);
@@ -30,13 +30,13 @@ fn parse_object(text: &str) -> Result<Map<String, Value>, AppError> {
         if text == "-" { read_limited(std::io::stdin().lock(), "standard input")? } else { text.to_owned() };
     match serde_json::from_str(&text) {
         Ok(Value::Object(object)) => Ok(object),
-        Ok(_) => Err(AppError::invalid("--args holds no JSON object. Write it as '{\"name\": \"value\"}'.")),
+        Ok(_) => Err(AppError::invalid("--args is not a JSON object. Write it as '{\"name\": \"value\"}'.")),
         Err(error) => Err(AppError::invalid(format!("--args is not JSON: {error}."))),
     }
 }
 
-/// A value as it is typed: `@file` is what a file holds, `@@` an @. Where the schema takes text it is text; else it is
-/// JSON, and text only where the schema does not say.
+/// Parses a value: `@file` reads a file, `@@` is a literal @. The value is text if the schema accepts a string,
+/// otherwise JSON; if the schema gives no type, anything that is not JSON is text.
 fn parse_value(name: &str, text: &str, schema: &Value) -> Result<Value, AppError> {
     let text = match text.strip_prefix('@') {
         Some(rest) if rest.starts_with('@') => rest.to_owned(),
@@ -54,7 +54,7 @@ fn parse_value(name: &str, text: &str, schema: &Value) -> Result<Value, AppError
         Ok(value) => Ok(value),
         Err(_) if types.is_empty() => Ok(Value::String(text)),
         Err(_) => Err(AppError::invalid(format!(
-            "{name}: `{text}` is no {}. {}",
+            "{name}: `{text}` is not of type {}. {}",
             types.join(" or "),
             type_example(&types)
         ))),
@@ -66,11 +66,11 @@ fn type_example(types: &[String]) -> &'static str {
         Some("array") => "Write it as '[\"one\", \"two\"]'.",
         Some("object") => "Write it as '{\"name\": \"value\"}'.",
         Some("boolean") => "Write true or false.",
-        _ => "Write digits.",
+        _ => "Write a number.",
     }
 }
 
-/// The types that the schema gives a parameter; none when it does not say.
+/// Returns the types of a parameter in the schema; empty if there are none.
 pub fn param_types(name: &str, schema: &Value) -> Vec<String> {
     let Some(property) = schema.pointer("/properties").and_then(|all| all.get(name)) else {
         return Vec::new();

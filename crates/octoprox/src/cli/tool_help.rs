@@ -1,4 +1,4 @@
-//! `octoprox call NAME --help`: what one tool does and takes, as its schema says it.
+//! `octoprox call NAME --help`: help of a tool, from its schema.
 
 use super::tool_arguments::param_types;
 use crate::terminal::terminal_width::wrap_words;
@@ -7,7 +7,7 @@ use octo_model::JsonObject;
 use octo_toolkit::Example;
 use serde_json::Value;
 
-/// The page of one tool.
+/// Renders the help of a tool.
 pub fn tool_help(name: &str, tool: &JsonObject, examples: &[Example], width: usize) -> String {
     let about = tool.text("description").or_else(|| tool.text("title")).unwrap_or_default();
     let schema: Value = tool.get("inputSchema").and_then(|schema| schema.to().ok()).unwrap_or_default();
@@ -39,7 +39,7 @@ struct Parameter<'a> {
     required: bool,
 }
 
-/// Those that must be given stand first.
+/// Returns the parameters, required ones first.
 fn parameters(schema: &Value) -> Vec<Parameter<'_>> {
     let must = schema.get("required").and_then(Value::as_array);
     let must = |name: &str| must.is_some_and(|all| all.iter().any(|it| it == name));
@@ -77,7 +77,7 @@ impl Parameter<'_> {
         let choices = self.schema.get("enum").and_then(Value::as_array);
         let choices = choices.map(|all| all.iter().map(words).collect::<Vec<_>>().join(", "));
         let choices = choices.map(|all| format!(" [one of: {all}]")).unwrap_or_default();
-        // That a switch is off and a text empty goes without saying.
+        // Defaults of false and empty text are not shown.
         let told = |value: &&Value| !matches!(value, Value::Null | Value::Bool(false)) && **value != "";
         let default = self.schema.get("default").filter(told).map(words);
         let default = default.map(|value| format!(" [default: {value}]"));
@@ -85,7 +85,7 @@ impl Parameter<'_> {
     }
 }
 
-/// An object as somebody would type it.
+/// Renders an object as shell arguments.
 fn shell_pairs(input: &Value) -> String {
     let pairs = input.as_object().into_iter().flatten();
     pairs.map(|(name, value)| format!(" {name}={}", shell_quote(value))).collect()
@@ -93,7 +93,7 @@ fn shell_pairs(input: &Value) -> String {
 
 fn shell_quote(value: &Value) -> String {
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    // An @ in front would name a file.
+    // A leading @ would name a file.
     let text = if text.starts_with('@') && value.is_string() { format!("@{text}") } else { text };
     let plain = |c: char| c.is_alphanumeric() || "-_./:,+@%=".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

@@ -1,5 +1,5 @@
-//! Standard input and output without a thread in between: pipes and sockets are watched by the runtime itself, which
-//! spares two changes of threads per message. Terminals and files take the usual way.
+//! Standard input and output without a blocking thread: the runtime polls pipes and sockets itself, which saves two
+//! thread switches per message. Terminals and files use tokio's standard streams.
 
 use rustix::fs::{FileType, fstat};
 use std::io;
@@ -41,8 +41,8 @@ enum PollableFd {
     Socket(UnixStream),
 }
 
-/// Whoever shares the other descriptor would share that it does not block: logs go to standard error and must not
-/// fail, so a stream that is the same as it is left alone.
+/// Duplicates a pipe or socket for polling. Refuses a stream that is the same as standard error: both would become
+/// non-blocking, and logs must not fail.
 fn pollable(stream: &impl AsFd) -> io::Result<PollableFd> {
     let (this, error) = (fstat(stream)?, fstat(io::stderr())?);
     if (this.st_dev, this.st_ino) == (error.st_dev, error.st_ino) {
@@ -53,7 +53,7 @@ fn pollable(stream: &impl AsFd) -> io::Result<PollableFd> {
         FileType::Fifo => Ok(PollableFd::Pipe(fd)),
         FileType::Socket => {
             let socket = Socket::from(fd);
-            // Fails for a socket of the network, which nobody starts us with.
+            // Fails for network sockets, which are not used as standard streams.
             socket.local_addr()?;
             socket.set_nonblocking(true)?;
             UnixStream::from_std(socket).map(PollableFd::Socket)

@@ -1,8 +1,8 @@
-//! Writing without a panic when nobody reads any more.
+//! Output without a panic on a closed pipe.
 
 use std::io::{self, Write};
 
-/// Data, on standard output.
+/// Prints data to standard output.
 pub fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -12,7 +12,7 @@ pub fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Talk, on standard error.
+/// Prints a message to standard error.
 pub fn print_err(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

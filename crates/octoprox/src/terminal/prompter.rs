@@ -1,10 +1,10 @@
-//! Questions to a person, each with a default.
+//! Interactive questions with defaults.
 
 use crate::app_error::AppError;
 use crate::terminal::console;
 use std::io::{BufRead, IsTerminal, Write};
 
-/// Asks, or takes every default.
+/// Asks the user, or accepts every default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Prompter {
     Interactive,
@@ -12,15 +12,15 @@ pub enum Prompter {
 }
 
 impl Prompter {
-    /// A person, unless nobody is to be asked. Where there is no terminal to ask on, that has to be said.
+    /// Asks unless `nobody` is set. Fails if there is no terminal to ask on.
     pub fn new(nobody: bool, command: &str) -> Result<Self, AppError> {
         let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         match (nobody, terminal) {
             (true, _) => Ok(Self::Defaults),
             (false, true) => Ok(Self::Interactive),
             (false, false) => Err(AppError::invalid(format!(
-                "`octoprox {command}` asks questions, and there is no terminal. \
-                 Add --yes to take every default, or --dry-run to see what it would do."
+                "`octoprox {command}` asks questions, but there is no terminal. \
+                 Add --yes to accept every default, or --dry-run to see what it would do."
             ))),
         }
     }
@@ -37,7 +37,7 @@ impl Prompter {
         }
     }
 
-    /// A line, or nothing for the default.
+    /// Reads a line; `None` is the default.
     pub fn ask_line(self, question: &str, default: &str) -> Result<Option<String>, AppError> {
         let answer = self.read_answer(&format!("{question} [{default}] "))?;
         Ok(Some(answer).filter(|answer| !answer.is_empty()))
@@ -52,7 +52,7 @@ impl Prompter {
         drop(err);
         let mut line = String::new();
         if std::io::stdin().lock().read_line(&mut line)? == 0 {
-            return Err(AppError::new("The input ended, so nothing was changed."));
+            return Err(AppError::new("The input ended. Nothing was changed."));
         }
         Ok(line.trim().to_owned())
     }

@@ -1,26 +1,26 @@
-//! How wide the terminal is, and lines that fit it.
+//! Terminal width and line wrapping.
 
 use std::io::IsTerminal;
 
-/// Where nobody says: wide enough for everybody.
+/// Width if it is unknown.
 const DEFAULT_WIDTH: usize = 80;
 /// Longer lines are hard to read.
 const MAX_WIDTH: usize = 100;
 const MIN_WIDTH: usize = 40;
 
-/// Columns for what is printed: what COLUMNS or the terminal says, within reason.
+/// Returns the width for output: COLUMNS or the width of the terminal, within limits.
 pub fn columns() -> usize {
     let said = std::env::var("COLUMNS").ok().and_then(|text| text.trim().parse().ok());
     let seen = || rustix::termios::tcgetwinsize(std::io::stderr()).ok().map(|size| usize::from(size.ws_col));
     said.or_else(seen).filter(|columns| *columns > 0).unwrap_or(DEFAULT_WIDTH).clamp(MIN_WIDTH, MAX_WIDTH)
 }
 
-/// Whether a person reads what is said on standard error; programs get each sentence on one line.
+/// Returns whether standard error is a terminal. Otherwise messages are not wrapped.
 pub fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
 }
 
-/// The words of a text in lines of at most so many letters; a longer word has a line of its own.
+/// Wraps text at `room` characters. A longer word gets its own line.
 pub fn wrap_words(text: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,12 +1,12 @@
-//! Two columns that fit a terminal.
+//! Two-column tables for terminals, and sanitizing of untrusted text.
 
 use crate::terminal::terminal_width::wrap_words;
 
 const COLUMN_GAP: usize = 2;
-/// A first column that is wider leaves too little for the second one.
+/// Maximum width of the first column.
 const MAX_NAME_WIDTH: usize = 28;
 
-/// Lines of a name and a text; texts are cut, names are not.
+/// Renders lines of name and text. Texts are truncated, names are not.
 pub fn two_columns(rows: &[(String, String)], width: usize) -> String {
     let first = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
     let room = width.saturating_sub(first + COLUMN_GAP);
@@ -17,7 +17,7 @@ pub fn two_columns(rows: &[(String, String)], width: usize) -> String {
     lines.collect()
 }
 
-/// Indented lines of a name and a whole text, which goes on beneath itself.
+/// Renders indented lines of name and complete text, which is wrapped in its column.
 pub fn definition_list(rows: &[(String, String)], width: usize) -> String {
     let widths = rows.iter().map(|(name, _)| name.chars().count());
     let first = widths.filter(|width| *width <= MAX_NAME_WIDTH).max().unwrap_or_default();
@@ -37,7 +37,7 @@ pub fn definition_list(rows: &[(String, String)], width: usize) -> String {
     text
 }
 
-/// The first sentence when it fits, else its first clause, else as many words as do.
+/// Returns the first sentence if it fits, else its first clause, else as many words as fit.
 fn fit_sentence(text: &str, room: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let sentence = line.split_once(". ").map_or(line.as_str(), |(first, _)| first).trim_end_matches('.');
@@ -52,13 +52,13 @@ fn fit_sentence(text: &str, room: usize) -> String {
     short.trim_end_matches([',', ':', ';']).to_owned() + "…"
 }
 
-/// Text of others, without what could move the cursor or turn the writing around. Its lines stay lines.
+/// Replaces control characters and bidirectional overrides in untrusted text. Keeps newlines and tabs.
 pub fn sanitize_text(text: &str) -> String {
     let bad = |c: char| (c.is_control() && c != '\n' && c != '\t') || is_invisible(c);
     text.chars().map(|c| if bad(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Text of others that stands in a line: it cannot end the line or begin another column.
+/// Like `sanitize_text`, for text within a line: newlines and tabs are escaped.
 pub fn sanitize_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for c in text.chars() {
@@ -71,7 +71,7 @@ pub fn sanitize_line(text: &str) -> String {
     line
 }
 
-/// Characters that are not shown, or that change how others are.
+/// Characters that are invisible or change how others are displayed.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,

@@ -1,6 +1,6 @@
-//! Files as the clients write them.
+//! Configuration files of clients.
 
-/// `~/.claude.json`: servers for every project and for one, among much else.
+/// `~/.claude.json`, with global servers, servers of a project, and other settings.
 pub const CLAUDE_CODE: &str = r#"{
   "numStartups": 42,
   "installMethod": "native",
@@ -55,7 +55,7 @@ pub const CURSOR: &str = r#"{
 }
 "#;
 
-/// VS Code's `mcp.json`, with comments and commas too many.
+/// VS Code's `mcp.json`, with comments and trailing commas.
 pub const VSCODE: &str = r#"{
 	// Asked once, kept by the editor.
 	"inputs": [

@@ -46,11 +46,11 @@ fn what_is_missing_is_named_with_the_next_step() {
     assert_eq!((code, &told["ok"]), (Some(1), &json!(false)), "{told}");
     for (name, state, says, next) in [
         ("git", "warn", "not in PATH", "Install git"),
-        ("chromium", "fail", "no Chromium", "Install chromium"),
-        ("bubblewrap", "warn", "not installed", "Install bubblewrap"),
+        ("chromium", "fail", "Chromium is not in PATH", "Install chromium"),
+        ("bubblewrap", "warn", "bwrap not found", "Install bubblewrap"),
         ("data", "warn", "mode 755", "chmod 700"),
         ("port", "warn", "in use", "listen.port"),
-        ("client", "warn", "Cursor", "Mend that file"),
+        ("client", "warn", "Cursor", "Fix that file"),
     ] {
         let found = checks_named(&told, name);
         assert_eq!(found[0]["state"], state, "{told}");

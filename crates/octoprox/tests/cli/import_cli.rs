@@ -61,7 +61,7 @@ fn servers_of_every_client_are_taken_over_without_their_secrets() {
         "POSTGRES_MAIN_PASSWORD",
     ];
     assert_eq!(variables, expected);
-    // The hub reads what was written, and leaves out what lacks a variable.
+    // The hub loads the written file and skips servers with unset variables.
     let listed: Value = serde_json::from_str(&home.stdout(&["servers", "list", "--json"])).unwrap();
     let states: Vec<(&str, &str)> = listed["servers"]
         .as_array()
@@ -89,7 +89,7 @@ fn taking_over_twice_changes_nothing_and_what_is_there_stays() {
     let (code, printed, said) = home.run_text(&["import", "cursor"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(printed.contains("added Postgres-main: renamed from `Postgres (main)`"), "{printed}");
-    assert!(printed.contains("skipped linear: another server of this name is there and stays"), "{printed}");
+    assert!(printed.contains("skipped linear: another server of this name exists and is kept"), "{printed}");
     assert!(said.contains("POSTGRES_MAIN_PASSWORD") && said.contains("servers.yaml.bak-1"), "{said}");
     let list = home.read(SERVERS_FILE);
     assert!(
@@ -97,7 +97,7 @@ fn taking_over_twice_changes_nothing_and_what_is_there_stays() {
         "{list}"
     );
     let again = home.stdout(&["import", "cursor"]);
-    assert!(again.contains("skipped Postgres-main: it is there already"), "{again}");
+    assert!(again.contains("skipped Postgres-main: already exists"), "{again}");
     assert_eq!(home.read(SERVERS_FILE), list);
     assert!(!home.exists(&format!("{SERVERS_FILE}.bak-2")));
 }
@@ -139,7 +139,7 @@ fn broken_files_are_told_of_in_a_sentence() {
             ".cursor/mcp.json",
             "{\"mcpServers\": {\"a\": \"canary\", \"b\": {}}}",
             0,
-            "`a` is no server",
+            "skipped `a`: not a server",
         ),
         (
             "vscode",
@@ -150,7 +150,7 @@ fn broken_files_are_told_of_in_a_sentence() {
         ),
         ("codex", ".codex/config.toml", "[mcp_servers.a\ncommand = \"canary\"\n", 2, "in line"),
         ("codex", ".codex/config.toml", "", 0, ""),
-        ("codex", "elsewhere", "", 3, "There is no "),
+        ("codex", "elsewhere", "", 3, "File not found: "),
     ] {
         let home = TestHome::new();
         home.write_with_dirs(path, text);

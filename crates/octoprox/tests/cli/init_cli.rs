@@ -1,4 +1,4 @@
-//! `octoprox init`, from an empty home to an agent that calls a tool.
+//! `octoprox init`, from an empty home directory to an agent that calls a tool.
 
 use super::client_files::{CLAUDE_CODE, CODEX, CURSOR, VSCODE};
 use super::test_home::TestHome;
@@ -70,7 +70,7 @@ fn everything_is_set_up_and_an_agent_can_begin() {
         assert_eq!(home.exists(&format!("{name}.bak-1")), CLIENT_FILES.contains(name), "{name}");
     }
     assert_eq!(home.read(".claude.json.bak-1"), CLAUDE_CODE);
-    // All of the client's own text is still there.
+    // The client's own text is unchanged.
     let registered = home.read(".config/Code/User/mcp.json");
     for line in VSCODE.lines().filter(|line| !line.trim().is_empty()) {
         assert!(registered.contains(line.trim_end_matches(',')), "{line}: {registered}");
@@ -84,7 +84,7 @@ fn everything_is_set_up_and_an_agent_can_begin() {
     );
 }
 
-/// Starts what a client's file says, as the client would, and asks for the tools.
+/// Starts the server in a client's file, as the client would, and lists its tools.
 fn tools_seen_by_agent(home: &TestHome, settings: &str) -> Vec<String> {
     let settings: Value = serde_json::from_str(settings).unwrap();
     let entry = settings.pointer("/mcpServers/octoprox").unwrap();
@@ -142,7 +142,7 @@ fn a_second_run_changes_nothing() {
         "{told}"
     );
     assert_eq!(names.iter().map(|name| home.read(name)).collect::<Vec<_>>(), before);
-    assert!(home.run(&["init", "--yes"]).stderr.windows(16).any(|part| part == b"Everything was i"));
+    assert!(home.run(&["init", "--yes"]).stderr.windows(16).any(|part| part == b"Everything is al"));
 }
 
 #[test]
@@ -161,11 +161,8 @@ fn a_broken_client_is_left_alone_and_the_others_are_set_up() {
     home.write(".codex/config.toml", "mcp_servers = {a = {command = \"x\"}}\n");
     let (code, printed, said) = home.run_text(&["init", "--yes"]);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("Cursor is left alone: ") && said.contains("it cannot be read"), "{said}");
-    assert!(
-        said.contains("Codex is left alone: ") && said.contains("Add octoprox there yourself: "),
-        "{said}"
-    );
+    assert!(said.contains("skipped Cursor: ") && said.contains("it cannot be read"), "{said}");
+    assert!(said.contains("skipped Codex: ") && said.contains("Add octoprox there yourself: "), "{said}");
     assert!(
         printed.contains("registered with Claude Code") && !printed.contains("registered with Cursor"),
         "{printed}"
@@ -185,7 +182,7 @@ fn an_empty_home_gets_settings_and_nothing_else() {
     assert_eq!(home.stdout(&["config", "check", "--config", SETTINGS_FILE]), "ok\n");
 }
 
-/// A terminal: what the program shows on it, and what a person types.
+/// Runs a command on a terminal with typed input; returns its output.
 fn run_on_terminal(home: &TestHome, words: &[&str], typed: &str) -> (Option<i32>, String) {
     let controller =
         rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).unwrap();
@@ -202,7 +199,7 @@ fn run_on_terminal(home: &TestHome, words: &[&str], typed: &str) -> (Option<i32>
     controller.write_all(typed.as_bytes()).unwrap();
     let mut shown = Vec::new();
     let mut part = [0; 4096];
-    // The end of a terminal is an error.
+    // The end of a terminal is reported as an error.
     while let Ok(read @ 1..) = controller.read(&mut part) {
         shown.extend_from_slice(part.get(..read).unwrap());
     }
@@ -215,14 +212,15 @@ fn a_person_is_asked_and_decides() {
     home.write_with_dirs(".cursor/mcp.json", CURSOR);
     home.write_with_dirs("work/x", "");
     let work = home.path("work").display().to_string();
-    // The folder, the toolboxes (an answer that is none, then yes, no, the default), Cursor's servers, Cursor itself.
+    // Workspace, toolboxes (an invalid answer, then yes, no, the default), import from Cursor, registration with
+    // Cursor.
     let typed = format!("/no/such/folder\n{work}\nperhaps\ny\nn\n\n\nn\n");
     let (code, shown) = run_on_terminal(&home, &["init"], &typed);
     assert_eq!(code, Some(0), "{shown}");
     for said in [
-        "There is no folder /no/such/folder.",
+        "Directory not found: /no/such/folder",
         "Answer y or n.",
-        "Take over the 2 servers of Cursor? [Y/n]",
+        "Import the 2 servers of Cursor? [Y/n]",
         "added linear",
     ] {
         assert!(shown.contains(said), "{said}: {shown}");

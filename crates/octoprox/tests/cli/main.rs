@@ -1,4 +1,4 @@
-//! The binary as people and clients use it.
+//! End-to-end tests of the binary.
 
 #![expect(
     clippy::indexing_slicing,
@@ -29,7 +29,7 @@ fn exit_codes_say_what_went_wrong() {
     for (words, code, says) in [
         (&["call", "time_now"][..], 0, ""),
         (&["call", "time_now", "zone=UTC"], 2, "Unknown parameter `zone`."),
-        (&["call", "time_now", "timezone"], 2, "`timezone` is no argument."),
+        (&["call", "time_now", "timezone"], 2, "`timezone` is not an argument."),
         (&["call", "no_such_tool"], 3, "Tool not found: `no_such_tool`."),
         (
             &["call", "time_diff", "start=2026-01-01", "end=2026-01-02"],
@@ -271,7 +271,7 @@ fn no_secret_reaches_log_or_screen() {
     assert!(!log.contains(canary) && !file.contains(canary));
 }
 
-/// One request on a connection of its own.
+/// Sends a request on a new connection.
 pub fn get(port: u16, path: &str, token: Option<&str>) -> (u16, String) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();

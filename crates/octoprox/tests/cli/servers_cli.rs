@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_octoprox");
 
-/// Settings with comments that nobody wants to lose.
+/// Settings with comments that must be kept.
 const SETTINGS: &str = "# Mine.\nlisten: {port: 0} # any\n\nservers:\n  # the first\n  a:\n    command: x # why\n\n# The end.\ntoolboxes:\n  shell: false\n";
 
 #[test]
@@ -29,7 +29,7 @@ fn a_server_is_added_and_removed_and_every_other_line_stays() {
     assert_eq!(home.stdout(&["servers", "remove", "notion", "--json"]).matches("removed").count(), 1);
     assert_eq!(home.read("octoprox.yaml"), SETTINGS);
     let (code, _, said) = home.run_text(&["servers", "remove", "notio"]);
-    assert_eq!((code, said.contains("There is no server `notio`.")), (Some(3), true), "{said}");
+    assert_eq!((code, said.contains("Server not found: `notio`.")), (Some(3), true), "{said}");
 }
 
 #[test]
@@ -84,9 +84,9 @@ fn what_cannot_be_changed_safely_is_left_alone_and_told() {
     );
     assert_eq!(printed, "servers:\n  b:\n    command: prog\n    args: [\"z\"]\n");
     let (code, _, said) = home.run_text(&["servers", "remove", "a"]);
-    assert_eq!((code, said.contains("take out the lines of `a` yourself")), (Some(1), true), "{said}");
+    assert_eq!((code, said.contains("remove the lines of `a` yourself")), (Some(1), true), "{said}");
     let (code, _, said) = home.run_text(&["servers", "add", "a", "--", "y"]);
-    assert_eq!((code, said.contains("a is there already")), (Some(1), true), "{said}");
+    assert_eq!((code, said.contains("a already exists")), (Some(1), true), "{said}");
     assert_eq!(home.read("octoprox.yaml"), text);
     assert!(!home.exists("octoprox.yaml.bak-1"));
 }
@@ -100,7 +100,7 @@ fn what_cannot_work_is_not_written() {
         (&["servers", "add", "a", "--url", "x.test"], "`x.test` is not a URL"),
         (&["servers", "add", "a"], "required"),
         (&["servers", "add", "a", "--url", "https://x.test", "--", "y"], "cannot be used with"),
-        (&["servers", "add", "a", "--url", "https://x.test", "--header", "nothing"], "is no header"),
+        (&["servers", "add", "a", "--url", "https://x.test", "--header", "nothing"], "is not a header"),
     ] {
         let (code, _, said) = home.run_text(words);
         assert_eq!(code, Some(2), "{words:?}: {said}");
@@ -133,10 +133,14 @@ fn servers_are_tried_and_what_is_wrong_is_said_with_the_next_step() {
     };
     assert_eq!(of("fine")["ok"], json!(true), "{told}");
     for (name, problem, next) in [
-        ("gone", "its program is not there", "There is no program `no-such-program`"),
-        ("ends", "too bad", "Run it by hand to see why: /bin/sh -c"),
-        ("deaf", "cannot be reached", "Check the address"),
-        ("needs", "a variable that it needs is not set", "Set NO_SUCH where octoprox is started"),
+        ("gone", "its program was not found", "Program not found: `no-such-program`"),
+        ("ends", "too bad", "Run it by hand to see the cause: /bin/sh -c"),
+        ("deaf", "cannot be reached", "Check `url`"),
+        (
+            "needs",
+            "an environment variable that it needs is not set",
+            "Set NO_SUCH where octoprox is started",
+        ),
     ] {
         let one = of(name);
         assert_eq!(one["ok"], json!(false));
@@ -177,9 +181,9 @@ fn lists_fit_a_terminal_and_tell_no_secret() {
         "{printed}"
     );
     assert!(
-        printed.contains("c  missing  /no/such\n") && said.contains("c: there is no program `/no/such`"),
+        printed.contains("c  missing  /no/such\n") && said.contains("c: program not found: `/no/such`"),
         "{said}"
     );
     let (code, printed, said) = TestHome::new().run_text(&["servers", "list"]);
-    assert_eq!((code, printed.as_str(), said.contains("There are no servers.")), (Some(0), "", true));
+    assert_eq!((code, printed.as_str(), said.contains("No servers configured.")), (Some(0), "", true));
 }

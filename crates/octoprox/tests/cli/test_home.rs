@@ -1,4 +1,4 @@
-//! A folder of its own for each test, away from whoever runs it.
+//! Temporary home directory per test, isolated from the user's.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ impl TestHome {
         self.0.path().join(name)
     }
 
-    /// A file, with the folders above it.
+    /// Writes a file and creates its parent directories.
     pub fn write_with_dirs(&self, name: &str, text: &str) {
         std::fs::create_dir_all(self.path(name).parent().unwrap()).unwrap();
         self.write(name, text);
@@ -25,7 +25,7 @@ impl TestHome {
         self.path(name).exists()
     }
 
-    /// What a command prints, what it says, and its exit code.
+    /// Exit code, standard output and standard error of a command.
     pub fn run_text(&self, words: &[&str]) -> (Option<i32>, String, String) {
         let output = self.run(words);
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
@@ -43,7 +43,7 @@ impl TestHome {
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_octoprox"));
         command.args(words).current_dir(self.0.path()).env_clear().env("HOME", self.0.path());
-        // A person has chosen this one. A project's own file is the business of `trust.rs`.
+        // Explicit settings file. Project files are tested in `trust_cli.rs`.
         if self.exists("octoprox.yaml") {
             command.env("OCTOPROX_CONFIG", "octoprox.yaml");
         }
@@ -55,7 +55,7 @@ impl TestHome {
         self.command(words).output().unwrap()
     }
 
-    /// What a command that succeeds prints.
+    /// Standard output of a command, which must succeed.
     pub fn stdout(&self, words: &[&str]) -> String {
         let output = self.run(words);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -81,10 +81,10 @@ impl TestHome {
     }
 }
 
-/// A running hub; ended when it is dropped.
+/// Running hub; stopped on drop.
 pub struct RunningServer {
     child: Child,
-    /// What it said when it was ready.
+    /// Line that it printed when it was ready.
     pub ready_line: String,
     port: u16,
     _stderr: BufReader<std::process::ChildStderr>,
@@ -95,7 +95,7 @@ impl RunningServer {
         super::get(self.port, path, token)
     }
 
-    /// Asks it to stop; gives its exit code and its log.
+    /// Stops it; returns its exit code and its log.
     pub fn stop(mut self) -> (Option<i32>, String) {
         self.send_sigterm();
         let mut log = String::new();

@@ -1,4 +1,4 @@
-//! Settings are code: whose are obeyed, where tools may work, and who may come in.
+//! Trust boundaries: approval of settings, choice of the workspace, protected files, and access by other users.
 
 use super::test_home::TestHome;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 const IGNORED_MESSAGE: &str =
     "octoprox.yaml here is not approved, so it is ignored. Review it, then run `octoprox trust`.";
 
-/// What each command needs to run. A command that is not in here fails the test.
+/// Arguments that each command needs. A command that is missing here fails the test.
 const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("init", &["--dry-run"]),
     ("serve", &["--port", "0"]),
@@ -51,11 +51,11 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("completions", &["bash"]),
 ];
 
-/// Commands that read no settings, and `trust`, which is about the file itself.
+/// Commands that read no settings, and `trust`, which approves the file.
 const WITHOUT_SETTINGS: [&str; 6] =
     ["init", "flow schema", "config schema", "trust", "token new", "completions"];
 
-/// A home, and a project in it as it was just cloned.
+/// Home directory with a freshly cloned project.
 struct ClonedProject {
     home: TestHome,
 }
@@ -67,7 +67,7 @@ impl ClonedProject {
         Self { home }
     }
 
-    /// One whose every settings file runs a program, and writes a log.
+    /// Clone whose settings files all run a program and write a log.
     fn hostile() -> Self {
         let home = TestHome::new();
         let canary = home.path("canary").display().to_string();
@@ -105,7 +105,7 @@ impl ClonedProject {
         (output.status.code(), format!("{out}{err}"))
     }
 
-    /// What of the hostile settings was obeyed.
+    /// Effects of the hostile settings that took place.
     fn executed_canaries(&self) -> Vec<String> {
         let names = std::fs::read_dir(self.home.path("")).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
@@ -113,7 +113,7 @@ impl ClonedProject {
     }
 }
 
-/// Every command that can be run, as the help lists them.
+/// All commands, from the help.
 fn all_commands(home: &TestHome, above: &[&str]) -> Vec<String> {
     let words: Vec<&str> = above.iter().copied().chain(["--help"]).collect();
     let help = home.stdout(&words);
@@ -160,19 +160,19 @@ fn a_person_approves_a_file_as_it_is() {
     assert!(code == Some(0) && said.contains(IGNORED_MESSAGE), "{said}");
     let (code, said) = clone.run(&["trust"]);
     assert!(code == Some(2) && said.contains("--yes"), "{said}");
-    assert!(said.contains("RUNS with all your rights: /bin/true x (server helper)"), "{said}");
-    assert!(said.contains("switches the toolbox time off"), "{said}");
+    assert!(said.contains("RUNS with all your permissions: /bin/true x (server helper)"), "{said}");
+    assert!(said.contains("turns the time toolbox off"), "{said}");
     assert!(clone.run(&["config", "check"]).1.contains(IGNORED_MESSAGE));
     assert_eq!(clone.run(&["trust", "--yes"]).0, Some(0));
     let (code, said) = clone.run(&["config", "check"]);
-    assert!(code == Some(0) && said.contains("octoprox.yaml holds together"), "{said}");
+    assert!(code == Some(0) && said.contains("octoprox.yaml is valid"), "{said}");
     assert!(clone.run(&["trust", "--list"]).1.contains("project/octoprox.yaml"));
-    // A person's own change keeps the approval, also of a list that is new.
+    // A change by a command keeps the approval, also with a new servers.yaml.
     let (code, said) = clone.run(&["servers", "add", "notion", "--url", "https://mcp.notion.com/mcp"]);
     assert_eq!(code, Some(0), "{said}");
     let (_, said) = clone.run(&["servers", "list"]);
     assert!(said.contains("notion") && !said.contains("ignored"), "{said}");
-    // Anybody else's does not.
+    // Any other change does not.
     clone.home.write("project/octoprox.yaml", "servers: {x: {command: /bin/false}}");
     let (_, said) = clone.run(&["servers", "list"]);
     assert!(said.contains("has changed since it was approved, so it is ignored"), "{said}");
@@ -218,7 +218,7 @@ fn a_client_that_starts_it_at_home_or_at_the_root_opens_no_folder() {
         assert_eq!(call(&["time_now"]).0, Some(0));
         let output = home.command(&["doctor"]).current_dir(&folder).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(said.contains(&format!("there is none; refused: it is {is}")), "{said}");
+        assert!(said.contains(&format!("no workspace; refused: it is {is}")), "{said}");
     }
     assert!(!home.exists("new.txt"));
     let mut named = home.command(&["call", "fs_read_text", "path=secret.txt"]);
@@ -226,7 +226,7 @@ fn a_client_that_starts_it_at_home_or_at_the_root_opens_no_folder() {
     assert!(output.status.success(), "a workspace that is named is opened: {output:?}");
 }
 
-/// Reads a file over stdio as a client with these roots; gives the answer, and whether the roots were asked for.
+/// Reads a file over stdio as a client with these roots; returns the reply, and whether the roots were requested.
 fn read_with_client_roots(home: &TestHome, roots: &[std::path::PathBuf]) -> (String, bool) {
     let mut command = home.command(&["stdio"]);
     let mut child =
@@ -264,13 +264,13 @@ fn a_client_at_home_may_name_its_project() {
     home.write_with_dirs("project/secret.txt", "the project\n");
     std::os::unix::fs::symlink(home.path(""), home.path("project/up")).unwrap();
     let (project, up) = (home.path("project"), home.path("project/up"));
-    // Programs that the hub runs lie beneath /usr.
+    // Programs that the hub runs are in /usr.
     let unfit = ["/".into(), "/usr".into(), home.path(""), up, home.path(".config"), home.path("none")];
     let (answer, is_asked) = read_with_client_roots(&home, &[&unfit[..], &[project]].concat());
     assert!(is_asked && answer.contains("the project"), "{answer}");
     let (answer, is_asked) = read_with_client_roots(&home, &unfit);
     assert!(is_asked && answer.contains("is your home directory") && !answer.contains("canary"), "{answer}");
-    // A folder that is set is not given up for the client's.
+    // A configured workspace takes precedence over the client's roots.
     home.write_with_dirs("other/secret.txt", "the other\n");
     home.write_with_dirs(
         ".config/octoprox/octoprox.yaml",
@@ -367,7 +367,7 @@ fn what_an_agent_plants_is_not_obeyed_at_the_next_start() {
     assert!(code == Some(2) && said.contains("octoprox trust /"), "{said}");
     let (code, said) = clone.run(&["tools", "--servers", "servers.yaml"]);
     assert!(code == Some(2) && said.contains("octoprox trust /"), "{said}");
-    // It claims a workspace elsewhere, as if it were out of reach.
+    // Claims a workspace elsewhere, as if the file were out of reach of tools.
     clone.home.write_with_dirs("elsewhere/x", "");
     let planted = json!({"servers": server, "workspace": clone.home.path("elsewhere")});
     clone.home.write("project/octoprox.yaml", &planted.to_string());
@@ -394,7 +394,7 @@ fn settings_in_a_workspace_that_is_the_home_need_approval() {
     }
 }
 
-/// The status that another user gets, or this one.
+/// Status of a request by another user, or by this one.
 fn http_status_as(url: &str, uid: Option<u32>, token: Option<&str>) -> String {
     let mut curl = Command::new("curl");
     curl.args(["-s", "-w", " %{http_code}", "--max-time", "10", url]);

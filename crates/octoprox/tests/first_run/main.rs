@@ -1,5 +1,5 @@
-//! The first minutes with octoprox, as a person at a terminal and an agent have them. `recorded/first_run.txt` is what was typed
-//! and what was shown; this types the same and compares. With `OCTOPROX_RECORD=1` it writes what is shown now.
+//! First session with octoprox, of a user at a terminal and an agent. `recorded/first_run.txt` contains input and
+//! output; the test replays the input and compares the output. `OCTOPROX_RECORD=1` writes a new recording.
 
 #![expect(
     clippy::disallowed_methods,
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded/first_run.txt");
 
-/// A key in a client's file, which must be seen nowhere.
+/// Secret in a client's file, which must not appear in any output.
 const CANARY_KEY: &str = "ghp_canary0123456789abcdefghijklmnopqrst";
 
 const CLAUDE: &str = r#"{
@@ -39,7 +39,7 @@ const CURSOR: &str = r#"{
 }
 "#;
 
-/// A home that has two clients' files, and the program of one of their servers.
+/// Home directory with the files of two clients, and the program of one of their servers.
 fn home_with_clients() -> tempfile::TempDir {
     let home = tempfile::tempdir().unwrap();
     let at = home.path();
@@ -58,7 +58,7 @@ fn home_with_clients() -> tempfile::TempDir {
     home
 }
 
-/// A program as a shell in that home would start it.
+/// Command as a shell in that home directory would start it.
 fn command_in(home: &Path, program: &str) -> Command {
     let mut command = Command::new(program);
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", home.join("bin").display());
@@ -66,7 +66,7 @@ fn command_in(home: &Path, program: &str) -> Command {
     command
 }
 
-/// One command of the recording with what follows it.
+/// Replays one command of the recording, with its input.
 fn replay(home: &Path, line: &str, after: &[&str]) -> String {
     let words: Vec<&str> = line.split(' ').collect();
     if let ["agent", file] = words.as_slice() {

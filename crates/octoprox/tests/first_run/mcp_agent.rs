@@ -1,4 +1,4 @@
-//! A client that knows nothing but its own settings file and MCP.
+//! MCP client that is configured only by its own settings file.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -12,7 +12,7 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts what the file says. The command has the environment and the folder of a client.
+    /// Starts the server in the file, with the environment and working directory of a client.
     pub fn start(settings: &str, prepare: impl Fn(&str) -> Command) -> Self {
         let settings: Value = serde_json::from_str(settings).unwrap();
         let entry = settings.pointer("/mcpServers/octoprox").unwrap();
@@ -25,7 +25,7 @@ impl Agent {
         Self { child, input, output: BufReader::new(output), next: 1 }
     }
 
-    /// Sends one request, and gives the one line that the recording keeps of the answer.
+    /// Sends a request and returns the line of the reply that is recorded.
     pub fn request_line(&mut self, request: &str) -> String {
         let (method, params) = request.split_once(' ').unwrap();
         let params: Value = serde_json::from_str(params).unwrap();
@@ -43,8 +43,8 @@ impl Agent {
         }
     }
 
-    /// The tools of the servers that were taken over, and one of our own. A server that is started for the first time adds
-    /// its tools when it is up, and the client is told.
+    /// Tools of the imported servers and one native tool. A server that starts for the first time adds its tools
+    /// later, with a list change notification.
     fn tool_names(&mut self) -> String {
         loop {
             let listed = self.request("tools/list", &json!({}));
@@ -80,7 +80,7 @@ impl Agent {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Closes the input and waits, as a client that is done does.
+    /// Closes standard input and waits for the process to exit.
     pub fn shutdown(self) {
         let Self { mut child, input, .. } = self;
         drop(input);

@@ -1,4 +1,4 @@
-//! A person at a terminal: reads until a question is there, and types the answer.
+//! Simulated user at a terminal: waits for each question and types the answer.
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::{File, OpenOptions};
@@ -6,12 +6,12 @@ use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
 
-/// What every question ends with.
+/// End of every question.
 pub const QUESTION_END: &str = "] ";
-/// Where Enter was pressed, in a recording.
+/// Mark of Enter in a recording.
 pub const ENTER_MARK: char = '⏎';
 
-/// Runs a command on a terminal of its own. Gives all that was shown, with what was typed marked by [`ENTER`].
+/// Runs a command on a new terminal. Returns its output, with the typed input marked by [`ENTER_MARK`].
 pub fn run_on_terminal(mut command: Command, answers: &[String]) -> String {
     let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&controller).unwrap();
@@ -20,7 +20,7 @@ pub fn run_on_terminal(mut command: Command, answers: &[String]) -> String {
     let terminal = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let end = || Stdio::from(OwnedFd::from(terminal.try_clone().unwrap()));
     let mut child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
-    // Only the child has the terminal now, so that it ends with the child.
+    // Only the child holds the terminal now, so that it closes with the child.
     drop(command);
     drop(terminal);
     let shown = answer_questions(File::from(controller), answers);
@@ -31,9 +31,9 @@ pub fn run_on_terminal(mut command: Command, answers: &[String]) -> String {
 fn answer_questions(mut controller: File, answers: &[String]) -> String {
     let mut answers = answers.iter();
     let (mut shown, mut part) = (Vec::new(), [0; 4096]);
-    // The length up to the question that was answered last, and what was typed there.
+    // Length up to the question that was answered last, and the typed answer.
     let mut typed: Vec<(usize, &str)> = Vec::new();
-    // The end of a terminal is an error.
+    // The end of a terminal is reported as an error.
     while let Ok(read @ 1..) = controller.read(&mut part) {
         shown.extend_from_slice(part.get(..read).unwrap());
         let is_new = typed.last().is_none_or(|(at, _)| *at < shown.len());
@@ -49,7 +49,7 @@ fn answer_questions(mut controller: File, answers: &[String]) -> String {
     mark_answers(&shown, &typed)
 }
 
-/// The terminal shows what is typed where it was typed.
+/// Inserts a mark after each answer in the output, where the terminal echoed it.
 fn mark_answers(shown: &[u8], typed: &[(usize, &str)]) -> String {
     let (mut text, mut from) = (String::new(), 0);
     for (at, answer) in typed {

@@ -1,4 +1,4 @@
-//! A hub with every toolbox on, which keeps its records in memory.
+//! Hub with all toolboxes enabled and its audit log in memory.
 
 use super::example_workspace::ExampleWorkspace;
 use octo_hub::jq_eval::Jq;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// A native tool, as the hub lists it.
+/// Native tool, as the hub lists it.
 pub struct ListedTool {
     pub name: String,
     pub definition: Value,
@@ -76,7 +76,7 @@ pub fn hub(ground: &ExampleWorkspace, max_bytes: usize) -> Arc<Hub> {
     hub
 }
 
-/// All tools of the hub, its own included.
+/// All tools of the hub, including its own.
 pub async fn listed_tools() -> Vec<ListedTool> {
     let hub = hub(&ExampleWorkspace::new(), 100_000);
     let view = hub.view("").unwrap();

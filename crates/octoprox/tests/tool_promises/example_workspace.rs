@@ -1,4 +1,4 @@
-//! A small workspace for examples: a git repository with two commits and a change that is not committed.
+//! Workspace for examples: a git repository with two commits and an uncommitted change.
 
 use super::example_hub::MemoryStores;
 use octo_grants::{Capabilities, Clock, JqRunner};
@@ -21,7 +21,7 @@ const FILES: [(&str, &str); 6] = [
     ),
 ];
 
-/// A workspace of its own and the hub's data beside it.
+/// Temporary workspace, with the state directory beside it.
 pub struct ExampleWorkspace {
     folder: TempDir,
     pub settings: Settings,
@@ -38,7 +38,7 @@ impl ExampleWorkspace {
         Self { folder, settings: Settings { workspace: Some(workspace), ..Settings::default() } }
     }
 
-    /// Everything that the binary opens; examples are run at one moment, so that the same answer can be asked for.
+    /// All capabilities of the binary. The clock is fixed, so that examples have reproducible results.
     pub fn capabilities(&self, memory: &Arc<MemoryStores>) -> Capabilities {
         let program = Path::new(env!("CARGO_BIN_EXE_octoprox"));
         let state = self.folder.path().join("state");

@@ -1,4 +1,4 @@
-//! What every native tool promises, held against all of them. The tools come from the binary's own list.
+//! Contract of native tools, checked for every tool of the binary.
 
 #![expect(
     clippy::disallowed_methods,
@@ -24,8 +24,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Their examples name a result, a session or an API that only a real call makes, or need a hub around them. Their own
-/// tests run them.
+/// Tools whose examples need a result, session or API of an earlier call, or a hub. Their own tests run them.
 const WITHOUT_EXAMPLES: [&str; 13] = [
     "fs_read_media",
     "openapi_call",
@@ -42,7 +41,7 @@ const WITHOUT_EXAMPLES: [&str; 13] = [
     "workflow_validate",
 ];
 
-/// Their examples need a network, a database or a browser. Their own tests run them, against servers on this machine.
+/// Tools whose examples need a network, a database or a browser. Their own tests run them, against local servers.
 const EXTERNAL_TOOLBOXES: [&str; 10] = [
     "browser",
     "database",
@@ -56,7 +55,7 @@ const EXTERNAL_TOOLBOXES: [&str; 10] = [
     "weather",
 ];
 
-/// Several clients drop a picture that stands beside a structure.
+/// Several clients drop images beside structured content.
 const IMAGE_TOOLS: [&str; 2] = ["browser_screenshot", "fs_read_media"];
 
 #[tokio::test]
@@ -175,7 +174,7 @@ async fn a_cancelled_call_ends_within_a_second() {
 
 #[tokio::test]
 async fn replies_obey_the_cap() {
-    /// The notice and the link that a cut reply carries.
+    /// Notice and resource link of a truncated reply.
     const NOTICE: usize = 1_000;
     for cap in [2_000, 10_000] {
         for (name, input) in example_inputs() {
@@ -190,7 +189,7 @@ async fn replies_obey_the_cap() {
     }
 }
 
-/// A reply fits its schema even when it was cut.
+/// A truncated reply still matches its output schema.
 fn check_structure(hub: &octo_hub::Hub, name: &str, result: &JsonObject) {
     let view = hub.view("").unwrap();
     let entry = view.by_name(ListKind::Tools, name).unwrap();
@@ -199,8 +198,7 @@ fn check_structure(hub: &octo_hub::Hub, name: &str, result: &JsonObject) {
     assert!(jsonschema::is_valid(&schema, &structure), "{name}: {structure}");
 }
 
-/// Tokens are what a model pays for every tool that is listed. When this number changes, see that it is worth it and
-/// write the new one into the file.
+/// Every listed tool costs the model tokens. If this number changes, check that it is worth it and update the file.
 #[tokio::test]
 async fn the_size_of_the_list_is_known() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tool_promises/list_bytes.txt");
@@ -213,7 +211,7 @@ fn tools() -> impl Iterator<Item = ErasedTool> {
     toolboxes(&Settings::default()).into_iter().flat_map(|toolbox: Toolbox| toolbox.tools)
 }
 
-/// Whether the examples of a tool run here.
+/// Returns whether the examples of a tool run here.
 fn runs_here(tool: &str) -> bool {
     static EXTERNAL_TOOLS: LazyLock<Vec<&str>> = LazyLock::new(|| {
         let outward =
@@ -223,14 +221,14 @@ fn runs_here(tool: &str) -> bool {
     !WITHOUT_EXAMPLES.contains(&tool) && !EXTERNAL_TOOLS.contains(&tool)
 }
 
-/// The schemas that a tool has.
+/// Schemas of a tool.
 fn schemas_of(name: &str) -> impl Iterator<Item = &'static str> {
     ["inputSchema", "outputSchema"]
         .into_iter()
         .filter(move |schema| *schema == "inputSchema" || !IMAGE_TOOLS.contains(&name))
 }
 
-/// Every example of every tool.
+/// Examples of all tools.
 fn example_inputs() -> Vec<(&'static str, Value)> {
     tools()
         .filter(|tool| runs_here(tool.name))

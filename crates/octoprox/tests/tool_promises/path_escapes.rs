@@ -1,5 +1,5 @@
-//! Every parameter of every tool that names a file, against every way out of the workspace. The list comes from the
-//! catalogue, so that a new tool cannot be forgotten.
+//! Every path parameter of every tool, against every way out of the workspace. The list comes from the catalogue, so
+//! that new tools are included.
 
 use super::example_hub::{call, hub};
 use super::example_workspace::ExampleWorkspace;
@@ -13,15 +13,15 @@ use tokio_util::sync::CancellationToken;
 
 const SECRET: &str = "outside-4711";
 
-/// Names that only a path has.
+/// Parameter names that always denote a path.
 const PATH_PARAMETERS: [&str; 8] =
     ["path", "paths", "source", "destination", "cwd", "repo_path", "junit", "files"];
 
-/// Their `path` is one of an API's addresses.
+/// Tools whose `path` is that of an API.
 const API_PATH_TOOLS: [&str; 4] =
     ["gitlab_openapi_operation", "gitlab_request", "openapi_call", "openapi_get_operation"];
 
-/// A workspace with traps, beside a folder that nobody may see.
+/// Workspace with traps, beside a directory that must not be accessible.
 struct TrapWorkspace {
     workspace: ExampleWorkspace,
     outside: PathBuf,
@@ -72,7 +72,7 @@ impl TrapWorkspace {
         ways
     }
 
-    /// What is outside, so that a change is noticed.
+    /// Content outside the workspace, to detect changes.
     fn outside_files(&self) -> Vec<(PathBuf, Vec<u8>)> {
         let mut all = Vec::new();
         let mut folders = vec![self.outside.clone()];
@@ -91,7 +91,7 @@ impl TrapWorkspace {
     }
 }
 
-/// The first example with one parameter replaced.
+/// First example, with one parameter replaced.
 fn input(tool: &ErasedTool, parameter: &str, path: &str) -> Value {
     let mut input: Value = tool.examples[0].input.to().unwrap();
     let definition: Value = tool.definition.to_json().to().unwrap();
@@ -128,7 +128,7 @@ async fn no_tool_reaches_out_of_the_workspace() {
     assert!(tried > 400, "only {tried} were tried");
 }
 
-/// Walks ask the question again for each entry: SEC-FS-15.
+/// Walks check every entry: SEC-FS-15.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_walk_follows_a_link() {
     let trap = TrapWorkspace::new();
@@ -148,7 +148,7 @@ async fn no_walk_follows_a_link() {
     }
 }
 
-/// A file that cannot be opened without waiting for somebody is refused at once: SEC-FS-14.
+/// A file whose opening would block is refused at once: SEC-FS-14.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_waits_for_a_pipe() {
     let trap = TrapWorkspace::new();
@@ -186,7 +186,7 @@ fn what_is_called_like_a_path_is_one() {
     }
 }
 
-/// Without a root there is nothing to touch: SEC-FS-02.
+/// Without a root, no file is accessible: SEC-FS-02.
 #[tokio::test]
 async fn without_a_workspace_files_are_refused() {
     let mut ground = ExampleWorkspace::new();

@@ -1,8 +1,8 @@
-//! Walking over schemas.
+//! Traversal of schemas.
 
 use serde_json::Value;
 
-/// Fields at any depth that say nothing of themselves.
+/// Fields without a description, at any depth.
 pub fn undocumented(schema: &Value) -> Vec<String> {
     let mut bare = Vec::new();
     walk(schema, "", &mut |path, field| {
@@ -14,7 +14,7 @@ pub fn undocumented(schema: &Value) -> Vec<String> {
     bare
 }
 
-/// Keywords that some client stumbles over.
+/// Keywords that some clients do not support.
 pub fn unsupported_keywords(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for combinator in ["anyOf", "oneOf", "allOf", "$ref", "not"] {

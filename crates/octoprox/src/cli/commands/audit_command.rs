@@ -1,4 +1,4 @@
-//! `octoprox audit`: who called what, and whether the record is whole.
+//! `octoprox audit`: reads, verifies, exports and prunes the audit log.
 
 mod audit_filter;
 
@@ -112,7 +112,7 @@ impl Audit {
 impl Tail {
     async fn run(&self, audit: &dyn AuditReader) -> Result<(), AppError> {
         if !self.follow && is_missing(&audit.head().await) {
-            console::print_err("Nothing has been called yet.");
+            console::print_err("The audit log is empty: no calls yet.");
             return Ok(());
         }
         let mut sieve = RecordFilter::new(&self.filter)?;
@@ -133,7 +133,7 @@ impl Tail {
         }
     }
 
-    /// The newest records that pass, and the number of the newest of all.
+    /// Returns the newest matching records, and the sequence number of the newest record.
     async fn newest(
         &self,
         audit: &dyn AuditReader,
@@ -203,18 +203,18 @@ impl Prune {
         let said = if self.json {
             serde_json::json!({"pruned": pruned}).to_string()
         } else {
-            format!("{pruned} records were taken out.")
+            format!("Removed {pruned} records.")
         };
         Ok(console::print(&said)?)
     }
 }
 
-/// Nothing has been recorded yet.
+/// Returns whether the audit log does not exist yet.
 fn is_missing<T>(answer: &StoreResult<T>) -> bool {
     matches!(answer, Err(StoreError::NotFound(_)))
 }
 
-/// Every record, oldest first.
+/// Visits every record, oldest first.
 async fn for_each_record(
     audit: &dyn AuditReader,
     mut work: impl FnMut(AuditRecord) -> Result<(), AppError>,
@@ -232,9 +232,9 @@ fn record_json(record: &AuditRecord) -> Result<String, AppError> {
     serde_json::to_string(record).map_err(|error| AppError::new(error.to_string()))
 }
 
-/// A length of time such as `90d`.
+/// Parses a duration such as `90d`.
 fn parse_age(text: &str) -> Result<Duration, String> {
-    let wrong = || "write a length of time such as 90d or 12h".to_owned();
+    let wrong = || "use a duration such as 90d or 12h".to_owned();
     let span: jiff::Span = text.parse().map_err(|_| wrong())?;
     let length = span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
     length.try_into().map_err(|_| wrong())
@@ -248,7 +248,7 @@ impl Verify {
             return Ok(console::print(&text)?);
         }
         console::print_err(
-            "Every record follows from the one before. Note the head elsewhere and give it as --anchor next time.",
+            "The hash chain is intact. Store the head elsewhere and pass it as --anchor next time.",
         );
         let pruned = verified.pruned.map(|pruned| format!(", pruned up to {pruned}")).unwrap_or_default();
         Ok(console::print(&format!("ok: {} records, head {}{pruned}", verified.records, verified.head))?)

@@ -1,4 +1,4 @@
-//! `octoprox bridge`: MCP on standard input and output, in front of a server that is somewhere else.
+//! `octoprox bridge`: serves a remote MCP server on standard input and output.
 
 mod null_stores;
 mod remote_source;
@@ -29,11 +29,11 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The one profile there is.
+/// The only profile of a bridge.
 const BRIDGE_PROFILE: &str = "bridge";
-/// The other side has limits of its own; this one only ends what nobody waits for any more.
+/// Timeout of calls. The remote has its own limits; this one only ends calls that were abandoned.
 const CALL_TIMEOUT: Duration = Duration::from_secs(3600);
-/// What comes before this is not answered yet: many clients ask for lists once and never again.
+/// Wait for the first listing before requests are answered: many clients request lists only once.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(10);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -83,7 +83,7 @@ impl Bridge {
         let headers = parse_headers(&self.headers, self.token_env.as_deref(), &world)?;
         let mut loaded = load_settings(flags)?;
         loaded.secrets.extend(headers.values().cloned());
-        // One client, one remote: more threads would only take memory.
+        // One client and one remote need only one thread.
         block_on_current_thread(async {
             let session = AppContext::start(loaded, LogMode::Command, AppMode::ReadOnly)?;
             let mut spec = UpstreamSpec::new(&url, TransportSpec::Http { url: url.clone(), headers });
@@ -110,7 +110,7 @@ impl Bridge {
         })
     }
 
-    /// How the remote learns who is there. A login is only looked for where no key was given by hand.
+    /// Authentication at the remote. A login is used only if no secret header is given.
     async fn remote_auth(
         &self,
         url: &str,
@@ -126,12 +126,12 @@ impl Bridge {
         let stores = stores_with_logins(&session.loaded.settings, world)?;
         if let Err(error) = stores.credentials.all(&Owner::from(&caller), url).await {
             console::print_err(&format!(
-                "octoprox: no login can be used here: {}",
+                "octoprox: cannot use logins: {}",
                 octo_model::ToolError::from(error).text()
             ));
             return Ok(RemoteAuth::Anonymous);
         }
-        // It begins no login itself, so nobody comes back to it.
+        // No redirect URL: the bridge starts no login itself.
         let logins = Logins::new(&stores, ClientIdentity::new(""))?;
         logins.register(LoginSpec { net: session.net.clone(), ..LoginSpec::oauth(url, url) });
         spec.accounts = Some(logins.account(Owner::from(&caller), url)?.into());
@@ -139,7 +139,7 @@ impl Bridge {
     }
 }
 
-/// A hub with nothing in it but the remote.
+/// Serves a hub whose only source is the remote.
 async fn serve(remote: &Arc<RemoteSource>) -> Result<(), AppError> {
     let source = Arc::clone(remote) as Arc<dyn Source>;
     let hub = Hub::new(HubConfig {
@@ -148,7 +148,7 @@ async fn serve(remote: &Arc<RemoteSource>) -> Result<(), AppError> {
         policy: PolicySettings::default(),
         limits: Vec::new(),
         cache: Vec::new(),
-        // The remote has cut what it wanted to cut; what it sends is bounded by the longest message.
+        // The remote truncates results; the maximum message size bounds them here.
         result_limits: ResultLimits { max_bytes: usize::MAX, max_resource_bytes: usize::MAX },
         timeout: CALL_TIMEOUT,
         audit_log: Arc::new(NullStores),

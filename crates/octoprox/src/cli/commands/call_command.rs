@@ -1,4 +1,4 @@
-//! `octoprox call`: one call through the hub.
+//! `octoprox call`: calls a tool through the hub.
 
 use crate::app::{App, StartServers};
 use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Longest that the first listing of a server is waited for.
+/// Timeout for the first listing of a server.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Call a tool and print its result. Exit codes: 2 invalid arguments, 3 not found, 4 denied, 5 timeout, 6 unavailable,
@@ -81,7 +81,7 @@ impl Call {
         })
     }
 
-    /// Says what a tool takes, also one that is switched off.
+    /// Prints the help of a tool, also of a disabled toolbox.
     async fn print_tool_help(&self, name: &str, hub: &Hub) -> Result<(), AppError> {
         let native = native_tools().remove(name);
         let tool = match (self.entry(name, hub).await?, &native) {
@@ -123,7 +123,8 @@ impl Call {
         self.print(&called, name, entry.as_ref())
     }
 
-    /// The tool, once the servers have listed theirs. One that is not there is refused by the call itself, for the record.
+    /// Finds the tool, after the servers have listed theirs. The call itself refuses an unknown one, so that it is
+    /// audited.
     async fn entry(&self, name: &str, hub: &Hub) -> Result<Option<Entry>, AppError> {
         let find =
             |hub: &Hub| Ok::<_, AppError>(hub.view(&self.profile)?.by_name(ListKind::Tools, name).cloned());
@@ -156,20 +157,20 @@ impl Call {
         }
     }
 
-    /// Saves what is no text, or says that it could be.
+    /// Saves the attachment, or prints a notice that there is one.
     fn save_attachment(&self, result: &JsonObject) -> Result<(), AppError> {
         match (&self.save, first_attachment(result)) {
             (None, Some(enclosed)) if !self.json => console::print_err(&enclosed.notice()),
             (None, _) => {}
             (Some(path), Some(enclosed)) => console::print_err(&enclosed.save(path)?),
             (Some(_), None) => {
-                return Err(AppError::new("The reply is text only, so --save has nothing to save."));
+                return Err(AppError::new("The reply has only text: nothing to save with --save."));
             }
         }
         Ok(())
     }
 
-    /// The target itself says that it failed.
+    /// Error for a failure that the tool itself reported.
     fn tool_failed(&self, said: &str) -> AppError {
         if self.json { AppError::silent(1) } else { AppError::new(said) }
     }

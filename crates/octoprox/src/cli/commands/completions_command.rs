@@ -1,4 +1,4 @@
-//! `octoprox completions`: for the shell.
+//! `octoprox completions`: prints shell completions.
 
 use crate::app_error::AppError;
 use crate::cli::Cli;

@@ -1,4 +1,4 @@
-//! `octoprox config`: the settings themselves.
+//! `octoprox config`: checks, shows and reloads the settings.
 
 use crate::app_context::load_settings;
 use crate::app_error::{AppError, exit_code};
@@ -78,13 +78,13 @@ fn check(loaded: &LoadedSettings, json: bool) -> Result<(), AppError> {
         console::print_err(&format!("octoprox: {note}"));
     }
     match &loaded.file {
-        Some(path) => console::print_err(&format!("{} holds together.", path.display())),
-        None => console::print_err("There is no settings file; the defaults are used."),
+        Some(path) => console::print_err(&format!("{} is valid.", path.display())),
+        None => console::print_err("No settings file; using the defaults."),
     }
     Ok(console::print("ok")?)
 }
 
-/// Has every hub with the state directory of these settings reload, and gives what each did.
+/// Reloads every hub with the state directory of these settings and returns their reports.
 pub fn reload_all(loaded: &LoadedSettings) -> Result<Vec<(String, ReloadReport)>, AppError> {
     let state = state_dir(loaded.settings.state_dir.as_ref())?;
     let failed =
@@ -118,7 +118,7 @@ fn report_json(pid: &str, report: &ReloadReport) -> Value {
     value
 }
 
-/// What one hub did, a line for each change.
+/// Renders the report of one hub, one line per change.
 fn report_text(pid: &str, report: &ReloadReport) -> String {
     if let Some(error) = &report.error {
         return sanitize_text(&format!("hub {pid}: nothing changed: {error}\n"));
@@ -129,12 +129,12 @@ fn report_text(pid: &str, report: &ReloadReport) -> String {
     let warnings = report.warnings.iter().map(|warning| format!("  warning        {warning}"));
     let lines: Vec<String> = applied.chain(servers).chain(waiting).chain(warnings).collect();
     if lines.is_empty() {
-        return format!("hub {pid}: nothing has changed.\n");
+        return format!("hub {pid}: no changes.\n");
     }
     sanitize_text(&format!("hub {pid}:\n{}\n", lines.join("\n")))
 }
 
-/// One line for each setting, with a note where it does not come from the defaults.
+/// Renders one line per setting, with the origin if it is not the default.
 fn settings_lines(shown: &Value) -> String {
     let mut lines = Vec::new();
     flatten(&shown["settings"], "", &mut lines);

@@ -1,4 +1,4 @@
-//! `octoprox doctor`: what of this machine octoprox needs, and what to do where it is missing.
+//! `octoprox doctor`: checks the settings and this machine.
 
 mod login_checks;
 mod machine_checks;
@@ -25,7 +25,7 @@ pub struct Doctor {
     json: bool,
 }
 
-/// How one thing is.
+/// Result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -34,7 +34,7 @@ pub enum Verdict {
     Fail,
 }
 
-/// One thing that was looked at.
+/// Result of one check, with its text (`says`) and the next step.
 #[derive(Debug, Serialize)]
 pub struct Finding {
     name: String,
@@ -66,15 +66,15 @@ impl Doctor {
         match load(&world, flags) {
             Ok(loaded) => {
                 findings.push(match &loaded.file {
-                    Some(path) => Finding::ok("settings", format!("{} holds together", path.display())),
-                    None => Finding::ok("settings", "there is no file; the defaults are used"),
+                    Some(path) => Finding::ok("settings", format!("{} is valid", path.display())),
+                    None => Finding::ok("settings", "no settings file; using the defaults"),
                 });
                 for note in loaded.notes.iter().filter(|note| !note.starts_with("the server ")) {
                     findings.push(Finding::problem(
                         Verdict::Warn,
                         "settings",
                         note.as_str(),
-                        "Mend it when you can.",
+                        "Fix the settings.",
                     ));
                 }
                 for ignored in &loaded.unapproved {
@@ -90,7 +90,7 @@ impl Doctor {
                     let says = format!("{}: {} {}", problem.origin, problem.path, problem.message);
                     findings.push(Finding::problem(Verdict::Fail, "settings", says, problem.hint.as_str()));
                 }
-                // The rest is looked at as if nothing were set.
+                // The remaining checks use the default settings.
                 let state_dir = crate::settings::load::settings_locations::state_dir(&world);
                 let choice = WorkspaceChoice::implicit(&world);
                 let started_in = (choice == WorkspaceChoice::CurrentDir).then(|| world.current_dir.clone());
@@ -110,7 +110,7 @@ impl Doctor {
     }
 }
 
-/// `ok    git         2.43 at /usr/bin/git`, and the next step beneath.
+/// Renders `ok    git         2.43 at /usr/bin/git`, with the next step below.
 fn render_finding(finding: &Finding, width: usize) -> String {
     const INDENT: usize = 18;
     let word = match finding.state {

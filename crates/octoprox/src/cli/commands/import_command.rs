@@ -1,4 +1,4 @@
-//! `octoprox import`: the servers that a client has already.
+//! `octoprox import`: imports the servers of a client.
 
 use crate::app_error::AppError;
 use crate::cli::commands::servers_command::ServersFileEdit;
@@ -58,16 +58,16 @@ impl Product {
     }
 }
 
-/// What came of taking servers over.
+/// Result of an import.
 #[derive(Default)]
 pub struct ImportResult {
     pub added: Vec<ImportedServer>,
     pub skipped: Vec<ImportedServer>,
-    /// Variables that have to be set, those that stand for secrets among them.
+    /// Environment variables that have to be set, including those that replace secrets.
     pub variables: BTreeSet<String>,
 }
 
-/// A server, and what is to be known about it.
+/// Server that was added or skipped, with a reason or note.
 #[derive(Serialize)]
 pub struct ImportedServer {
     pub name: String,
@@ -106,7 +106,7 @@ impl Import {
         print_next_steps(&taken, &world)
     }
 
-    /// The servers of the client's files. One of several may be missing; all of them may not.
+    /// Reads the servers from the client's files. Fails if none of the files exists.
     fn read_client_servers(&self, world: &Environment) -> Result<Vec<ServerEntry>, AppError> {
         let clients = self.client.clients();
         let places: Vec<ClientConfig> = match (&self.file, clients.first()) {
@@ -118,7 +118,7 @@ impl Import {
         for place in &places {
             let read = place.read(&world.current_dir).map_err(|why| {
                 AppError::invalid(format!(
-                    "{}: {why}. Mend it, or name another with --file.",
+                    "{}: {why}. Fix the file, or name another with --file.",
                     place.path.display()
                 ))
             })?;
@@ -130,32 +130,29 @@ impl Import {
         }
         if !seen {
             let paths: Vec<String> = places.iter().map(|place| place.path.display().to_string()).collect();
-            let error = octo_model::ToolError::not_found(format!("There is no {}.", paths.join(" and no ")));
+            let error = octo_model::ToolError::not_found(format!("File not found: {}.", paths.join(", ")));
             return Err(error.hint("Name the client's file with --file.").into());
         }
         Ok(found)
     }
 }
 
-/// Says what in a client's list is no server.
+/// Reports entries of a client's list that are not servers.
 pub fn warn_ignored(names: &[String], place: &ClientConfig) {
     for name in names {
         let path = place.path.display();
-        console::print_err(&format!(
-            "octoprox: {path}: `{}` is no server and is left out",
-            sanitize_text(name)
-        ));
+        console::print_err(&format!("octoprox: {path}: skipped `{}`: not a server", sanitize_text(name)));
     }
 }
 
-/// The servers that the settings have by now, and where from.
+/// Returns the servers of the settings, each with the file that defines it.
 pub fn existing_servers(world: &Environment, flags: &Flags) -> BTreeMap<String, String> {
     let Ok(loaded) = load(world, flags) else { return BTreeMap::new() };
     let origin = |name: &String| loaded.layers.origin(&format!("servers.{name}")).to_string();
     loaded.settings.servers.keys().map(|name| (name.clone(), origin(name))).collect()
 }
 
-/// Puts servers into a list, with variables for their secrets. What is there already is not touched.
+/// Adds servers to a file, with environment variables for their secrets. Existing entries are kept.
 pub fn import_servers(
     target: &mut ServersFileEdit,
     entries: Vec<ServerEntry>,
@@ -168,13 +165,12 @@ pub fn import_servers(
         let skip = |why: String| ImportedServer { name: sanitize_text(&name), why };
         if let Some(there) = target.entry(&name) {
             let same = there == Value::Object(server);
-            let why =
-                if same { "it is there already" } else { "another server of this name is there and stays" };
+            let why = if same { "already exists" } else { "another server of this name exists and is kept" };
             taken.skipped.push(skip(why.to_owned()));
             continue;
         }
         if let Some(file) = known.get(&name) {
-            taken.skipped.push(skip(format!("another server of this name is in {file} and stays")));
+            taken.skipped.push(skip(format!("another server of this name is in {file} and is kept")));
             continue;
         }
         if let Err(problems) = check_server(&name, &server) {
@@ -183,7 +179,7 @@ pub fn import_servers(
             continue;
         }
         if let Err(why) = target.add(&name, &server) {
-            let what = "give it block style (`servers:` with names below it), or name another file.";
+            let what = "use block style (`servers:` with names below it), or name another file.";
             return Err(ServersFileEdit::manual_edit_error(&target.path, &why, what));
         }
         taken.variables.extend(required_variables(&server));
@@ -192,7 +188,7 @@ pub fn import_servers(
     Ok(taken)
 }
 
-/// One line for each server.
+/// Renders one line per server.
 pub fn result_lines(taken: &ImportResult) -> Vec<String> {
     let line = |word: &str, told: &ImportedServer| match told.why.as_str() {
         "" => format!("{word} {}", told.name),
@@ -202,29 +198,27 @@ pub fn result_lines(taken: &ImportResult) -> Vec<String> {
     added.chain(taken.skipped.iter().map(|told| line("skipped", told))).collect()
 }
 
-/// Says where something was written.
+/// Reports which file was written.
 pub fn report_written(change: &FileChange, backup: Option<&PathBuf>) {
     if change.is_empty() {
         return;
     }
     match backup {
-        Some(backup) => console::print_err(&format!(
-            "Wrote {}; the old file is {}.",
-            change.path.display(),
-            backup.display()
-        )),
+        Some(backup) => {
+            console::print_err(&format!("Wrote {}; backup: {}.", change.path.display(), backup.display()))
+        }
         None => console::print_err(&format!("Wrote {}.", change.path.display())),
     }
 }
 
-/// Says what is left to do.
+/// Prints the next steps.
 fn print_next_steps(taken: &ImportResult, world: &Environment) -> Result<(), AppError> {
     let unset = unset_variables(taken, world);
     if !unset.is_empty() {
         console::print_err(
-            "Secrets are not copied. Set these where octoprox is started; their values stand in",
+            "Secrets are not copied. Set these variables where octoprox is started; their values are in",
         );
-        console::print_err("the client's file. Until then their servers are left out:");
+        console::print_err("the client's file. Until then, the servers that need them are skipped:");
         unset.iter().for_each(|name| console::print_err(&format!("  {name}")));
     }
     if !taken.added.is_empty() {
@@ -233,7 +227,7 @@ fn print_next_steps(taken: &ImportResult, world: &Environment) -> Result<(), App
     Ok(())
 }
 
-/// The variables that nobody has set yet.
+/// Returns the required variables that are not set.
 pub fn unset_variables(taken: &ImportResult, world: &Environment) -> Vec<String> {
     taken.variables.iter().filter(|name| world.variable(name).is_none()).cloned().collect()
 }

@@ -1,4 +1,4 @@
-//! `octoprox init`: from nothing to an agent that has its tools.
+//! `octoprox init`: writes settings, imports servers and registers octoprox with clients.
 
 mod init_answers;
 mod init_plan;
@@ -44,7 +44,7 @@ pub struct Init {
     json: bool,
 }
 
-/// A client that is in use here, and what its file holds.
+/// Client that is in use on this machine, with its configuration file.
 pub struct InstalledClient {
     pub config: ClientConfig,
     pub file: Option<ClientFile>,
@@ -79,7 +79,7 @@ impl Init {
         self.report(&steps, &backups, &problems, &world)
     }
 
-    /// The clients that are in use. One whose file is broken is told of and left alone.
+    /// Returns the clients in use. A client whose file cannot be parsed is reported and skipped.
     fn installed_clients(&self, world: &Environment, problems: &mut Vec<String>) -> Vec<InstalledClient> {
         let mut present = Vec::new();
         for place in client_configs(world).into_iter().filter(ClientConfig::is_in_use) {
@@ -87,7 +87,7 @@ impl Init {
                 Ok(reading) => present.push(InstalledClient { config: place, file: reading }),
                 Err(why) => {
                     let title = place.client.title();
-                    problems.push(format!("{title} is left alone: {}: {why}.", place.path.display()));
+                    problems.push(format!("skipped {title}: {}: {why}.", place.path.display()));
                 }
             }
         }
@@ -133,17 +133,16 @@ impl Init {
     }
 }
 
-/// Where settings are written: the file that was named, else the one in the folder for settings. What lies in the folder
-/// one happens to stand in is never the place.
+/// Returns the settings file to write: the named one, else the one in the user's configuration directory. Never a
+/// file in the current directory.
 fn settings_file(flags: &Flags, world: &Environment) -> Result<PathBuf, AppError> {
     let named = flags.config.clone().or_else(|| world.variable("OCTOPROX_CONFIG").map(PathBuf::from));
     if let Some(named) = named {
         return Ok(world.current_dir.join(named));
     }
     let own = crate::settings::load::settings_locations::user_config_dir(world);
-    own.map(|folder| folder.join("octoprox.yaml")).ok_or_else(|| {
-        AppError::invalid("There is no home folder to keep settings in. Name a file with --config.")
-    })
+    own.map(|folder| folder.join("octoprox.yaml"))
+        .ok_or_else(|| AppError::invalid("No home directory for the settings. Name a file with --config."))
 }
 
 fn registered_line(client: Client) -> String {
@@ -154,34 +153,34 @@ fn print_intro(settings: &std::path::Path, present: &[InstalledClient]) {
     let names: Vec<&str> = present.iter().map(|client| client.config.client.title()).collect();
     let found = if names.is_empty() { "no client".to_owned() } else { names.join(", ") };
     console::print_err(&format!("Settings: {}\nFound on this machine: {found}", settings.display()));
-    console::print_err("Enter takes what stands in brackets. Nothing is written before the last answer.\n");
+    console::print_err("Press Enter to accept the default. Nothing is written before the last answer.\n");
 }
 
-/// What to do now.
+/// Prints the next steps.
 fn print_next_steps(steps: &InitPlan, unset: &[String], dry: bool) {
     let say = |text: &str| wrap_words(text, columns()).iter().for_each(|line| console::print_err(line));
     if dry {
         return say(if steps.changes.is_empty() { "Nothing would change." } else { "Nothing was written." });
     }
     if steps.changes.is_empty() {
-        say("Everything was in place already.");
+        say("Everything is already set up.");
     }
     if !unset.is_empty() {
         say(
             "\u{2022} Secrets were not copied. Set these where octoprox is started: in your shell, or under `env` of \
-             octoprox's entry in the client. Until then their servers are left out.",
+             octoprox's entry in the client. Until then, the servers that need them are skipped.",
         );
         unset.iter().for_each(|name| console::print_err(&format!("    {name}")));
     }
     if !steps.imported.added.is_empty() {
         say(
-            "\u{2022} octoprox servers test   tries the servers that were taken over. The clients still start them, too: \
-             take them out there once all is well.",
+            "\u{2022} octoprox servers test   tests the imported servers. The clients still start them, too: \
+             remove them there once everything works.",
         );
     }
     if !steps.registered.is_empty() {
         let names: Vec<&str> = steps.registered.iter().map(|client| client.title()).collect();
-        say(&format!("\u{2022} Restart {} so that it finds octoprox.", names.join(", ")));
+        say(&format!("\u{2022} Restart {} to load octoprox.", names.join(", ")));
     }
     say("\u{2022} octoprox tools          lists what an agent sees.");
     say("\u{2022} octoprox doctor         checks this machine.");

@@ -1,4 +1,4 @@
-//! `octoprox login`: a person logs in at a server, with a browser on any machine.
+//! `octoprox login`: logs in to an upstream server, with a browser on any machine.
 
 mod callback_listener;
 mod hidden_input;
@@ -22,11 +22,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// How often it is looked whether a hub, or the device's page, has finished the login.
+/// Polling interval for a login that a hub or the device page completes.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// How long an answer may take to become a login, wherever that is done: the authorization server is asked for it.
+/// Timeout of the token exchange at the authorization server, in this process or another.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(25);
-/// How long the last page may take to reach the browser.
+/// Time for the last page to reach the browser before the listener closes.
 const LAST_PAGE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Log in to a server of the settings, or to the URL of a bridge.
@@ -54,11 +54,11 @@ pub struct Login {
     json: bool,
 }
 
-/// What comes from outside while a login waits.
+/// Input while a login is pending.
 enum LoginInput {
-    /// A browser came back.
+    /// The browser was redirected to the callback URL.
     Callback(Result<CompletedLogin, ToolError>),
-    /// A person has pasted something.
+    /// The user pasted a line.
     Pasted(String),
 }
 
@@ -110,7 +110,7 @@ impl Login {
         door: &CallbackListener,
     ) -> Result<(), AppError> {
         print_wrapped(&format!(
-            "Open this address in a browser, on any machine, and agree to what is asked. The login code goes to {code_host}:"
+            "Open this URL in a browser, on any machine, and approve the access. The authorization code goes to {code_host}:"
         ));
         if self.json {
             let opened =
@@ -120,12 +120,12 @@ impl Login {
             console::print(url)?;
         }
         let back = if door.is_open() {
-            "If the last page cannot be shown"
+            "If the last page cannot be loaded"
         } else {
-            "A running hub takes the answer. If the last page cannot be shown"
+            "A running hub receives the callback. If the last page cannot be loaded"
         };
         print_wrapped(&format!(
-            "{back}, copy its whole address from the browser and paste it here. Ctrl-C gives up; there are {} left.",
+            "{back}, copy its URL from the address bar and paste it here. Ctrl-C cancels. The login expires in {}.",
             format_seconds(expires_in)
         ));
         Ok(())
@@ -139,7 +139,7 @@ impl Login {
         expires_in: i64,
     ) -> Result<(), AppError> {
         print_wrapped(&format!(
-            "Open the address on any device and enter the code, within {}:",
+            "Open the URL on any device and enter the code within {}:",
             format_seconds(expires_in)
         ));
         if self.json {
@@ -148,7 +148,7 @@ impl Login {
         } else {
             console::print(&format!("{code}\n{}", whole.unwrap_or(url)))?;
         }
-        print_wrapped("This command ends when that is done. Ctrl-C gives up.");
+        print_wrapped("This command exits when the login is complete. Ctrl-C cancels.");
         Ok(())
     }
 
@@ -168,7 +168,7 @@ impl Login {
         Ok(place.complete(&line).await?)
     }
 
-    /// Waits for the first of: the browser, a pasted answer, another process that finishes it, the end of the time.
+    /// Waits for the first of: the browser callback, a pasted URL, completion by another process, or the timeout.
     async fn wait_for_login(
         &self,
         place: &LoginTarget,
@@ -206,15 +206,15 @@ impl Login {
             };
             match answered {
                 Ok(done) if done.server == place.server => return Ok(done),
-                // Another login that came back to the same page.
+                // Callback of another login.
                 Ok(_) => {}
-                // An answer to something else: it says nothing about this login.
+                // Not a callback of this login.
                 Err(error) if matches!(error.kind, Kind::NotFound | Kind::Invalid) => {
                     let waits = place.status().await?.pending_secs.is_some();
                     print_wrapped(&format!(
                         "{}{}",
                         error.text(),
-                        if waits { " The login still waits." } else { "" }
+                        if waits { " The login is still pending." } else { "" }
                     ));
                 }
                 Err(error) => return Err(error.into()),
@@ -223,8 +223,8 @@ impl Login {
     }
 
     fn timed_out(&self) -> ToolError {
-        ToolError::new(Kind::Timeout, "Nobody has finished the login in time.")
-            .hint(format!("Run `octoprox login {}` again, and use the new address.", self.server))
+        ToolError::new(Kind::Timeout, "The login timed out.")
+            .hint(format!("Run `octoprox login {}` again and open the new URL.", self.server))
     }
 
     async fn report_success(&self, place: &LoginTarget, done: CompletedLogin) -> Result<(), AppError> {
@@ -232,17 +232,17 @@ impl Login {
             let told = json!({"server": place.display_name, "state": LoginState::Connected.as_str(), "scopes": done.scopes});
             console::print(&told.to_string())?;
         }
-        print_wrapped(&format!("Logged in at {}.", place.display_name));
+        print_wrapped(&format!("Logged in to {}.", place.display_name));
         Ok(())
     }
 }
 
 fn cancelled() -> AppError {
-    print_wrapped("Given up: nothing has changed.");
+    print_wrapped("Cancelled. Nothing was changed.");
     AppError::silent(130)
 }
 
-/// Talk: in lines that fit for people, as one line for programs.
+/// Prints a message to standard error: wrapped on a terminal, otherwise as one line.
 pub fn print_wrapped(text: &str) {
     if stderr_is_terminal() {
         console::print_err(&wrap_words(text, columns()).join("\n"));
@@ -258,7 +258,7 @@ fn format_seconds(seconds: i64) -> String {
     }
 }
 
-/// What a person pastes. The end of the input is no answer: the browser may still come back.
+/// Forwards pasted lines. The end of the input does not end the login: the browser may still be redirected.
 async fn read_pasted_lines(heard: mpsc::Sender<LoginInput>) {
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Ok(Some(line)) = lines.next_line().await {
@@ -266,6 +266,6 @@ async fn read_pasted_lines(heard: mpsc::Sender<LoginInput>) {
             return;
         }
     }
-    // The other end must not take silence for the end of everything.
+    // Keep the sender open, so that the receiver does not see a closed channel.
     heard.closed().await;
 }

@@ -1,4 +1,4 @@
-//! `octoprox logout`: the end of a login.
+//! `octoprox logout`: deletes a login and revokes its tokens.
 
 use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
 use crate::app_error::AppError;
@@ -35,17 +35,17 @@ impl Logout {
                 LoginTarget::find(&session, &self.server, self.profile.as_deref(), false, String::new())?;
             let (word, told) = match place.logout().await? {
                 LogoutOutcome::NotLoggedIn => {
-                    ("nothing", format!("There was no login at {}.", place.display_name))
+                    ("nothing", format!("Not logged in to {}.", place.display_name))
                 }
                 LogoutOutcome::Forgotten => (
                     "forgotten",
                     format!(
-                        "The login at {} is forgotten here. Its authorization server could not be told; where that matters, \
-                     end the access in your account there.",
+                        "Deleted the login to {}, but could not revoke its tokens at the authorization server. To revoke \
+                     them, remove the access in your account there.",
                         place.display_name
                     ),
                 ),
-                LogoutOutcome::Revoked => ("revoked", format!("Logged out at {}.", place.display_name)),
+                LogoutOutcome::Revoked => ("revoked", format!("Logged out of {}.", place.display_name)),
             };
             if self.json {
                 console::print(&json!({"server": place.display_name, "left": word}).to_string())?;

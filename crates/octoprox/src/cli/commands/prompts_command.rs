@@ -1,4 +1,4 @@
-//! `octoprox prompts`: what there is, what one takes, and one filled in.
+//! `octoprox prompts`: lists, shows and renders prompts.
 
 use crate::app::{App, StartServers};
 use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// A person waits this long for servers that are still starting.
+/// Timeout for servers that are still starting.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// List, show and render prompts. Problems in prompt files are reported with file and line.
@@ -121,21 +121,21 @@ impl Prompts {
             (sanitize_line(&prompt.text("name").unwrap_or_default()), sanitize_text(&about))
         };
         let rows: Vec<(String, String)> = all.iter().map(row).collect();
-        Ok(if rows.is_empty() { "There are no prompts.\n".to_owned() } else { two_columns(&rows, columns()) })
+        Ok(if rows.is_empty() { "No prompts.\n".to_owned() } else { two_columns(&rows, columns()) })
     }
 
     async fn show(&self, hub: &Hub, name: &str) -> Result<String, AppError> {
         let all = self.list_all(hub).await?;
         let prompt =
             all.iter().find(|prompt| prompt.text("name").as_deref() == Some(name)).ok_or_else(|| {
-                ToolError::not_found(format!("There is no prompt `{name}`."))
-                    .hint("See what there is with: octoprox prompts")
+                ToolError::not_found(format!("Prompt not found: `{name}`."))
+                    .hint("Run `octoprox prompts` to see all prompts.")
             })?;
         Ok(if self.json { prompt.to_json().to_string() } else { prompt_help(prompt) })
     }
 
     async fn get(&self, hub: &Hub, get: &Get) -> Result<String, AppError> {
-        // Every argument of a prompt is a text.
+        // All arguments of prompts are strings.
         let names = get.pairs.iter().filter_map(|pair| pair.split_once('='));
         let texts: Map<String, Value> =
             names.map(|(name, _)| (name.to_owned(), json!({"type": "string"}))).collect();
@@ -174,7 +174,7 @@ fn prompt_help(prompt: &JsonObject) -> String {
     sanitize_text(&text)
 }
 
-/// The texts of all messages; whose they are is said where it is not the user.
+/// Renders the text of all messages, with the role if it is not `user`.
 fn messages_text(result: &JsonObject) -> String {
     let messages = result.list("messages");
     let texts = messages.iter().filter_map(|message| message.members().ok()).map(|message| {

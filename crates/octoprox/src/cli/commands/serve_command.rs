@@ -20,11 +20,11 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Longest that open requests may take after a signal. Containers are killed after ten seconds, and the last records
+/// Time for open requests to finish after a signal. Containers are killed after ten seconds, and the last audit records
 /// have to be written before that.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// How often streams are looked through for tokens that have expired.
+/// Interval of the check for expired tokens.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serve MCP at /mcp and REST at /tools.
@@ -96,16 +96,16 @@ impl Serve {
 async fn bind(settings: &Settings) -> Result<TcpListener, AppError> {
     let listen = &settings.listen;
     let host = listen_address(&listen.host)
-        .ok_or_else(|| AppError::invalid("listen.host: this is not an address."))?;
+        .ok_or_else(|| AppError::invalid("listen.host: not an IP address or `localhost`."))?;
     TcpListener::bind((host, listen.port)).await.map_err(|error| {
         AppError::new(format!(
-            "{host} port {} cannot be listened on: {error}. Choose another with --port.",
+            "Cannot listen on {host} port {}: {error}. Choose another port with --port.",
             listen.port
         ))
     })
 }
 
-/// MCP and REST behind one edge.
+/// Builds the MCP and REST routers behind one edge.
 fn build_router(
     settings: &Settings,
     assembly: &App,
@@ -140,7 +140,7 @@ fn build_router(
     Ok((octo_web::edge(faces, edge), mcp))
 }
 
-/// Where several callers share the hub, none may have more than a quarter of what there is.
+/// Limit per caller: a quarter of the total if there are several tokens.
 fn caller_share(all: usize, settings: &Settings) -> usize {
     if settings.auth.tokens.len() > 1 { all.div_ceil(4) } else { all }
 }
@@ -149,7 +149,7 @@ fn tokens(settings: &Settings) -> Result<Tokens, AppError> {
     Tokens::new(&settings.auth.tokens).map_err(|error| AppError::invalid(format!("auth.tokens: {error}")))
 }
 
-/// Loopback, the address itself, and the names from the settings.
+/// Returns loopback, the listening address, and `http.allowed_hosts`.
 fn allowed_hosts(settings: &Settings, address: SocketAddr) -> Vec<String> {
     let mut hosts = EdgeSettings::default().allowed_hosts;
     let ip = address.ip();
@@ -157,14 +157,14 @@ fn allowed_hosts(settings: &Settings, address: SocketAddr) -> Vec<String> {
         hosts.push(if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() });
     } else if settings.http.allowed_hosts.is_empty() {
         tracing::warn!(
-            "requests are taken under the name localhost only; add the names of this machine to http.allowed_hosts"
+            "only requests to localhost are accepted; add the host names of this machine to http.allowed_hosts"
         );
     }
     hosts.extend(settings.http.allowed_hosts.iter().cloned());
     hosts
 }
 
-/// One line for whoever started it. Servers that are still starting add their tools later.
+/// Prints the addresses and the number of tools. Servers that are still starting add their tools later.
 fn announce(hub: &Hub, address: SocketAddr, admin: Option<SocketAddr>) {
     let host = local_address(address);
     let admin = admin.map(|admin| format!(" · admin http://{}", local_address(admin))).unwrap_or_default();
@@ -178,12 +178,12 @@ fn announce(hub: &Hub, address: SocketAddr, admin: Option<SocketAddr>) {
     tracing::info!(%address, version, tools, "listening");
 }
 
-/// An address that can be opened on this machine.
+/// Address that can be opened on this machine.
 fn local_address(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], address.port())) } else { address }
 }
 
-/// What the hub is told by signals, from its first moment on: a hangup before it can reload does not end it.
+/// Signal handlers, installed at startup: a SIGHUP before the hub can reload does not end it.
 struct Signals {
     interrupts: Signal,
     terms: Signal,
@@ -200,7 +200,7 @@ impl Signals {
     }
 }
 
-/// Ends what came in with a token that has expired since.
+/// Ends sessions and streams whose token has expired.
 async fn expire_tokens(tokens: Tokens, mcp: Arc<Mcp>) {
     loop {
         tokio::time::sleep(EXPIRY_INTERVAL).await;
@@ -209,7 +209,7 @@ async fn expire_tokens(tokens: Tokens, mcp: Arc<Mcp>) {
     }
 }
 
-/// The first signal lets open requests end; the second does not.
+/// Serves until a signal. The first signal lets open requests finish; the second ends them.
 async fn serve_until_signal(
     listeners: Vec<(TcpListener, Router)>,
     mcp: &Mcp,
@@ -234,6 +234,6 @@ async fn serve_until_signal(
         .map(|(listener, router)| octo_web::serve_with_limits(listener, router, shutdown.clone(), limits));
     tokio::select! {
         _ = futures_util::future::join_all(serving) => {}
-        () = asked => tracing::warn!("stopped without waiting"),
+        () = asked => tracing::warn!("stopped without waiting for open requests"),
     }
 }

@@ -1,4 +1,4 @@
-//! `octoprox servers`: the servers behind the hub.
+//! `octoprox servers`: manages upstream servers.
 
 mod add_server;
 mod diff_server;

@@ -1,4 +1,4 @@
-//! `octoprox token`: ways in for callers.
+//! `octoprox token`: manages bearer tokens.
 
 use crate::app_context::load_settings;
 use crate::app_error::AppError;
@@ -67,8 +67,8 @@ struct List {
     json: bool,
 }
 
-/// Takes a token out of the settings file and has running hubs reload: they refuse it at once, and end the calls and streams
-/// that came with it.
+/// Remove a token from the settings file and reload running hubs: they reject it at once, and end its calls and
+/// streams.
 #[derive(Args)]
 #[command(after_help = "Example:\n  octoprox token revoke laptop")]
 struct Revoke {
@@ -91,8 +91,8 @@ impl Token {
 
 impl New {
     fn run(&self) -> Result<(), AppError> {
-        let token =
-            generate_token().map_err(|_| AppError::new("The system gives no randomness. Try again."))?;
+        let token = generate_token()
+            .map_err(|_| AppError::new("The system's random number generator failed. Try again."))?;
         let sha256 = octo_web::token_fingerprint(&token);
         let (name, scopes) = (&self.name, &self.scopes);
         if self.json {
@@ -101,7 +101,7 @@ impl New {
                 "expires": self.expires});
             return Ok(console::print(&json!({"token": token, "settings": settings}).to_string())?);
         }
-        console::print_err("The token, printed once. Clients send it as `Authorization: Bearer …`:");
+        console::print_err("The token is printed only once. Clients send it as `Authorization: Bearer …`:");
         console::print(&token)?;
         console::print_err("\nAdd to octoprox.yaml:\n");
         let mut lines = format!("auth:\n  tokens:\n    - name: {}\n      sha256: {sha256}", json!(name));
@@ -132,7 +132,7 @@ impl List {
             return Ok(console::print(&json!({"tokens": listed}).to_string())?);
         }
         if tokens.is_empty() {
-            console::print_err("There are no tokens. Make one with `octoprox token new NAME`.");
+            console::print_err("No tokens configured. Create one with `octoprox token new NAME`.");
             return Ok(());
         }
         let row = |(at, token): (usize, &TokenSettings)| {
@@ -162,7 +162,7 @@ impl Revoke {
         let loaded = load_settings(flags)?;
         let tokens = &loaded.settings.auth.tokens;
         let Some(at) = tokens.iter().position(|token| token.name == self.name) else {
-            return Err(ToolError::not_found(format!("There is no token `{}`.", self.name))
+            return Err(ToolError::not_found(format!("Token not found: `{}`.", self.name))
                 .hint("List them with `octoprox token list`.")
                 .into());
         };
@@ -190,10 +190,10 @@ impl Revoke {
             console::print(&json!({"file": path, "backup": backup, "hubs": hubs}).to_string())?;
         } else {
             let from = sanitize_text(&path.display().to_string());
-            console::print(&format!("Revoked {}: it is no longer in {from}.", self.name))?;
+            console::print(&format!("Revoked {} and removed it from {from}.", self.name))?;
             match reports.len() {
                 0 => console::print_err("No hub is running with these settings."),
-                _ => console::print_err("Running hubs refuse it from now on."),
+                _ => console::print_err("Running hubs now reject it."),
             }
         }
         for (pid, report) in &reports {
@@ -201,7 +201,7 @@ impl Revoke {
         }
         match reports.iter().find_map(|(pid, report)| Some((pid, report.error.as_ref()?))) {
             Some((pid, error)) => Err(AppError::new(format!(
-                "The hub {pid} has not reloaded and still accepts the token: {error} Restart it."
+                "Hub {pid} failed to reload and still accepts the token: {error} Restart it."
             ))),
             None => Ok(()),
         }
@@ -212,7 +212,7 @@ fn is_expired(token: &TokenSettings) -> bool {
     token.expires.is_some_and(|expires| expires <= Timestamp::now())
 }
 
-/// The settings refuse other names.
+/// Rejects names that the settings do not allow.
 fn token_name(name: &str) -> Result<String, String> {
     if name.is_empty() || name.contains('/') {
         return Err("use a name without a slash, such as `laptop`".to_owned());
@@ -220,7 +220,7 @@ fn token_name(name: &str) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-/// A time from now, a date (at midnight UTC), or a timestamp.
+/// Parses a duration from now, a date (at midnight UTC), or a timestamp.
 fn parse_expiry(text: &str) -> Result<Timestamp, String> {
     let now = Timestamp::now();
     let later = |span: Span| Some(now.to_zoned(TimeZone::UTC).checked_add(span).ok()?.timestamp());
@@ -231,9 +231,7 @@ fn parse_expiry(text: &str) -> Result<Timestamp, String> {
     match read {
         Some(at) if at > now => Ok(at.round(jiff::Unit::Second).unwrap_or(at)),
         Some(at) => Err(format!("{at} is in the past")),
-        None => {
-            Err("write a time from now such as 90d, a date such as 2027-01-31, or a timestamp".to_owned())
-        }
+        None => Err("use a duration such as 90d, a date such as 2027-01-31, or a timestamp".to_owned()),
     }
 }
 

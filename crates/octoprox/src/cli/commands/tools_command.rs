@@ -1,4 +1,4 @@
-//! `octoprox tools`: what there is.
+//! `octoprox tools`: lists the tools.
 
 use crate::app::{App, StartServers};
 use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
@@ -16,7 +16,7 @@ use octo_toolkit::{Definition, ErasedTool, SourceState};
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// A person waits this long for servers that are still starting.
+/// Timeout for servers that are still starting.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// List the tools that an agent sees: native ones and those of every server.
@@ -67,7 +67,7 @@ impl Tools {
         if self.json { Ok(self.as_json(hub, tools, off)) } else { Ok(as_table(&tools, &off)) }
     }
 
-    /// With `--all` each native tool says which toolbox it is in and what it is used for.
+    /// With `--all`, adds the toolbox and the examples of each native tool.
     fn as_json(&self, hub: &Hub, tools: Vec<Json>, off: Vec<Definition>) -> String {
         let off = off.into_iter().map(|definition| definition.members.to_json());
         let mut all: Vec<Json> = tools.into_iter().chain(off).collect();
@@ -87,16 +87,16 @@ fn as_table(tools: &[Json], off: &[Definition]) -> String {
     let on = tools.iter().filter_map(|tool| tool.members().ok()).map(|members| row(&members, ""));
     let off = off.iter().map(|definition| row(&definition.members, "(off) "));
     let rows: Vec<(String, String)> = on.chain(off).collect();
-    if rows.is_empty() { "There are no tools.\n".to_owned() } else { two_columns(&rows, columns()) }
+    if rows.is_empty() { "No tools.\n".to_owned() } else { two_columns(&rows, columns()) }
 }
 
-/// Tools of toolboxes that are switched off; nobody can call them.
+/// Tools of disabled toolboxes, which cannot be called.
 fn disabled_tools(hub: &Hub) -> Vec<Definition> {
     let off = hub.sources().into_iter().filter(|(_, _, state, _)| matches!(state, SourceState::Off(_)));
     off.flat_map(|(.., lists)| lists.tools.clone()).collect()
 }
 
-/// The toolbox of every native tool.
+/// Returns the toolbox of every native tool.
 fn toolbox_by_tool(hub: &Hub) -> Vec<(String, String)> {
     let native = hub.sources().into_iter().filter(|(_, native, ..)| *native);
     native
@@ -106,7 +106,7 @@ fn toolbox_by_tool(hub: &Hub) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Every native tool by its name.
+/// Returns every native tool by name.
 pub fn native_tools() -> HashMap<&'static str, ErasedTool> {
     let tools = toolboxes(&Settings::default()).into_iter().flat_map(|toolbox| toolbox.tools);
     tools.map(|tool| (tool.name, tool)).collect()
@@ -145,22 +145,22 @@ fn examples(tool: &ErasedTool) -> Vec<Json> {
     written.collect()
 }
 
-/// Servers whose tools are missing from the list.
+/// Prints the servers whose tools are missing from the list.
 fn warn_missing_servers(hub: &Hub) {
     for (name, _, state, _) in hub.sources() {
         match state {
             SourceState::Down(why) => {
-                console::print_err(&format!("octoprox: the server {name} is down: {}", sanitize_line(&why)))
+                console::print_err(&format!("octoprox: server {name} is down: {}", sanitize_line(&why)))
             }
             SourceState::Starting => {
-                console::print_err(&format!("octoprox: the server {name} is still starting"))
+                console::print_err(&format!("octoprox: server {name} is still starting"))
             }
             SourceState::Ready | SourceState::Off(_) => {}
         }
     }
 }
 
-/// Toolboxes that somebody who looks for a tool could switch on.
+/// Prints the disabled toolboxes, for users who look for a tool.
 fn warn_disabled_toolboxes(hub: &Hub) {
     let off = hub
         .sources()
@@ -169,7 +169,7 @@ fn warn_disabled_toolboxes(hub: &Hub) {
     let off: Vec<String> = off.map(|(name, ..)| name).collect();
     if !off.is_empty() {
         console::print_err(&format!(
-            "Switched off: {}. `octoprox tools --all` lists their tools, too.",
+            "Disabled toolboxes: {}. Use `octoprox tools --all` to list their tools, too.",
             off.join(", ")
         ));
     }

@@ -25,7 +25,7 @@ use std::path::PathBuf;
   octoprox trust --list
   octoprox trust --revoke ~/projects/old/octoprox.yaml")]
 pub struct Trust {
-    /// Settings file or folder that contains one [default: ./octoprox.yaml]
+    /// Settings file, or directory that contains one [default: ./octoprox.yaml]
     path: Option<PathBuf>,
     /// Approve without asking, for scripts
     #[arg(short, long)]
@@ -75,7 +75,7 @@ impl Trust {
         let mut text = format!("{}\n", path.display());
         let effects = settings_effects::describe_effects(&preview.tree);
         if effects.is_empty() {
-            text.push_str("  sets nothing\n");
+            text.push_str("  has no settings\n");
         }
         effects.iter().for_each(|effect| text.push_str(&format!("  {effect}\n")));
         for record in preview.records.iter().skip(1) {
@@ -85,7 +85,7 @@ impl Trust {
     }
 }
 
-/// A folder stands for the file in it.
+/// Returns the settings file in a directory; other paths unchanged.
 fn settings_file(path: PathBuf) -> PathBuf {
     if path.is_dir() { path.join("octoprox.yaml") } else { path }
 }
@@ -106,7 +106,7 @@ fn print_approved(store: &TrustStore, json: bool) -> Result<(), AppError> {
     Ok(())
 }
 
-/// What was approved beside a file goes with it: its folder is its project.
+/// Withdraws the approval of a file and of all approved files in its directory, which belong to the same project.
 fn revoke(store: &mut TrustStore, path: &std::path::Path) -> Result<(), AppError> {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let is_it = |known: &PathBuf| *known == real || known == path;
@@ -114,7 +114,7 @@ fn revoke(store: &mut TrustStore, path: &std::path::Path) -> Result<(), AppError
     let known = store.records().iter().any(|record| is_it(&record.path) || is_it(&record.named));
     if !known {
         let error = octo_model::ToolError::not_found(format!("{} is not approved.", path.display()));
-        return Err(error.hint("`octoprox trust --list` shows what is.").into());
+        return Err(error.hint("Run `octoprox trust --list` to see the approved files.").into());
     }
     let beside = store.records().iter().filter(|record| record.path.parent() == Some(&folder));
     let paths = beside.map(|record| record.path.clone()).chain([real, path.to_owned()]).collect();
@@ -127,7 +127,5 @@ fn revoke(store: &mut TrustStore, path: &std::path::Path) -> Result<(), AppError
 }
 
 fn store_error(error: &std::io::Error) -> AppError {
-    AppError::new(format!(
-        "The list of approved files cannot be written: {error}. Check the state directory."
-    ))
+    AppError::new(format!("Cannot write the list of approved files: {error}. Check the state directory."))
 }

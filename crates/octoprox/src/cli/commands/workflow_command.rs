@@ -1,4 +1,4 @@
-//! `octoprox workflow`: workflows on the command line.
+//! `octoprox workflow`: validates, runs and resumes workflows.
 
 mod render_runs;
 mod workflow_client;
@@ -123,7 +123,7 @@ impl Workflow {
         }
     }
 
-    /// For commands that only look at what is kept.
+    /// Runs a command that only reads stored runs.
     fn inspect_runs(
         &self,
         flags: &Flags,

@@ -1,4 +1,4 @@
-//! Which calls of the audit are meant.
+//! Filter for audit records.
 
 use crate::app_error::AppError;
 use clap::Args;
@@ -7,7 +7,7 @@ use jiff::{Span, Timestamp, civil, tz::TimeZone};
 use octo_ports::{AuditRecord, RecordKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A call is meant with both of its records.
+/// Filter options. A call matches with both of its records.
 #[derive(Args, Default)]
 pub struct FilterArgs {
     /// Only calls of tools that match this pattern, such as `fs_*`
@@ -25,21 +25,20 @@ pub struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// Whether everything passes.
     pub fn matches_all(&self) -> bool {
         self.tool.is_none() && self.caller.is_none() && self.outcome.is_none() && self.since.is_none()
     }
 }
 
-/// Lets records pass that a filter is about, in their order within a call.
+/// Filters records; the records of a call stay in order.
 pub struct RecordFilter {
     tool: Option<GlobMatcher>,
     caller: Option<String>,
     outcome: Option<String>,
     since: Option<Timestamp>,
-    /// Beginnings of calls whose end decides.
+    /// Open records of calls whose outcome is not known yet.
     waiting: BTreeMap<String, AuditRecord>,
-    /// Calls that have passed and have not ended.
+    /// Calls that matched and have not ended.
     passed: BTreeSet<String>,
 }
 
@@ -47,7 +46,7 @@ impl RecordFilter {
     pub fn new(filter: &FilterArgs) -> Result<Self, AppError> {
         let glob = |pattern: &String| {
             let read = Glob::new(pattern).map(|glob| glob.compile_matcher());
-            read.map_err(|error| AppError::invalid(format!("--tool: the pattern cannot be read: {error}.")))
+            read.map_err(|error| AppError::invalid(format!("--tool: invalid pattern: {error}.")))
         };
         Ok(Self {
             tool: filter.tool.as_ref().map(glob).transpose()?,
@@ -59,7 +58,7 @@ impl RecordFilter {
         })
     }
 
-    /// What this record lets pass.
+    /// Processes a record and returns the records to print.
     pub fn filter(&mut self, record: AuditRecord) -> Vec<AuditRecord> {
         match record.kind {
             RecordKind::Open if !self.matches_opening(&record) => Vec::new(),
@@ -94,7 +93,7 @@ impl RecordFilter {
     }
 }
 
-/// An age, a date (at midnight UTC), or a timestamp.
+/// Parses an age, a date (at midnight UTC), or a timestamp.
 fn parse_since(text: &str) -> Result<Timestamp, String> {
     let earlier =
         |span: Span| Some(Timestamp::now().to_zoned(TimeZone::UTC).checked_sub(span).ok()?.timestamp());
@@ -102,5 +101,5 @@ fn parse_since(text: &str) -> Result<Timestamp, String> {
     let read = text.parse::<Timestamp>().ok();
     let read = read.or_else(|| text.parse::<civil::Date>().ok().and_then(date));
     let read = read.or_else(|| text.parse::<Span>().ok().and_then(earlier));
-    read.ok_or_else(|| "write an age such as 1h, a date such as 2027-01-31, or a timestamp".to_owned())
+    read.ok_or_else(|| "use an age such as 1h, a date such as 2027-01-31, or a timestamp".to_owned())
 }

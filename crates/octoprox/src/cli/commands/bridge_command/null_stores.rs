@@ -1,4 +1,4 @@
-//! Calls through a bridge are recorded by the hub at its other end, so nothing is kept here.
+//! Stores of a bridge, which store nothing: the remote hub records the calls.
 
 use octo_model::{CallId, Caller, Json};
 use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
@@ -16,7 +16,7 @@ impl AuditLog for NullStores {
 
 impl ResultStore for NullStores {
     fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, StoreResult<String>> {
-        Box::pin(async { Err(StoreError::internal("a bridge cuts nothing")) })
+        Box::pin(async { Err(StoreError::internal("a bridge does not truncate results")) })
     }
 
     fn load<'a>(&'a self, _: &'a Caller, _: &'a str) -> BoxFuture<'a, StoreResult<Json>> {

@@ -1,4 +1,4 @@
-//! The server at the other end: what it says passes, and what is wrong with it is told to the person here.
+//! Source of a bridge: the remote server, with its connection status printed to standard error.
 
 use crate::terminal::console;
 use octo_model::{Caller, JsonObject, Kind, Operation, ToolError};
@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
-/// How often a login that another process makes is looked for, at first and at last.
+/// Initial and maximum interval of polling for a login by another process.
 const MIN_LOGIN_POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_LOGIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
-/// How long one more try may take before the reason is told.
+/// Timeout of a reconnect before the reason is printed.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How the remote learns who is there.
+/// Authentication at the remote.
 pub enum RemoteAuth {
-    /// It does not, and nobody can log in.
+    /// None, and logins cannot be used.
     Anonymous,
-    /// A header, from this variable if it is known.
+    /// A header, with the environment variable of the token if it is known.
     Token(Option<String>),
-    /// A login that `octoprox login` makes.
+    /// A login made with `octoprox login`.
     Login(Logins),
 }
 
@@ -36,7 +36,7 @@ impl RemoteSource {
         Self { upstream, auth: way }
     }
 
-    /// Says in words for the person at this end what to do about a remote that wants to know who they are.
+    /// Replaces an unauthorized error with one that tells the local user what to do.
     fn explain_unauthorized(&self, error: ToolError) -> ToolError {
         if error.kind != Kind::Unauthorized || error.rpc.is_some() {
             return error;
@@ -46,22 +46,22 @@ impl RemoteSource {
             RemoteAuth::Login(_) => (
                 format!("{url} needs a login."),
                 format!(
-                    "Run `octoprox login {url}` on this machine, then try again; nothing has to be restarted."
+                    "Run `octoprox login {url}` on this machine, then try again. No restart is needed."
                 ),
             ),
             RemoteAuth::Token(Some(variable)) => (
-                format!("{url} does not accept the token."),
+                format!("{url} rejects the token."),
                 format!(
-                    "Put a token that it knows into the variable {variable}, and start the bridge again."
+                    "Set the environment variable {variable} to a valid token and restart the bridge."
                 ),
             ),
             RemoteAuth::Token(None) => (
-                format!("{url} does not accept the header that it is sent."),
-                "Check the value of --header, and start the bridge again.".to_owned(),
+                format!("{url} rejects the header."),
+                "Check the value of --header and restart the bridge.".to_owned(),
             ),
             RemoteAuth::Anonymous => (
-                format!("{url} wants to know who you are."),
-                "Start the bridge with --token-env and the name of the variable that holds a token."
+                format!("{url} requires authentication."),
+                "Start the bridge with --token-env and the name of an environment variable that contains a token."
                     .to_owned(),
             ),
         };
@@ -72,7 +72,7 @@ impl RemoteSource {
         }
     }
 
-    /// Tells the person when the remote is lost and when it is back, and goes on after a login elsewhere.
+    /// Prints when the remote is lost and when it is back, and reconnects after a login by another process.
     pub async fn report_status(self: Arc<Self>) {
         let mut listing = self.upstream.listing();
         loop {
@@ -93,12 +93,12 @@ impl RemoteSource {
                 () = self.wait_for_login(), if why.kind == Kind::Unauthorized => {}
             }
             if listing.wait_for(|now| now.state == SourceState::Ready).await.is_ok() {
-                console::print_err(&format!("octoprox: {} is there.", self.upstream.name()));
+                console::print_err(&format!("octoprox: {} is connected.", self.upstream.name()));
             }
         }
     }
 
-    /// One more try, whose failure says exactly what is wrong.
+    /// Connects once more; the error has the exact reason.
     async fn try_connect(&self) -> Result<(), ToolError> {
         let cx = CallContext::new(
             Arc::new(Caller::local()),
@@ -120,7 +120,7 @@ impl RemoteSource {
             } else if self.try_connect().await.is_ok() {
                 return;
             } else {
-                // There is a login, and the remote does not want it.
+                // The remote rejects the login.
                 pause = (pause * 2).min(MAX_LOGIN_POLL_INTERVAL);
             }
         }

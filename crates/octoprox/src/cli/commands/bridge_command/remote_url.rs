@@ -1,4 +1,4 @@
-//! Where a bridge leads, and what it shows there.
+//! URL and headers of a bridge.
 
 use crate::app_error::AppError;
 use crate::settings::Environment;
@@ -6,18 +6,18 @@ use http::{HeaderName, HeaderValue};
 use std::collections::BTreeMap;
 use url::Url;
 
-/// The word before a variable's name.
+/// Prefix of a header value that names an environment variable.
 const ENV_PREFIX: &str = "env:";
 
-/// The whole address of a remote: a hub is known by its host alone, with a profile or without.
+/// Returns the URL of a remote. A URL without a path is that of a hub: adds `/mcp`, and the profile if there is one.
 pub fn remote_url(text: &str, profile: Option<&str>) -> Result<String, AppError> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
     let mut url = url.ok_or_else(|| {
-        AppError::invalid(format!("`{text}` is no address. Write it like https://hub.example.com."))
+        AppError::invalid(format!("`{text}` is not a URL. Write it like https://hub.example.com."))
     })?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(AppError::invalid(
-            "Names and passwords in an address can be read in every list of processes. Use --token-env or --header.",
+            "User names and passwords in a URL are visible in process lists. Use --token-env or --header.",
         ));
     }
     url.set_fragment(None);
@@ -29,12 +29,12 @@ pub fn remote_url(text: &str, profile: Option<&str>) -> Result<String, AppError>
         }
         ("" | "/mcp", Some(profile)) => {
             return Err(AppError::invalid(format!(
-                "`{profile}` is no name of a profile: letters, digits, `_` and `-`."
+                "`{profile}` is not a profile name. Use letters, digits, `_` and `-`."
             )));
         }
         (_, Some(_)) => {
             return Err(AppError::invalid(
-                "The address names a path already, so --profile has no place. Leave out one of them.",
+                "--profile cannot be combined with a URL that has a path. Remove one of them.",
             ));
         }
         (_, None) => {}
@@ -42,7 +42,7 @@ pub fn remote_url(text: &str, profile: Option<&str>) -> Result<String, AppError>
     Ok(url.into())
 }
 
-/// The headers of every request. Values may come from variables.
+/// Parses the headers of every request. Values may come from environment variables.
 pub fn parse_headers(
     given: &[String],
     token: Option<&str>,
@@ -52,7 +52,7 @@ pub fn parse_headers(
     for header in given {
         let (name, value) = header.split_once(':').ok_or_else(|| {
             AppError::invalid(
-                "--header: write the name, a colon and the value, like 'X-Api-Key: env:MY_KEY'.",
+                "--header: write the name, a colon and the value, such as 'X-Api-Key: env:MY_KEY'.",
             )
         })?;
         let (name, value) = (name.trim().to_ascii_lowercase(), value.trim());
@@ -75,22 +75,20 @@ pub fn parse_headers(
 fn env_value(name: &str, world: &Environment) -> Result<String, AppError> {
     let value = world.variable(name).map(|value| value.trim().to_owned());
     value.ok_or_else(|| {
-        AppError::invalid(format!("The variable {name} is not set, or it is empty. Set it first."))
+        AppError::invalid(format!("The environment variable {name} is not set or empty. Set it first."))
     })
 }
 
-/// What is wrong with a value is not told with the value.
+/// Adds a header. Errors do not contain its value.
 fn add_header(headers: &mut BTreeMap<String, String>, name: String, value: String) -> Result<(), AppError> {
     if HeaderName::try_from(name.as_str()).is_err() || HeaderValue::try_from(value.as_str()).is_err() {
         return Err(AppError::invalid(format!(
-            "The header `{name}` cannot be sent: its name or its value has letters that are not allowed there."
+            "The header `{name}` cannot be sent: its name or value has characters that are not allowed."
         )));
     }
     match headers.insert(name.clone(), value) {
         None => Ok(()),
-        Some(_) => {
-            Err(AppError::invalid(format!("The header `{name}` is given twice. Leave out one of them.")))
-        }
+        Some(_) => Err(AppError::invalid(format!("The header `{name}` is given twice. Remove one of them."))),
     }
 }
 

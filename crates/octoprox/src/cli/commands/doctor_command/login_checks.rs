@@ -1,4 +1,4 @@
-//! Logins at servers that are no longer good.
+//! Checks of the logins at upstream servers.
 
 use crate::app_context::block_on_current_thread;
 use crate::cli::commands::doctor_command::{Finding, Verdict};
@@ -10,7 +10,7 @@ use octo_grants::Net;
 use octo_model::{Caller, Kind};
 use octo_oauth::{ClientIdentity, LoginState, Logins, LostLogin};
 
-/// A finding for each login that was lost. Where nobody has logged in yet there is nothing to look at.
+/// Returns a finding per connected or lost login; none if there are no logins yet.
 pub fn login_checks(loaded: &LoadedSettings, world: &Environment) -> Vec<Finding> {
     let Some(logins) = stored_logins(loaded, world) else { return Vec::new() };
     let looked = block_on_current_thread(async {
@@ -38,13 +38,13 @@ pub fn login_checks(loaded: &LoadedSettings, world: &Environment) -> Vec<Finding
     looked.unwrap_or_default()
 }
 
-/// Logins at servers of the settings that were lost, as far as they can be read.
+/// Returns the lost logins at configured servers; none if they cannot be read.
 pub fn lost_logins(loaded: &LoadedSettings, world: &Environment) -> Vec<LostLogin> {
     let Some(logins) = stored_logins(loaded, world) else { return Vec::new() };
     block_on_current_thread(async { Ok(logins.lost_logins().await?) }).unwrap_or_default()
 }
 
-/// The logins that are kept for the servers of the settings. None where nobody has logged in yet: nothing is made.
+/// Opens the logins at configured servers. Returns `None` if there are none yet; creates no files.
 fn stored_logins(loaded: &LoadedSettings, world: &Environment) -> Option<Logins> {
     let settings = &loaded.settings;
     let folder = settings.logins.store.as_ref().or(settings.state_dir.as_ref())?;

@@ -1,4 +1,4 @@
-//! What is looked at, one thing after the other.
+//! The checks of `octoprox doctor`.
 
 use crate::cli::commands::doctor_command::{Finding, Verdict};
 use crate::cli::commands::servers_command::standings;
@@ -20,12 +20,12 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-/// Longest that the database is looked through for damage.
+/// Timeout of the database integrity check.
 const DATABASE_TIMEOUT: Duration = Duration::from_secs(10);
 const BROWSERS: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
-/// Everything that does not depend on servers.
+/// Runs the checks that do not depend on servers.
 pub fn machine_checks(settings: &Settings, choice: &WorkspaceChoice, world: &Environment) -> Vec<Finding> {
     let found = [
         workspace(settings, choice),
@@ -45,24 +45,26 @@ pub fn machine_checks(settings: &Settings, choice: &WorkspaceChoice, world: &Env
 fn workspace(settings: &Settings, choice: &WorkspaceChoice) -> Finding {
     let reason = choice.reason();
     let Some(folder) = settings.workspace.as_deref() else {
-        return Finding::problem(Warn, "workspace", format!("there is none; {reason}"), WORKSPACE_REMEDY);
+        return Finding::problem(Warn, "workspace", format!("no workspace; {reason}"), WORKSPACE_REMEDY);
     };
     let shown = folder.display();
     match (folder.is_dir(), is_writable(folder), settings.files.read_only) {
         (false, ..) => Finding::problem(
             Fail,
             "workspace",
-            format!("there is no folder {shown}"),
-            "Make it, or name another.",
+            format!("directory not found: {shown}"),
+            "Create it, or set `workspace` to another directory.",
         ),
-        (true, true, false) => Finding::ok("workspace", format!("{shown} can be read and written; {reason}")),
+        (true, true, false) => {
+            Finding::ok("workspace", format!("{shown} is readable and writable; {reason}"))
+        }
         (true, _, true) => {
-            Finding::ok("workspace", format!("{shown} can be read; files.read_only is set; {reason}"))
+            Finding::ok("workspace", format!("{shown} is readable; files.read_only is set; {reason}"))
         }
         (true, false, false) => Finding::problem(
             Warn,
             "workspace",
-            format!("{shown} cannot be written; {reason}"),
+            format!("{shown} is not writable; {reason}"),
             "Change its permissions, or set `files: {read_only: true}`.",
         ),
     }
@@ -75,9 +77,9 @@ fn git(settings: &Settings, world: &Environment) -> Finding {
         (Some(version), _) => Finding::ok("git", version),
         (None, true) => {
             let next = "Install git, or set `toolboxes: {git: false}`.";
-            Finding::problem(Warn, "git", "git is not in PATH; the tools git_* need it", next)
+            Finding::problem(Warn, "git", "git is not in PATH; the git_* tools need it", next)
         }
-        (None, false) => Finding::ok("git", "not found, and its toolbox is off"),
+        (None, false) => Finding::ok("git", "not found; only the git toolbox, which is off, needs it"),
     }
 }
 
@@ -88,7 +90,7 @@ fn chromium(settings: &Settings, world: &Environment) -> Finding {
         (Some(program), _) => Finding::ok("chromium", program.display().to_string()),
         (None, true) => {
             let next = "Install chromium, or set `toolboxes: {browser: false}`.";
-            Finding::problem(Fail, "chromium", "no Chromium is in PATH; the tools browser_* need it", next)
+            Finding::problem(Fail, "chromium", "Chromium is not in PATH; the browser_* tools need it", next)
         }
         (None, false) => {
             Finding::ok("chromium", "not found; only the browser toolbox, which is off, needs it")
@@ -96,22 +98,22 @@ fn chromium(settings: &Settings, world: &Environment) -> Finding {
     }
 }
 
-/// Where the hub looks programs up, which is nowhere that tools can write.
+/// Search path of the hub, without directories that tools can write.
 fn search_path(settings: &Settings, world: &Environment) -> SearchPath {
     toolboxes::search_path(settings, world.variable("PATH").unwrap_or_default().into())
 }
 
-/// Whether programs can be kept in bounds.
+/// Checks whether bubblewrap can create a sandbox.
 fn bubblewrap(settings: &Settings, world: &Environment) -> Finding {
     const NAME: &str = "bubblewrap";
     if settings.shell.sandbox == SandboxChoice::None {
-        let says = "shell.sandbox is `none`: commands can do whatever you can";
-        return Finding::problem(Warn, NAME, says, "Set `shell: {sandbox: auto}` unless you mean it.");
+        let says = "shell.sandbox is `none`: commands run with all your permissions";
+        return Finding::problem(Warn, NAME, says, "Set `shell: {sandbox: auto}` unless this is intended.");
     }
     let found = search_path(settings, world).find("bwrap");
     let needed = settings.shell.sandbox == SandboxChoice::Bubblewrap;
     let state = if needed { Fail } else { Warn };
-    let landlock = format!("Landlock is used where it can be{}", unscoped_signals());
+    let landlock = format!("Landlock is used if available{}", unscoped_signals());
     match found {
         Some(program) if bwrap_works(&program, "--ro-bind-fd", "0") => {
             Finding::ok(NAME, format!("{} works", program.display()))
@@ -120,25 +122,25 @@ fn bubblewrap(settings: &Settings, world: &Environment) -> Finding {
             state,
             NAME,
             format!("{} is too old: it has no --ro-bind-fd; {landlock}", program.display()),
-            "Install bubblewrap 0.10 or later, or a distribution's version with the option.",
+            "Install bubblewrap 0.10 or later, or a distribution's version that has the option.",
         ),
         Some(program) => Finding::problem(
             state,
             NAME,
-            format!("{} is there and cannot make a sandbox; {landlock}", program.display()),
+            format!("{} cannot create a sandbox; {landlock}", program.display()),
             "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1). In a container, see docs/guide/deployment.md.",
         ),
         None => Finding::problem(
             state,
             NAME,
-            format!("it is not installed where no tool can write; {landlock}"),
-            "Install bubblewrap for the stronger sandbox.",
+            format!("bwrap not found in a directory that tools cannot write; {landlock}"),
+            "Install bubblewrap for a stronger sandbox.",
         ),
     }
 }
 
-/// Tries it with the whole system, which it is given as an argument or as its standard input. A container may allow namespaces
-/// and forbid a `/proc` of their own, which every sandbox has.
+/// Starts bubblewrap with the root directory, passed as an argument or as standard input. Mounts `/proc`, as every
+/// sandbox does: a container may allow namespaces and still forbid that.
 fn bwrap_works(program: &Path, option: &str, source: &str) -> bool {
     let args = [
         option,
@@ -157,34 +159,36 @@ fn bwrap_works(program: &Path, option: &str, source: &str) -> bool {
     root.is_ok_and(|root| first_line_with(program, &args, root).is_some_and(|said| said == "ok"))
 }
 
-/// What Landlock cannot do on this kernel, in words.
+/// Describes what Landlock cannot do on this kernel.
 fn unscoped_signals() -> &'static str {
     match octo_grants::exec::landlock_scopes_signals() {
         true => "",
-        false => ", but before Linux 6.12 it lets commands send signals to every process of your user",
+        false => {
+            ", but before Linux 6.12 it does not stop commands from sending signals to all your processes"
+        }
     }
 }
 
-/// Who the hub is.
+/// Warns if the hub runs as root.
 fn user() -> Option<Finding> {
     octo_grants::exec::is_root().then(|| {
         Finding::problem(
             Warn,
             "user",
-            "the hub runs as root; programs run as an unprivileged user, or not at all where the file system cannot do that",
+            "the hub runs as root; programs run as an unprivileged user, or not at all if the file system does not support that",
             "Run the hub as a regular user.",
         )
     })
 }
 
-/// The hub's own data: audit, kept results, credentials.
+/// Checks the state directory: audit log, results, credentials.
 fn state_folder(settings: &Settings) -> Finding {
     const NAME: &str = "data";
     let Some(folder) = settings.state_dir.as_deref() else {
         return Finding::problem(
             Fail,
             NAME,
-            "there is no home folder to keep data in",
+            "no home directory for the state directory",
             "Set OCTOPROX_STATE_DIR.",
         );
     };
@@ -194,12 +198,12 @@ fn state_folder(settings: &Settings) -> Finding {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             let above = folder.ancestors().find(|above| above.is_dir());
             match above.is_some_and(can_create_dir) {
-                true => Finding::ok(NAME, format!("{shown} is made when it is first needed")),
+                true => Finding::ok(NAME, format!("{shown} will be created when it is needed")),
                 false => Finding::problem(
                     Fail,
                     NAME,
-                    format!("{shown} cannot be made"),
-                    "Change the permissions of the folder above it, or set `state_dir`.",
+                    format!("{shown} cannot be created"),
+                    "Change the permissions of its parent directory, or set `state_dir`.",
                 ),
             }
         }
@@ -208,31 +212,32 @@ fn state_folder(settings: &Settings) -> Finding {
             Fail,
             NAME,
             format!("{shown} belongs to another user"),
-            "Change its owner, or set `state_dir` to a folder of your own.",
+            "Change its owner, or set `state_dir` to a directory that you own.",
         ),
         Ok(_) if !is_writable(folder) => Finding::problem(
             Fail,
             NAME,
-            format!("{shown} cannot be written"),
+            format!("{shown} is not writable"),
             "Change its owner, or set `state_dir`.",
         ),
         Ok(mode) if mode & 0o077 != 0 => Finding::problem(
             Warn,
             NAME,
-            format!("{shown} can be opened by others (mode {mode:o})"),
+            format!("{shown} is accessible to other users (mode {mode:o})"),
             format!("chmod 700 {shown}"),
         ),
         Ok(_) => match octo_store::check_disk(folder) {
             Ok(free) => {
                 let free = free >> 20;
-                Finding::ok(NAME, format!("{shown} is yours alone; {free} MiB are free"))
+                Finding::ok(NAME, format!("{shown} is private; {free} MiB free"))
             }
             Err(error) => Finding::problem(Fail, NAME, format!("{shown}: {error}"), error.hint()),
         },
     }
 }
 
-/// Whether a folder can be made in another. Some file systems say yes and mean no, so it is tried.
+/// Returns whether a directory can be created in `above`. Tries it: some file systems report permissions that do not
+/// hold.
 fn can_create_dir(above: &Path) -> bool {
     let tried = above.join(format!(".octoprox-doctor-{}", std::process::id()));
     let made = std::fs::create_dir(&tried).is_ok();
@@ -240,11 +245,11 @@ fn can_create_dir(above: &Path) -> bool {
     made
 }
 
-/// The audit and what is kept beside it.
+/// Checks the integrity of the database.
 fn database(settings: &Settings) -> Option<Finding> {
     const NAME: &str = "database";
     match octo_store::check_database(settings.state_dir.as_deref()?, DATABASE_TIMEOUT) {
-        Ok(()) => Some(Finding::ok(NAME, "no damage was found")),
+        Ok(()) => Some(Finding::ok(NAME, "no corruption found")),
         Err(SqliteError::Missing { .. }) => None,
         Err(error) => Some(Finding::problem(Fail, NAME, error.to_string(), error.hint())),
     }
@@ -260,7 +265,7 @@ fn port(name: &str, section: &str, host: &str, port: u16) -> Finding {
             Fail,
             name,
             format!("`{host}` is not an address"),
-            format!("Mend {section}.host."),
+            format!("Fix {section}.host."),
         );
     };
     match TcpListener::bind((address, port)) {
@@ -268,19 +273,19 @@ fn port(name: &str, section: &str, host: &str, port: u16) -> Finding {
         Err(error) if error.kind() == ErrorKind::AddrInUse => Finding::problem(
             Warn,
             name,
-            format!("{port} on {address} is in use, perhaps by octoprox itself"),
+            format!("{port} on {address} is in use, possibly by octoprox itself"),
             format!(
-                "See http://{address}:{port}/health, or choose another with {section}.port. Clients that start octoprox themselves need no port."
+                "Open http://{address}:{port}/health to check, or set another {section}.port. Clients that start octoprox themselves need no port."
             ),
         ),
         Err(error) => {
-            let next = format!("Choose another with {section}.host and {section}.port.");
+            let next = format!("Set {section}.host and {section}.port.");
             Finding::problem(Warn, name, format!("{port} on {address} cannot be used: {error}"), next)
         }
     }
 }
 
-/// Which clients know octoprox.
+/// Checks which clients have octoprox registered.
 fn clients(world: &Environment) -> Vec<Finding> {
     let mut findings = Vec::new();
     for place in client_configs(world).iter().filter(|place| place.is_in_use()) {
@@ -292,32 +297,35 @@ fn clients(world: &Environment) -> Vec<Finding> {
             Ok(Registration::AlreadyRegistered(name)) => {
                 Finding::ok("client", format!("{title} starts octoprox as `{name}`"))
             }
-            Ok(Registration::NewText(_)) => {
-                Finding::problem(Warn, "client", format!("{title} does not know octoprox"), "octoprox init")
-            }
+            Ok(Registration::NewText(_)) => Finding::problem(
+                Warn,
+                "client",
+                format!("octoprox is not registered with {title}"),
+                "octoprox init",
+            ),
             Err(why) => {
                 let says = format!("{title}: {}: {why}", place.path.display());
-                Finding::problem(Warn, "client", says, "Mend that file.")
+                Finding::problem(Warn, "client", says, "Fix that file.")
             }
         });
     }
     findings
 }
 
-/// Every server, as far as one can tell without starting it.
+/// Checks every configured server without starting it.
 pub fn server_checks(loaded: &LoadedSettings, world: &Environment) -> Vec<Finding> {
     let finding = |line: crate::cli::commands::servers_command::ServerLine| {
         let name = "server".to_owned();
         match line.status {
-            ServerStatus::Off(_) => Finding::ok(name, format!("{} is switched off", line.name)),
+            ServerStatus::Off(_) => Finding::ok(name, format!("{} is disabled", line.name)),
             ServerStatus::Waiting(why) => {
-                let says = format!("{} lacks a variable and is left out", line.name);
+                let says = format!("{} is skipped: an environment variable is not set", line.name);
                 Finding::problem(Warn, name, says, sentence(&why))
             }
             ServerStatus::Missing(why) => {
                 Finding::problem(Fail, name, format!("{} cannot be started", line.name), sentence(&why))
             }
-            // Logins have findings of their own.
+            // Logins have their own findings.
             _ => Finding::ok(name, format!("{}: {}", line.name, line.target)),
         }
     };

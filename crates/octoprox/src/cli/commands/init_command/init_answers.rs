@@ -1,4 +1,4 @@
-//! What the person wants.
+//! Questions of `octoprox init`.
 
 use crate::app_error::AppError;
 use crate::cli::commands::init_command::{Init, InstalledClient};
@@ -8,20 +8,20 @@ use crate::terminal::console;
 use crate::terminal::prompter::Prompter;
 use std::path::Path;
 
-/// The answers, or the defaults.
+/// Answers of the user, or the defaults.
 pub struct InitAnswers {
-    /// Folder that tools work in; the one octoprox is started in when it is not set.
+    /// Directory that tools work in; if `None`, the one that octoprox is started in.
     pub workspace: Option<String>,
-    /// Toolboxes that are off until asked for, and whether they were.
+    /// Opt-in toolboxes, and whether each is enabled.
     pub switches: Vec<(&'static str, bool)>,
     pub import: Vec<Client>,
     pub register: Vec<Client>,
 }
 
-/// Toolboxes that can do harm, and what they do.
+/// Toolboxes that are off by default because they can do harm, with a description.
 pub const OPT_IN_TOOLBOXES: [(&str, &str); 3] = [
-    ("shell", "runs commands, in a sandbox"),
-    ("browser", "drives a browser of its own"),
+    ("shell", "runs commands in a sandbox"),
+    ("browser", "controls its own browser"),
     ("database", "queries databases that you name"),
 ];
 
@@ -37,7 +37,7 @@ impl InitAnswers {
         if !settings.exists() {
             answers.workspace = ask_workspace(asker)?;
             for (toolbox, about) in OPT_IN_TOOLBOXES {
-                let on = asker.confirm(&format!("Switch on the toolbox {toolbox}, which {about}?"), false)?;
+                let on = asker.confirm(&format!("Enable the {toolbox} toolbox, which {about}?"), false)?;
                 answers.switches.push((toolbox, on));
             }
         }
@@ -46,10 +46,7 @@ impl InitAnswers {
             let title = place.client.title();
             let servers = reading.as_ref().map_or(0, |reading| reading.servers.entries.len());
             let some = if servers == 1 { "the server".to_owned() } else { format!("the {servers} servers") };
-            if !init.no_import
-                && servers > 0
-                && asker.confirm(&format!("Take over {some} of {title}?"), true)?
-            {
+            if !init.no_import && servers > 0 && asker.confirm(&format!("Import {some} of {title}?"), true)? {
                 answers.import.push(place.client);
             }
             if !init.no_register && asker.confirm(&format!("Register octoprox with {title}?"), true)? {
@@ -63,7 +60,7 @@ impl InitAnswers {
 fn ask_workspace(asker: Prompter) -> Result<Option<String>, AppError> {
     loop {
         let usual = "the project that octoprox is started in";
-        let Some(folder) = asker.ask_line("Folder that tools work in", usual)? else {
+        let Some(folder) = asker.ask_line("Directory that tools work in", usual)? else {
             return Ok(None);
         };
         let home = std::env::home_dir().unwrap_or_default();
@@ -71,10 +68,10 @@ fn ask_workspace(asker: Prompter) -> Result<Option<String>, AppError> {
             folder.strip_prefix("~/").map_or_else(|| Path::new(&folder).to_owned(), |rest| home.join(rest));
         match (std::path::absolute(&real), unfit_reason(&Environment::current(), &real)) {
             (Ok(_), Some(is)) => {
-                console::print_err(&format!("{folder} is {is}. Name a folder for your projects."))
+                console::print_err(&format!("{folder} is {is}. Enter a directory for your projects."))
             }
             (Ok(whole), None) if whole.is_dir() => return Ok(Some(whole.display().to_string())),
-            _ => console::print_err(&format!("There is no folder {folder}.")),
+            _ => console::print_err(&format!("Directory not found: {folder}")),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The files that have to change, worked out before the first of them is touched.
+//! File changes of `octoprox init`, planned before the first write.
 
 use crate::app_error::AppError;
 use crate::cli::commands::import_command::{ImportResult, existing_servers, import_servers, warn_ignored};
@@ -11,7 +11,7 @@ use crate::clients::{Client, Registration, SecretExtractor, register};
 use crate::settings::{Environment, Flags};
 use std::path::{Path, PathBuf};
 
-/// All changes, each of which changes something, and what they mean.
+/// Non-empty file changes, with the imported servers and registered clients.
 pub struct InitPlan {
     pub changes: Vec<FileChange>,
     pub imported: ImportResult,
@@ -19,7 +19,7 @@ pub struct InitPlan {
 }
 
 impl InitPlan {
-    /// What cannot be done for one client is a problem to tell of and no reason to stop.
+    /// Plans the changes. A client that cannot be changed is added to `problems` and skipped.
     pub fn plan(
         answers: &InitAnswers,
         settings: PathBuf,
@@ -46,7 +46,7 @@ impl InitPlan {
         }
         steps.add(target.into_change());
         let program = own_program(world.variable("PATH"))?.display().to_string();
-        // The file is named, so that a project's own octoprox.yaml decides nothing.
+        // With an explicit --config, a project's own octoprox.yaml has no effect.
         let args = ["stdio".to_owned(), "--config".to_owned(), settings.display().to_string()];
         for InstalledClient { config: place, file: reading } in present {
             if !answers.register.contains(&place.client) {
@@ -79,10 +79,10 @@ impl InitPlan {
 
 fn registration_problem(path: &Path, client: Client, why: &str, program: &str, args: &[String]) -> String {
     let (title, args) = (client.title(), args.join(" "));
-    format!("{title} is left alone: {}: {why}. Add octoprox there yourself: {program} {args}", path.display())
+    format!("skipped {title}: {}: {why}. Add octoprox there yourself: {program} {args}", path.display())
 }
 
-/// The settings of somebody who begins, with what else there is in comments.
+/// Initial settings file, with further settings in comments.
 fn initial_settings(answers: &InitAnswers) -> String {
     let workspace = match &answers.workspace {
         Some(folder) => format!("workspace: {}\n", serde_json::Value::from(folder.as_str())),
@@ -96,22 +96,22 @@ fn initial_settings(answers: &InitAnswers) -> String {
     let switches: String = answers.switches.iter().map(switch).collect();
     format!(
         "# Settings of octoprox. All of them are optional. `octoprox config schema` describes every one,
-# `octoprox config check` says what is wrong, `octoprox config show` what is in force.
+# `octoprox config check` reports problems, `octoprox config show` prints the effective settings.
 
-# Folder that tools work in. Without it: the folder that octoprox is started in,
+# Directory that tools work in. Default: the directory that octoprox is started in,
 # unless that is / or your home directory.
 {workspace}
-# Toolboxes that are off until you want them. All others are on.
+# Toolboxes that are off by default. All others are on.
 toolboxes:
 {switches}
-# MCP servers stand in servers.yaml beside this file; `octoprox servers add` adds one.
+# MCP servers are defined in servers.yaml beside this file; `octoprox servers add` adds one.
 
 # Where `octoprox serve` listens. Clients that start octoprox themselves need no port.
 # listen:
 #   host: 127.0.0.1
 #   port: 7000
 
-# Commits and pushes are only shown until they are allowed.
+# Commits and pushes are dry runs unless they are allowed.
 # git:
 #   allow_commit: true
 #   allow_push: true
@@ -123,7 +123,7 @@ toolboxes:
     )
 }
 
-/// A text that is refused by its own reader would be a poor beginning.
+/// The initial settings file must parse.
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! The page that a browser comes back to, for just as long as a login waits.
+//! HTTP listener for the OAuth callback while a login is pending.
 
 use crate::app_context::AppContext;
 use crate::cli::commands::login_command::{LoginInput, LoginTarget};
@@ -17,16 +17,16 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Where browsers come to; both forms of this machine's own address, since either may be what `localhost` means to them.
+/// Listener for the callback, on IPv4 and IPv6 loopback, since `localhost` may resolve to either.
 pub struct CallbackListener {
     listeners: Vec<TcpListener>,
-    /// The port is not the usual one, so the login has to name it.
+    /// The port is not `admin.port`, so the redirect URL has to name it.
     is_other_port: bool,
 }
 
 impl CallbackListener {
-    /// At the usual port. Where somebody has that already, most likely a hub, they take the answer; but a hub does not know
-    /// the servers of bridges, and for these any other port does.
+    /// Binds `admin.port`. If that is in use, most likely by a hub, the hub receives the callback. A hub does not
+    /// know the servers of bridges, so logins of bridges use a free port instead.
     pub async fn bind(session: &AppContext, is_bridge: bool) -> Self {
         let port = session.loaded.settings.admin.port;
         if port != 0
@@ -44,7 +44,7 @@ impl CallbackListener {
         !self.listeners.is_empty()
     }
 
-    /// The address that is told to the authorization server.
+    /// Redirect URL for the authorization server.
     pub fn redirect(&self, session: &AppContext) -> String {
         let port =
             self.listeners.first().and_then(|listener| listener.local_addr().ok()).map(|own| own.port());
@@ -58,7 +58,7 @@ impl CallbackListener {
         let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
         let router = Router::new()
             .route("/auth/callback", get(handle_callback))
-            .fallback(|| async { render_page(StatusCode::NOT_FOUND, "There is nothing here.") })
+            .fallback(|| async { render_page(StatusCode::NOT_FOUND, "Page not found.") })
             .with_state((place.logins.clone(), heard));
         for listener in self.listeners {
             tasks.spawn(octo_web::serve(listener, router.clone(), stop.clone()));
@@ -67,14 +67,14 @@ impl CallbackListener {
     }
 }
 
-/// The page while it is there.
+/// Running callback listener.
 pub struct CallbackServer {
     stop: CancellationToken,
     tasks: JoinSet<()>,
 }
 
 impl CallbackServer {
-    /// Lets the browser have the last page.
+    /// Shuts down, after the browser has received the last page or after `patience`.
     pub async fn shutdown(mut self, patience: Duration) {
         self.stop.cancel();
         let ends = async { while self.tasks.join_next().await.is_some() {} };
@@ -90,14 +90,14 @@ async fn handle_callback(
 ) -> Response {
     let done = LoginTarget::finish_callback(&logins, query.as_deref().unwrap_or_default()).await;
     let answer = match &done {
-        Ok(_) => render_page(StatusCode::OK, "You are logged in. This page can be closed."),
+        Ok(_) => render_page(StatusCode::OK, "You are logged in. You can close this page."),
         Err(error) => render_page(StatusCode::BAD_REQUEST, &error.text()),
     };
     let _ = heard.send(LoginInput::Callback(done)).await;
     answer
 }
 
-/// Plain words; nothing that came from outside stands in them unescaped, and nothing else is loaded.
+/// Renders a page with escaped text and a policy that loads nothing else.
 fn render_page(status: StatusCode, words: &str) -> Response {
     let words = words.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let html = format!(

@@ -1,11 +1,11 @@
-//! A line that is not shown while it is typed.
+//! Line input without echo.
 
 use crate::app_error::AppError;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::io::{IsTerminal, Write};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-/// Puts the terminal back as it was, however this ends.
+/// Turns echo off and restores the terminal on drop.
 struct EchoOff(Termios);
 
 impl EchoOff {
@@ -25,11 +25,11 @@ impl Drop for EchoOff {
     }
 }
 
-/// Asks on a terminal; otherwise takes the first line of standard input.
+/// Prompts on a terminal; otherwise reads the first line of standard input.
 pub async fn read_hidden_line(question: &str) -> Result<String, AppError> {
     let quiet = if std::io::stdin().is_terminal() {
         let quiet = EchoOff::new().ok_or_else(|| {
-            AppError::new("The terminal would show what is typed. Put the key into a file and give that as standard input.")
+            AppError::new("Cannot turn off echo on this terminal. Put the key into a file and redirect it to standard input.")
         })?;
         let mut err = std::io::stderr().lock();
         write!(err, "{question}").and_then(|()| err.flush())?;
@@ -41,7 +41,7 @@ pub async fn read_hidden_line(question: &str) -> Result<String, AppError> {
     let read = BufReader::new(tokio::io::stdin()).read_line(&mut text).await;
     drop(quiet);
     match read? {
-        0 => Err(AppError::invalid("No key was given. Type it when asked, or give it as standard input.")),
+        0 => Err(AppError::invalid("No API key given. Enter it at the prompt or pass it on standard input.")),
         _ => Ok(text),
     }
 }

@@ -1,4 +1,4 @@
-//! One login, wherever its server is written down: in the settings, or on the command line of a bridge.
+//! Server of a login: a server of the settings, or the URL of a bridge.
 
 use crate::app_context::AppContext;
 use crate::app_error::AppError;
@@ -17,9 +17,8 @@ use octo_ports::{Credentials, Owner};
 use std::time::Duration;
 
 pub struct LoginTarget {
-    /// What the credentials are kept under.
+    /// Key in the credential store.
     pub server: String,
-    /// What people call it.
     pub display_name: String,
     pub logins: Logins,
     store: Credentials,
@@ -28,7 +27,8 @@ pub struct LoginTarget {
 }
 
 impl LoginTarget {
-    /// Knows every server of the settings, since the page that a browser comes back to may be another's.
+    /// Finds the server. Registers all servers of the settings, since a callback may belong to the login of another
+    /// one.
     pub fn find(
         session: &AppContext,
         server: &str,
@@ -49,7 +49,7 @@ impl LoginTarget {
             LoginSpec { net: session.net.clone(), ..LoginSpec::oauth(&url, &url) }
         } else {
             if profile.is_some() {
-                return Err(AppError::invalid("--profile goes with the address of a hub. Leave it out."));
+                return Err(AppError::invalid("--profile requires the URL of a hub. Remove it."));
             }
             let entry = settings.servers.get(server).ok_or_else(|| unknown_server(session, server))?;
             login_spec::login_spec(server, entry, &session.net).ok_or_else(|| no_login_needed(server))?
@@ -75,7 +75,7 @@ impl LoginTarget {
         self.logins.complete(&self.caller, &self.server, answer).await
     }
 
-    /// A browser came back with this behind the `?` of its address.
+    /// Completes a login with the query string of the callback URL.
     pub async fn finish_callback(logins: &Logins, query: &str) -> Result<CompletedLogin, ToolError> {
         logins.callback(query, Some(&Caller::local())).await
     }
@@ -88,7 +88,7 @@ impl LoginTarget {
         self.logins.logout(&self.caller, &self.server).await
     }
 
-    /// Ends the waiting, and nothing else: a login of before stays.
+    /// Cancels the pending login. An earlier login is kept.
     pub async fn cancel(&self) -> Result<(), ToolError> {
         let now = jiff::Timestamp::now().as_second();
         if let Some(waiting) = self.store.find_pending(&self.owner, &self.server, now).await? {
@@ -97,8 +97,8 @@ impl LoginTarget {
         Ok(())
     }
 
-    /// What became of a login that no longer waits, and that somebody else may have ended: only a token that lasts longer
-    /// than the one of before is a new one.
+    /// Outcome of a login that is no longer pending and that another process may have completed: a token is new only
+    /// if it expires later than the earlier one.
     pub fn outcome(
         &self,
         before: &LoginStatus,
@@ -111,9 +111,7 @@ impl LoginTarget {
         if now.state == LoginState::Connected && !is_same {
             return Ok(CompletedLogin { server: self.server.clone(), scopes: now.scopes });
         }
-        let why = now.why.unwrap_or_else(|| {
-            "The login came to nothing: it was declined, or begun again elsewhere.".to_owned()
-        });
+        let why = now.why.unwrap_or_else(|| "The login was declined, or started again elsewhere.".to_owned());
         Err(ToolError::new(Kind::Unauthorized, why)
             .hint(format!("Run `octoprox login {}` again.", self.display_name)))
     }
@@ -123,14 +121,16 @@ fn unknown_server(session: &AppContext, server: &str) -> AppError {
     let names = session.loaded.settings.servers.keys().map(String::as_str);
     let hint = match nearest(server, names) {
         Some(close) => format!("Did you mean `{close}`?"),
-        None => "`octoprox servers list` shows what there is; `octoprox servers add` adds one.".to_owned(),
+        None => {
+            "Run `octoprox servers list` to see the servers, or `octoprox servers add` to add one.".to_owned()
+        }
     };
-    ToolError::not_found(format!("There is no server `{server}` in the settings.")).hint(hint).into()
+    ToolError::not_found(format!("Server not found in the settings: `{server}`.")).hint(hint).into()
 }
 
 fn no_login_needed(server: &str) -> AppError {
     AppError::invalid(format!(
-        "Nobody has to log in at `{server}`. If it wants a login nevertheless, give its entry an `auth`, such as \
-         `auth: {{type: oauth2-pkce}}`; a key that stands in the settings is used as it is."
+        "`{server}` has no login configured. If it requires one, add `auth` to its entry, such as \
+         `auth: {{type: oauth2-pkce}}`. Keys in the settings need no login."
     ))
 }

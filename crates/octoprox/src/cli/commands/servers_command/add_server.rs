@@ -88,7 +88,7 @@ impl Add {
         self.print_result(&change.path, backup.as_ref(), &variables, &world)
     }
 
-    /// One of several files may have a server of this name; it would be hidden by the new one.
+    /// Fails if another settings file defines a server of this name, which the new one would hide.
     fn require_free_name(&self, flags: &Flags, world: &Environment) -> Result<(), AppError> {
         let Ok(loaded) = load(world, flags) else { return Ok(()) };
         if !loaded.settings.servers.contains_key(&self.name) {
@@ -97,7 +97,7 @@ impl Add {
         let file = loaded.layers.origin(&format!("servers.{}", self.name));
         let name = &self.name;
         Err(AppError::new(format!(
-            "{name} is there already, in {file}. Remove it first, or choose another name."
+            "{name} already exists in {file}. Remove it first, or choose another name."
         )))
     }
 
@@ -114,13 +114,13 @@ impl Add {
         }
         console::print(&format!("added {} to {}", self.name, path.display()))?;
         if let Some(backup) = backup {
-            console::print_err(&format!("The old file is {}.", backup.display()));
+            console::print_err(&format!("Backup: {}.", backup.display()));
         }
         let unset: Vec<&str> =
             variables.iter().map(String::as_str).filter(|name| world.variable(name).is_none()).collect();
         if !unset.is_empty() {
             console::print_err(&format!(
-                "Secrets are not written. Set this where octoprox is started: {}",
+                "Secrets are not written. Set these variables where octoprox is started: {}",
                 unset.join(", ")
             ));
         }
@@ -162,7 +162,7 @@ impl Add {
     }
 }
 
-/// `NAME=VALUE`, or `NAME` alone for the variable of that name.
+/// Parses `NAME=VALUE`; `NAME` alone refers to the environment variable of that name.
 fn parse_pairs(given: &[String], split: char) -> Result<Map<String, Value>, AppError> {
     let pair = |text: &String| match text.split_once(split) {
         Some((name, value)) if !name.trim().is_empty() => {
@@ -170,7 +170,7 @@ fn parse_pairs(given: &[String], split: char) -> Result<Map<String, Value>, AppE
         }
         None if split == '=' => Ok((text.clone(), Value::from(format!("${{{text}}}")))),
         _ => Err(AppError::invalid(format!(
-            "`{}` is no header. Write it as 'Name: value'.",
+            "`{}` is not a header. Write it as 'Name: value'.",
             text.split(' ').next().unwrap_or_default()
         ))),
     };

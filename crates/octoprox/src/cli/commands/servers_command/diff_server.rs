@@ -1,4 +1,4 @@
-//! `octoprox servers diff`: what a server has changed, and whether it is taken on.
+//! `octoprox servers diff`: shows and accepts drift of a server's definitions.
 
 use crate::app_context::{block_on_current_thread, load_settings};
 use crate::app_error::AppError;
@@ -14,7 +14,7 @@ use octo_ports::{PendingPin, ServerIdentity};
 use octo_toolkit::hidden_text::strip_hidden;
 use serde_json::{Value, json};
 
-/// So much of a text is shown, unless all of it is asked for.
+/// Maximum length of a shown text, without `--all`.
 const MAX_SHOWN_CHARS: usize = 400;
 
 /// Review definitions of a server that are held back, most severe first, against the pinned ones. Accept them with
@@ -46,8 +46,8 @@ impl Diff {
         let loaded = load_settings(flags)?;
         let servers = &loaded.settings.servers;
         if !servers.contains_key(&self.server) {
-            let error = ToolError::not_found(format!("There is no server `{}`.", self.server));
-            return Err(error.hint("`octoprox servers list` shows what there is.").into());
+            let error = ToolError::not_found(format!("Server not found: `{}`.", self.server));
+            return Err(error.hint("Run `octoprox servers list` to see the servers.").into());
         }
         let others = servers.keys().filter(|name| **name != self.server).cloned().collect();
         let whose = ServerIdentity { server: self.server.clone(), identity: String::new(), others };
@@ -78,7 +78,7 @@ impl Diff {
             return Ok(console::print(&told.to_string())?);
         }
         if held.is_empty() {
-            console::print_err(&format!("Nothing of {} is held back.", self.server));
+            console::print_err(&format!("{} has no held definitions.", self.server));
             return Ok(());
         }
         for one in held {
@@ -86,10 +86,10 @@ impl Diff {
         }
         match accepted {
             Some(count) => {
-                console::print_err(&format!("{count} taken on. A running hub shows them within seconds."))
+                console::print_err(&format!("Accepted {count}. A running hub lists them within seconds."))
             }
             None => console::print_err(&format!(
-                "Until then the hub shows what it knew before. Take this on with: octoprox servers diff {} --accept",
+                "The hub lists the pinned definitions until you accept these with: octoprox servers diff {} --accept",
                 self.server
             )),
         }
@@ -98,7 +98,7 @@ impl Diff {
 
     fn describe(&self, held: &PendingPin, found: &[Difference]) -> String {
         let worst = found.first().map_or(Severity::Notable, |one| one.severity);
-        let fate = if held.pinned.is_some() { "the pinned one is shown" } else { "not shown at all" };
+        let fate = if held.pinned.is_some() { "the pinned one is listed" } else { "not listed" };
         let (what, name) = (held.new.kind.as_str(), escape_hidden(&held.new.key));
         let mut said = format!("{:9}  {}; {fate}\n", worst.as_str(), format!("{what} {name}").trim_end());
         for one in found.iter().filter(|one| self.all || one.severity > Severity::Harmless) {
@@ -130,12 +130,12 @@ impl Diff {
     }
 }
 
-/// What `--only` compares with.
+/// Name that `--only` matches.
 fn item_name(held: &PendingPin) -> &str {
     if held.new.key.is_empty() { held.new.kind.as_str() } else { &held.new.key }
 }
 
-/// Hidden characters by their numbers, so that a person sees what a model would read.
+/// Replaces hidden characters with their code points, so that the user sees what a model would read.
 fn escape_hidden(text: &str) -> String {
     if strip_hidden(text).removed == 0 {
         return text.to_owned();
@@ -183,7 +183,7 @@ mod tests {
         let whose = ServerIdentity { server: "n".into(), ..ServerIdentity::default() };
         assert_eq!(
             diff.describe(&held, &differences(&whose, &held)),
-            "dangerous  tool search; the pinned one is shown\n  \
+            "dangerous  tool search; the pinned one is listed\n  \
              dangerous: description has 1 hidden characters\n    + Finds<U+E0041> pages.\n  \
              notable: description text changed\n    - Finds notes.\n    + Finds<U+E0041> pages.\n"
         );

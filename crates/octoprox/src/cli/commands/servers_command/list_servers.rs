@@ -1,4 +1,4 @@
-//! `octoprox servers list`, and how a server is doing as far as one can tell without asking it.
+//! `octoprox servers list`, and the status of servers without connecting to them.
 
 use crate::app_context::load_settings;
 use crate::app_error::AppError;
@@ -26,13 +26,13 @@ pub struct List {
     json: bool,
 }
 
-/// One server.
+/// Server in the list.
 #[derive(Serialize)]
 pub struct ServerLine {
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// As far as one can tell without starting it.
+    /// Status as far as known without starting it.
     #[serde(flatten)]
     pub status: ServerStatus,
     pub kind: &'static str,
@@ -46,7 +46,6 @@ impl ServerLine {
         matches!(self.status, ServerStatus::Off(_))
     }
 
-    /// Nothing speaks against it.
     pub fn is_ready(&self) -> bool {
         self.status == ServerStatus::Ready
     }
@@ -63,7 +62,7 @@ impl List {
         }
         if lines.is_empty() {
             console::print_err(
-                "There are no servers. `octoprox servers add` adds one, `octoprox import` takes those of a client.",
+                "No servers configured. Add one with `octoprox servers add`, or import those of a client with `octoprox import`.",
             );
             return Ok(());
         }
@@ -76,18 +75,18 @@ impl List {
     }
 }
 
-/// Says so of servers whose login here was lost; those of other callers are theirs to make again.
+/// Marks servers whose login of the local user was lost. Logins of other callers are ignored.
 fn mark_lost_logins(lines: &mut [ServerLine], lost: &[LostLogin]) {
     for login in lost.iter().filter(|login| login.caller().is_none()) {
         let line = lines.iter_mut().find(|line| line.name == login.server && line.is_ready());
         if let Some(line) = line {
-            let why = format!("the login was lost: {} Run: {}", login.why, login.remedy());
+            let why = format!("login lost: {} Run: {}", login.why, login.remedy());
             line.status = ServerStatus::NeedsLogin(Some(why));
         }
     }
 }
 
-/// Every server of the settings.
+/// Returns every server of the settings.
 pub fn server_lines(loaded: &LoadedSettings, world: &Environment) -> Vec<ServerLine> {
     let redactor = Redactor::new(settings_secrets(loaded));
     let servers = loaded.settings.servers.iter();
@@ -115,7 +114,7 @@ fn status(name: &str, server: &Server, loaded: &LoadedSettings, world: &Environm
     match &server.command {
         Some(command) if which(command, own.or(world.variable("PATH")), folder).is_none() => {
             ServerStatus::Missing(format!(
-                "there is no program `{command}`; install it, or write its whole path as `command`"
+                "program not found: `{command}`; install it, or set `command` to its full path"
             ))
         }
         _ => ServerStatus::Ready,
@@ -130,7 +129,7 @@ const fn kind(server: &Server) -> &'static str {
     }
 }
 
-/// How it is reached, without what is secret in it.
+/// Command or URL of the server, without secrets.
 fn display_target(server: &Server) -> String {
     match (&server.command, &server.document, &server.url) {
         (Some(command), ..) => format!("{command} {}", server.args.join(" ")).trim_end().to_owned(),
@@ -140,7 +139,7 @@ fn display_target(server: &Server) -> String {
     }
 }
 
-/// Name, state and target, each in its column; only the target is cut.
+/// Renders name, status and target in columns; only the target is truncated.
 fn render_lines(lines: &[ServerLine], width: usize) -> String {
     let first = lines.iter().map(|line| line.name.chars().count()).max().unwrap_or_default();
     let second = lines.iter().map(|line| line.status.as_str().len()).max().unwrap_or_default().max(7);

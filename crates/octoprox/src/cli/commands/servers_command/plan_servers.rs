@@ -40,7 +40,9 @@ impl Plan {
             }
             (None, Some(applied)) => applied.plan(new),
             (None, None) => {
-                console::print_err("No hub has run with these settings yet; this is what one would do.");
+                console::print_err(
+                    "No hub has run with these settings yet. The plan is for the first start.",
+                );
                 plan(&Servers::new(), new)
             }
         };

@@ -39,7 +39,7 @@ impl Remove {
             None => self.defining_file(flags)?,
         };
         let mut target = ServersFileEdit::open(path)?;
-        let what = format!("take out the lines of `{}` yourself.", self.name);
+        let what = format!("remove the lines of `{}` yourself.", self.name);
         target
             .remove(&self.name)
             .map_err(|why| ServersFileEdit::manual_edit_error(&target.path, &why, &what))?;
@@ -53,21 +53,21 @@ impl Remove {
             return Ok(console::print(&told.to_string())?);
         }
         if let Some(backup) = backup {
-            console::print_err(&format!("The old file is {}.", backup.display()));
+            console::print_err(&format!("Backup: {}.", backup.display()));
         }
         Ok(console::print(&format!("removed {} from {}", self.name, change.path.display()))?)
     }
 
-    /// The file that the settings in force have it from.
+    /// Returns the file that defines the server.
     fn defining_file(&self, flags: &Flags) -> Result<PathBuf, AppError> {
         let loaded = load_settings(flags)?;
         if !loaded.settings.servers.contains_key(&self.name) {
             let known = loaded.settings.servers.keys().map(String::as_str);
             let hint = match nearest(&self.name, known) {
                 Some(close) => format!("Did you mean `{close}`?"),
-                None => "`octoprox servers list` shows what there is.".to_owned(),
+                None => "Run `octoprox servers list` to see the servers.".to_owned(),
             };
-            return Err(ToolError::not_found(format!("There is no server `{}`.", self.name))
+            return Err(ToolError::not_found(format!("Server not found: `{}`.", self.name))
                 .hint(hint)
                 .into());
         }

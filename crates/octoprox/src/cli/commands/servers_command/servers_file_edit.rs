@@ -1,4 +1,4 @@
-//! The file that a server is written to or taken from.
+//! Editing of a file that defines servers.
 
 use crate::app_error::AppError;
 use crate::cli::file_change::FileChange;
@@ -9,11 +9,11 @@ use crate::terminal::console;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// What a new list begins with.
+/// Header of a new file.
 const FILE_HEADER: &str = "# MCP servers behind octoprox, read beside octoprox.yaml. Variables are written ${NAME}.\n\
-                    # `octoprox servers list` shows them, `octoprox servers test` tries them.\n";
+                    # `octoprox servers list` lists them, `octoprox servers test` tests them.\n";
 
-/// The settings file in use. A project's file that nobody has approved is not changed either.
+/// Returns the settings file in use. An unapproved project file is ignored here, too.
 fn settings_choice(flags: &Flags, world: &Environment) -> Result<SettingsChoice, AppError> {
     let chosen = SettingsChoice::new(
         world,
@@ -26,7 +26,7 @@ fn settings_choice(flags: &Flags, world: &Environment) -> Result<SettingsChoice,
     Ok(chosen)
 }
 
-/// A file with servers in it, or one that is to be made.
+/// Existing or new file with servers.
 pub struct ServersFileEdit {
     pub path: PathBuf,
     before: Option<String>,
@@ -35,7 +35,7 @@ pub struct ServersFileEdit {
 }
 
 impl ServersFileEdit {
-    /// The file that is named, else the list beside the settings, else the settings themselves.
+    /// Opens the named file, else servers.yaml beside the settings, else the settings file.
     pub fn for_add(to: Option<&PathBuf>, flags: &Flags, world: &Environment) -> Result<Self, AppError> {
         if let Some(named) = to.or(flags.servers.as_ref()) {
             return Self::open(world.current_dir.join(named));
@@ -46,24 +46,24 @@ impl ServersFileEdit {
         Self::open_list(there.or(list))
     }
 
-    /// The list beside the settings, whether it is there or not.
+    /// Opens servers.yaml beside the settings, whether it exists or not.
     pub fn beside_settings(flags: &Flags, world: &Environment) -> Result<Self, AppError> {
         let chosen = settings_choice(flags, world)?;
         Self::open_list(chosen.servers(world).or(chosen.path))
     }
 
     fn open_list(path: Option<PathBuf>) -> Result<Self, AppError> {
-        let none = || AppError::invalid("There is no home folder to write to. Name a file with --to.");
+        let none = || AppError::invalid("No home directory to write to. Name a file with --to.");
         Self::open(path.ok_or_else(none)?)
     }
 
-    /// A file; one that is not there begins with a comment.
+    /// Opens a file. A new one starts with a comment.
     pub fn open(path: PathBuf) -> Result<Self, AppError> {
         let before = match settings_format::read_foreign(&path) {
             Ok(text) => Some(text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => {
-                return Err(AppError::new(format!("{}: the file cannot be read: {error}.", path.display())));
+                return Err(AppError::new(format!("{}: cannot read file: {error}.", path.display())));
             }
         };
         let is_json = path.extension().is_some_and(|extension| extension == "json");
@@ -81,7 +81,7 @@ impl ServersFileEdit {
         Ok(Self { path, before, text, list })
     }
 
-    /// The entry of this name, as it is written.
+    /// Returns the entry of this name, as written.
     pub fn entry(&self, name: &str) -> Option<Value> {
         self.tree()?.get(*self.list.first()?)?.get(name).cloned()
     }
@@ -90,7 +90,7 @@ impl ServersFileEdit {
         settings_format::parse_as(&self.path, &self.text).ok()?.as_object().cloned()
     }
 
-    /// Puts an entry in; nothing is written yet.
+    /// Adds an entry, without writing the file.
     pub fn add(&mut self, name: &str, server: &Map<String, Value>) -> Result<(), settings_edit::EditError> {
         self.text = self.edit(name).add(&self.text, server)?;
         Ok(())
@@ -105,15 +105,14 @@ impl ServersFileEdit {
         settings_edit::ServerEdit { path: &self.path, list: self.list, name }
     }
 
-    /// What came of it.
     pub fn into_change(self) -> FileChange {
-        // A comment alone is no reason to make a file.
+        // Do not create a file for the header alone.
         let untouched = self.before.is_none() && self.text == FILE_HEADER;
         let after = if untouched { String::new() } else { self.text };
         FileChange { path: self.path, before: self.before, after }
     }
 
-    /// A file that cannot be changed without risk, and what to do by hand.
+    /// Error for a file that cannot be edited safely, with what to do by hand.
     pub fn manual_edit_error(path: &Path, why: &str, what: &str) -> AppError {
         AppError::new(format!("{}: {why}. Nothing was changed; {what}", path.display()))
     }

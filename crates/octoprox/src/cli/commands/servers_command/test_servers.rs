@@ -1,4 +1,4 @@
-//! `octoprox servers test`: whether a server can be reached, and what it has.
+//! `octoprox servers test`: connects to servers and lists their tools.
 
 use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
 use crate::app_error::{AppError, exit_code};
@@ -18,9 +18,9 @@ use serde_json::json;
 use std::time::{Duration, Instant};
 use tools_servers::ServerEntry;
 
-/// A server that failed once may be of the older kind, which the second try finds out.
+/// Time from the start for a second attempt after a failure: the server may be legacy, which the retry detects.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
-/// Whoever is asked last is waited for, too.
+/// Minimum wait, also for the last server.
 const MIN_WAIT: Duration = Duration::from_secs(1);
 
 /// Connect to servers and list their tools. Problems are reported with a next step. Exit with code 6 if a server cannot be
@@ -41,7 +41,7 @@ pub struct TestServers {
     json: bool,
 }
 
-/// What came of one server.
+/// Result of testing one server.
 #[derive(Default, Serialize)]
 struct TestOutcome {
     name: String,
@@ -65,13 +65,13 @@ impl TestServers {
             return Ok(console::print(&json!({"servers": []}).to_string())?);
         }
         if chosen.is_empty() {
-            console::print_err("There are no servers to try. `octoprox servers list` shows what there is.");
+            console::print_err("No servers to test. Run `octoprox servers list` to see the servers.");
             return Ok(());
         }
         let redactor = Redactor::new(settings_secrets(&loaded));
         block_on_current_thread(async {
             let session = AppContext::start(loaded, LogMode::Command, AppMode::ReadOnly)?;
-            // All are started and waited for at once, and reported in their order.
+            // Servers start concurrently; results are printed in order.
             let begun = Instant::now();
             let gateway = Gateway::start_uncached(&session, |name| {
                 chosen.iter().any(|line| line.name == name && line.is_ready())
@@ -116,14 +116,14 @@ impl TestServers {
         }
         let find = |name: &String| {
             standing.iter().find(|line| line.name == *name).ok_or_else(|| {
-                let error = ToolError::not_found(format!("There is no server `{name}`."));
-                AppError::from(error.hint("`octoprox servers list` shows what there is."))
+                let error = ToolError::not_found(format!("Server not found: `{name}`."));
+                AppError::from(error.hint("Run `octoprox servers list` to see the servers."))
             })
         };
         self.names.iter().map(find).collect()
     }
 
-    /// Waits for the first listing of a server that was started at `begun`.
+    /// Waits for the first listing of a server that started at `begun`.
     async fn wait_for_listing(
         &self,
         line: &ServerLine,
@@ -132,7 +132,7 @@ impl TestServers {
         begun: Instant,
     ) -> Result<ListingState, ProblemAndHint> {
         let unlisted =
-            || (known.disabled.clone().unwrap_or_default(), "Mend its entry in the settings.".to_owned());
+            || (known.disabled.clone().unwrap_or_default(), "Fix its entry in the settings.".to_owned());
         let mut listing = match (&known.upstream, &known.source) {
             (Some(upstream), _) => upstream.listing(),
             (None, Some(source)) => source.listing(),
@@ -158,7 +158,7 @@ impl TestServers {
             if begun.elapsed() > Duration::from_secs(self.timeout.max(1)) + MIN_WAIT
                 || !matches!(tokio::time::timeout_at(until, listing.changed()).await, Ok(Ok(())))
             {
-                let late = format!("it did not answer within {} s", self.timeout);
+                let late = format!("server did not answer within {} s", self.timeout);
                 break Err(failed.unwrap_or(late));
             }
         };
@@ -189,10 +189,10 @@ impl TestServers {
     }
 }
 
-/// What is wrong, and what to do next.
+/// Problem and hint.
 type ProblemAndHint = (String, String);
 
-/// Why a server was not even started.
+/// Returns why a server was not started.
 fn not_started(line: &ServerLine) -> ProblemAndHint {
     (readiness_text(&line.status), sentence(line.status.reason().unwrap_or_default()))
 }
@@ -219,60 +219,60 @@ fn outcome(
 
 fn readiness_text(status: &ServerStatus) -> String {
     let said = match status {
-        ServerStatus::Off(_) => "it is switched off",
-        ServerStatus::Waiting(_) => "a variable that it needs is not set",
-        ServerStatus::Missing(_) => "its program is not there",
+        ServerStatus::Off(_) => "it is disabled",
+        ServerStatus::Waiting(_) => "an environment variable that it needs is not set",
+        ServerStatus::Missing(_) => "its program was not found",
         ServerStatus::NeedsLogin(_) => "its login was lost",
         _ => "it cannot be used",
     };
     said.to_owned()
 }
 
-/// With a capital letter and an end.
+/// Capitalizes the first letter and adds a full stop.
 fn sentence(text: &str) -> String {
     let mut letters = text.trim_end_matches('.').chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", letters.as_str())
 }
 
-/// Whether trying again would change nothing.
+/// Returns whether a retry is pointless.
 fn is_final(why: &str) -> bool {
     let refused = why.contains("HTTP status 4") && !why.contains("status 408") && !why.contains("status 429");
     why.contains("needs a login") || why.contains("os error 2)") || why.contains("os error 13)") || refused
 }
 
-/// What to do next about a server that cannot be reached.
+/// Returns the hint for a server that cannot be reached.
 fn advice(name: &str, server: &Server, why: &str) -> String {
     let by_hand = match &server.command {
-        Some(command) => format!("Run it by hand to see why: {command} {}", server.args.join(" ")),
-        None => "Check the address in `url`, and that the server runs.".to_owned(),
+        Some(command) => format!("Run it by hand to see the cause: {command} {}", server.args.join(" ")),
+        None => "Check `url`, and that the server is running.".to_owned(),
     };
     let said = |part: &str| why.contains(part);
     match &server.command {
         _ if said("needs a login") => match &server.auth {
-            Some(auth) if !auth.is_login() => "Check the key; the server does not take it.".to_owned(),
+            Some(auth) if !auth.is_login() => "Check the key: the server rejects it.".to_owned(),
             _ => {
-                format!("Log in: octoprox login {name}. A key goes as `auth: {{type: api-key, env: NAME}}`.")
+                format!(
+                    "Run octoprox login {name}. For an API key, set `auth: {{type: api-key, env: NAME}}`."
+                )
             }
         },
         Some(command) if said("os error 2)") => {
-            format!("Install `{command}`, or write its whole path as `command`.")
+            format!("Install `{command}`, or set `command` to its full path.")
         }
         Some(command) if said("os error 13)") => format!("Make `{command}` executable."),
         Some(_) if said("does not keep to the protocol") => {
-            format!("It prints something that is not MCP on its standard output. {by_hand}")
+            format!("It writes something other than MCP to standard output. {by_hand}")
         }
         None if said("status 404") || said("status 405") => {
-            "Nothing speaks MCP at this address. Check its path; many end in /mcp.".to_owned()
+            "No MCP server at this URL. Check its path; many end in /mcp.".to_owned()
         }
         None if said("status 5") => {
-            "The server itself fails. Try again later, or ask who runs it.".to_owned()
+            "The server itself fails. Try again later, or contact its operator.".to_owned()
         }
-        None if said("ertificate") => {
-            "Check the host's certificate, and that the address is the right one.".to_owned()
-        }
+        None if said("ertificate") => "Check the host's certificate and the URL.".to_owned(),
         _ if said("did not answer within") => {
-            format!("The first start of a program may take long; try again with --timeout 120. {by_hand}")
+            format!("The first start of a program can be slow: try again with --timeout 120. {by_hand}")
         }
         _ => by_hand,
     }
@@ -288,18 +288,22 @@ mod tests {
             Server { command: Some("npx".into()), args: vec!["-y".into(), "x".into()], ..Server::default() };
         let address = Server { url: Some("https://x.test/mcp".into()), ..Server::default() };
         for (server, why, next) in [
-            (&program, "it cannot be reached: npx: No such file or directory (os error 2)", "Install `npx`"),
-            (&program, "the connection broke: the program has ended", "Run it by hand to see why: npx -y x"),
-            (&program, "it did not answer within 30 s", "--timeout 120"),
+            (
+                &program,
+                "server cannot be reached: npx: No such file or directory (os error 2)",
+                "Install `npx`",
+            ),
+            (&program, "connection lost: the program has ended", "Run it by hand to see the cause: npx -y x"),
+            (&program, "server did not answer within 30 s", "--timeout 120"),
             (&address, "needs a login", "octoprox login a"),
-            (&address, "it answered with HTTP status 404: Not Found", "many end in /mcp"),
-            (&address, "it answered with HTTP status 503: busy", "The server itself fails"),
-            (&address, "it cannot be reached: connection refused", "Check the address"),
+            (&address, "server returned HTTP status 404: Not Found", "many end in /mcp"),
+            (&address, "server returned HTTP status 503: busy", "The server itself fails"),
+            (&address, "server cannot be reached: connection refused", "Check `url`"),
         ] {
             assert!(advice("a", server, why).contains(next), "{why}");
         }
-        assert!(is_final("needs a login") && is_final("it answered with HTTP status 404: x"));
-        assert!(!is_final("it answered with HTTP status 429: x") && !is_final("the connection broke: x"));
+        assert!(is_final("needs a login") && is_final("server returned HTTP status 404: x"));
+        assert!(!is_final("server returned HTTP status 429: x") && !is_final("connection lost: x"));
         assert_eq!(sentence("it is off"), "It is off.");
     }
 }

@@ -1,30 +1,30 @@
-//! What a settings file would do, in plain words.
+//! Description of what a settings file would do.
 
 use crate::telemetry::Redactor;
 use serde_json::{Map, Value};
 
-/// What these settings do, by path. Everything else is shown by its path.
+/// Effects of settings, by path. All other settings are shown by their path.
 const EFFECTS: [(&str, &str); 15] = [
-    ("shell", "sets what commands may do"),
+    ("shell", "sets the rules for commands:"),
     ("workspace", "lets tools work in"),
-    ("roots", "opens more directories to tools"),
-    ("files", "sets which files tools may change"),
+    ("roots", "gives tools access to more directories:"),
+    ("files", "sets the rules for files:"),
     ("tools.folders", "adds tools, which may run programs, from"),
     ("prompts.folders", "adds prompts from"),
-    ("policy", "sets who may call what"),
-    ("auth.tokens", "lets in callers with these tokens"),
-    ("net.allow", "lets tools reach these private addresses"),
-    ("git", "sets what git may do"),
+    ("policy", "sets the policy:"),
+    ("auth.tokens", "accepts callers with these tokens:"),
+    ("net.allow", "lets tools reach these private addresses:"),
+    ("git", "sets the rules for git:"),
     ("listen", "listens on"),
-    ("admin", "sets the admin API"),
+    ("admin", "sets the admin API:"),
     ("telemetry.otlp_endpoint", "sends traces to"),
     ("telemetry.log_file", "writes a log to"),
-    ("state_dir", "keeps the hub's data in"),
+    ("state_dir", "stores the hub's data in"),
 ];
-/// Sections whose entries have lines of their own.
+/// Sections with one line per entry.
 const BY_ENTRY: [&str; 2] = ["servers", "toolboxes"];
 
-/// One line for each effect, the gravest first. Secrets are hidden.
+/// Returns one line per effect, most severe first. Secrets are redacted.
 pub fn describe_effects(tree: &Map<String, Value>) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, server) in tree.get("servers").and_then(Value::as_object).into_iter().flatten() {
@@ -38,7 +38,7 @@ pub fn describe_effects(tree: &Map<String, Value>) -> Vec<String> {
     };
     for (toolbox, on) in at("toolboxes").and_then(Value::as_object).into_iter().flatten() {
         lines.push(format!(
-            "switches the toolbox {toolbox} {}",
+            "turns the {toolbox} toolbox {}",
             if *on == Value::Bool(true) { "on" } else { "off" }
         ));
     }
@@ -55,7 +55,8 @@ pub fn describe_effects(tree: &Map<String, Value>) -> Vec<String> {
     lines.iter().map(|line| redactor.redact(&line.replace(['\n', '\r'], " ")).into_owned()).collect()
 }
 
-/// What no other line is about, so that an approval covers nothing unseen. Texts may be secrets, and only their path is shown.
+/// Lists the remaining settings, so that an approval covers nothing unseen. Strings may be secrets: only their path
+/// is shown.
 fn other_settings(tree: &Map<String, Value>) -> Vec<String> {
     let is_described = |path: &str| EFFECTS.iter().any(|(described, _)| *described == path);
     let sections = tree.iter().filter(|(name, _)| !BY_ENTRY.contains(&name.as_str()) && !is_described(name));
@@ -75,7 +76,7 @@ fn other_settings(tree: &Map<String, Value>) -> Vec<String> {
 
 fn server_line(name: &str, server: &Value) -> String {
     if server.get("enabled") == Some(&Value::Bool(false)) {
-        return format!("lists the server {name}, switched off");
+        return format!("defines the disabled server {name}");
     }
     let text = |field: &str| server.get(field).and_then(Value::as_str);
     match (text("command"), text("url"), text("document")) {
@@ -84,7 +85,7 @@ fn server_line(name: &str, server: &Value) -> String {
                 server.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
             let words: Vec<&str> = std::iter::once(command).chain(args).collect();
             let sandbox =
-                if server.get("sandbox").is_some() { "in a sandbox" } else { "with all your rights" };
+                if server.get("sandbox").is_some() { "in a sandbox" } else { "with all your permissions" };
             format!("RUNS {sandbox}: {} (server {name})", words.join(" "))
         }
         (None, _, Some(document)) => format!("adds the API of {document} (server {name})"),
@@ -117,9 +118,9 @@ mod tests {
             "profiles": {"notes": {"tools": ["fs_*"]}},
         });
         let lines = describe_effects(tree.as_object().unwrap());
-        assert!(lines[0].starts_with("RUNS with all your rights: sh -c curl evil"), "{lines:?}");
+        assert!(lines[0].starts_with("RUNS with all your permissions: sh -c curl evil"), "{lines:?}");
         for line in [
-            "switches the toolbox shell on",
+            "turns the shell toolbox on",
             "runs commands WITHOUT a sandbox",
             "lets tools work in /",
             "writes a log to /tmp/log",

@@ -1,4 +1,4 @@
-//! Workflows and runs in words that fit a terminal.
+//! Terminal output of workflows and runs.
 
 use crate::app_error::exit_code;
 use crate::terminal::terminal_width::{columns, wrap_words};
@@ -19,7 +19,7 @@ pub fn is_empty(outputs: &Value) -> bool {
     outputs.as_object().is_none_or(serde_json::Map::is_empty)
 }
 
-/// What a check has found: mistakes as compilers tell them, or what would be called.
+/// Renders a validation result: problems as `file:line:column`, and the tools that a valid workflow calls.
 pub fn render_check(file: &str, answer: &Value) -> String {
     let mut lines = Vec::new();
     for (word, member) in [("", "errors"), ("warning: ", "warnings")] {
@@ -50,7 +50,7 @@ pub fn render_check(file: &str, answer: &Value) -> String {
     sanitize_text(&format!("{}\n", lines.join("\n").trim_end()))
 }
 
-/// How a run has ended, and what to do about it.
+/// Renders the outcome of a run, with a hint.
 pub fn render_summary(answer: &Value) -> String {
     let steps = list(answer, "steps");
     let done = steps.iter().filter(|step| text(step, "status") == "done").count();
@@ -73,7 +73,7 @@ pub fn render_summary(answer: &Value) -> String {
     sanitize_text(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// What the command ends with: nothing wrong, or the code of what went wrong.
+/// Exit code of the command: 0, or the code of the error.
 pub fn run_exit_code(answer: &Value) -> u8 {
     match text(answer, "status") {
         "done" => 0,
@@ -89,17 +89,17 @@ fn format_time(micros: i64) -> String {
     jiff::Timestamp::from_microsecond(micros).unwrap_or_default().strftime("%F %T").to_string()
 }
 
-/// A run whose process is gone goes on when it is asked for.
+/// Status of a run. A running one without a lease has lost its process and can be resumed.
 fn status_text(run: &StoredRun) -> &'static str {
     match run.status {
-        RunStatus::Running if !run.is_leased => "cut off",
+        RunStatus::Running if !run.is_leased => "stopped",
         status => status.as_str(),
     }
 }
 
 pub fn render_runs(all: &[StoredRun]) -> String {
     if all.is_empty() {
-        return "There are no runs.\n".to_owned();
+        return "No runs.\n".to_owned();
     }
     let row = |run: &StoredRun| {
         (
@@ -125,7 +125,7 @@ fn run_summary(run: &StoredRun) -> Value {
 
 pub fn render_run(run: &StoredRun) -> String {
     let mut said = format!(
-        "{} {} ({}), begun {}\n",
+        "{} {} ({}), started {}\n",
         run.id,
         status_text(run),
         sanitize_line(&run.path),

@@ -1,4 +1,4 @@
-//! Calls of the workflow tools, with their progress on standard error.
+//! Calls of the workflow tools, with progress on standard error.
 
 use crate::app::App;
 use crate::app_error::AppError;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Longest that the first listing of servers is waited for.
+/// Timeout for the first listing of the servers.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(15);
 
 pub struct WorkflowClient<'a> {
@@ -21,13 +21,13 @@ pub struct WorkflowClient<'a> {
 }
 
 impl<'a> WorkflowClient<'a> {
-    /// Waits for servers, since a workflow may call any of them.
+    /// Waits for the servers' listings, since a workflow may call any of them.
     pub async fn new(assembly: &'a App, profile: &'a str) -> Self {
         assembly.hub.wait_until_listed(profile, LISTING_TIMEOUT).await;
         Self { assembly, profile, caller: Arc::new(octo_model::Caller::local()) }
     }
 
-    /// A tool's typed answer.
+    /// Calls a tool and returns its structured result.
     pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<Value, ToolError> {
         let mut op = Operation::tool(name, Json::from(arguments));
         op.params.set("_meta", JsonObject::new().with("progressToken", "flow"));
@@ -54,7 +54,7 @@ impl<'a> WorkflowClient<'a> {
         whole.get("structuredContent").map_or(Ok(Value::Null), |json| json.to().map_err(ToolError::internal))
     }
 
-    /// Runs to the end: a run that takes longer than one call may is asked for again.
+    /// Runs a workflow to its end, with further calls if it takes longer than the timeout of one call.
     pub async fn run_to_end(&self, asked: Value) -> Result<Value, AppError> {
         let path = asked.get("path").cloned().unwrap_or_default();
         let mut asked = asked;
@@ -72,28 +72,28 @@ impl<'a> WorkflowClient<'a> {
         }
     }
 
-    /// With the run's id, so that its caller can go on with it.
+    /// Adds the run id to the hint, so that the user can resume the run.
     async fn with_resume_hint(&self, error: ToolError, path: &Value) -> AppError {
         let newest = match &self.assembly.workflows {
             Some(flows) => flows.runs().list(&self.caller, 20).await.unwrap_or_default(),
             None => Vec::new(),
         };
         match newest.iter().find(|run| Some(run.path.as_str()) == path.as_str()) {
-            Some(run) => error.hint(format!("Go on with it: octoprox workflow resume {}", run.id)).into(),
+            Some(run) => error.hint(format!("Resume it with: octoprox workflow resume {}", run.id)).into(),
             None => error.into(),
         }
     }
 
-    /// The file that a run was begun with.
+    /// Returns the workflow file of a run.
     pub async fn path_of(&self, run: &str) -> Result<String, ToolError> {
         match &self.assembly.workflows {
             Some(flows) => Ok(flows.runs().get(&self.caller, run).await?.path),
-            None => Err(ToolError::internal("no runs are open")),
+            None => Err(ToolError::internal("the run store is not open")),
         }
     }
 }
 
-/// Tells progress on standard error; nobody can be asked anything.
+/// Prints progress to standard error; answers no requests.
 struct ProgressPeer(NoPeer);
 
 impl Peer for ProgressPeer {
