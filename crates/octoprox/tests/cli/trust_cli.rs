@@ -29,12 +29,12 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("login", &["helper"]),
     ("logout", &["helper"]),
     ("import", &["vscode", "--dry-run"]),
-    ("flow validate", &["flow.yaml"]),
-    ("flow run", &["flow.yaml"]),
-    ("flow resume", &["0"]),
-    ("flow list", &[]),
-    ("flow show", &["0"]),
-    ("flow schema", &[]),
+    ("workflow validate", &["flow.yaml"]),
+    ("workflow run", &["flow.yaml"]),
+    ("workflow resume", &["0"]),
+    ("workflow list", &[]),
+    ("workflow show", &["0"]),
+    ("workflow schema", &[]),
     ("config check", &[]),
     ("config reload", &[]),
     ("config schema", &[]),
@@ -53,7 +53,7 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
 
 /// Commands that read no settings, and `trust`, which approves the file.
 const WITHOUT_SETTINGS: [&str; 6] =
-    ["init", "flow schema", "config schema", "trust", "token new", "completions"];
+    ["init", "workflow schema", "config schema", "trust", "token new", "completions"];
 
 /// Home directory with a freshly cloned project.
 struct ClonedProject {
@@ -269,7 +269,7 @@ fn a_client_at_home_may_name_its_project() {
     let (answer, is_asked) = read_with_client_roots(&home, &[&unfit[..], &[project]].concat());
     assert!(is_asked && answer.contains("the project"), "{answer}");
     let (answer, is_asked) = read_with_client_roots(&home, &unfit);
-    assert!(is_asked && answer.contains("is your home directory") && !answer.contains("canary"), "{answer}");
+    assert!(is_asked && answer.contains("in your home directory") && !answer.contains("canary"), "{answer}");
     // A configured workspace takes precedence over the client's roots.
     home.write_with_dirs("other/secret.txt", "the other\n");
     home.write_with_dirs(
