@@ -1,6 +1,6 @@
 """An agent at work with the official Python client: clones, reads, edits, patches, tests, commits and pushes.
 
-It uses nothing but tools of the hub. See mod.rs for how it is started."""
+It uses nothing but tools of the hub. See peer_scripts.rs for how it is started."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-// The official TypeScript client: connects, lists, calls, is asked. See mod.rs for how it is started.
+// The official TypeScript client: connects, lists, calls, is asked. See peer_scripts.rs for how it is started.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";

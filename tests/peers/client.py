@@ -1,4 +1,4 @@
-"""The official Python client: connects, lists, calls, is asked. See mod.rs for how it is started."""
+"""The official Python client: connects, lists, calls, is asked. See peer_scripts.rs for how it is started."""
 
 import asyncio
 import json

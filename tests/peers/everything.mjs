@@ -1,6 +1,6 @@
 // Uses all that @modelcontextprotocol/server-everything has, with the official TypeScript client, and says what came of
 // it. The test runs this against the server itself and against the hub in front of it; both must say the same.
-// See mod.rs for how it is started.
+// See peer_scripts.rs for how it is started.
 
 import { createRequire } from "node:module";
 import { join } from "node:path";

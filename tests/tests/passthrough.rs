@@ -23,7 +23,7 @@ use std::sync::Arc;
 
 const CASES: usize = 300;
 
-/// All visible characters. Hidden characters are removed on the way (`octo-toolkit/src/hidden.rs`), which has its own
+/// All visible characters. Hidden characters are removed on the way (`octo-toolkit/src/hidden_text.rs`), which has its own
 /// tests, so none is here: no controls but tab and line breaks, nothing of zero width, no private use, no
 /// non-characters, no selectors and no tags.
 const VISIBLE_TEXT: &str = "[\\t\\n\\r -~\u{a0}-\u{ac}\u{ae}-\u{34e}\u{350}-\u{61b}\u{61d}-\u{115e}\u{1161}-\u{17b3}\u{17b6}-\u{180a}\

@@ -44,7 +44,7 @@ pub(crate) struct LaunchPlan {
     pub cwd: Cwd,
     pub bounds: ResourceLimits,
     pub confine: ConfinementPlan,
-    /// Whether a launcher that runs as root starts the program unprivileged; see [`super::nobody`].
+    /// Whether a launcher that runs as root starts the program unprivileged; see [`super::unprivileged`].
     pub nobody: bool,
     /// Whether the descriptors are a terminal, which becomes the program's controlling terminal.
     pub tty: bool,

@@ -30,7 +30,7 @@ impl Trust {
         Self { pins, servers: servers.into_iter().collect() }
     }
 
-    /// Wraps a source. `identity` is a digest of what is behind its name, see [`super::identity`]. Needs a
+    /// Wraps a source. `identity` is a digest of what is behind its name, see [`super::server_identity`]. Needs a
     /// runtime.
     pub fn guard(
         &self,
