@@ -22,7 +22,7 @@ pub(crate) fn tool_result(
     pictures: bool,
 ) -> Result<JsonObject, ToolError> {
     let status = answer.status.as_u16();
-    let pause = answer.retry_after();
+    let pause = answer.retry_after().filter(|pause| status != 403 || !pause.is_zero());
     match (status, pause) {
         (403 | 429 | 503, Some(pause)) => return Err(overloaded_error(server, &answer).retry_after(pause)),
         (429, None) => return Err(overloaded_error(server, &answer).retry_after(Duration::from_secs(5))),

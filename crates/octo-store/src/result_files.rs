@@ -15,9 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-const RESULTS_DIRECTORY: &str = "results";
-/// Its name in earlier versions.
-const OLD_DIRECTORY: &str = "spills";
+/// On disk, results have the names of the first version: directory and table `spills`.
+const RESULTS_DIRECTORY: &str = "spills";
 
 /// All methods block; `Store` calls them on blocking threads.
 pub(crate) struct ResultFiles {
@@ -39,10 +38,7 @@ impl ResultFiles {
         turn: WriteLock,
         options: Options,
     ) -> Result<Self, SqliteError> {
-        let (old, dir) = (dir.join(OLD_DIRECTORY), dir.join(RESULTS_DIRECTORY));
-        if old.is_dir() && !dir.exists() {
-            std::fs::rename(&old, &dir).map_err(SqliteError::file(&old))?;
-        }
+        let dir = dir.join(RESULTS_DIRECTORY);
         private_files::create_private_dir(&dir)?;
         let files = Self { dir, index: Mutex::new(index), write_lock: turn, options };
         files.evict()?;
@@ -116,7 +112,7 @@ impl ResultFiles {
         let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         index
             .prepare_cached(
-                "INSERT INTO results (handle, subject, tenant, call, size, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                "INSERT INTO spills (handle, subject, tenant, call, size, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             )?
             .execute((handle, &owner.subject, &owner.tenant, call.to_string(), size.cast_signed(), now_micros()))
             .map(drop)
@@ -125,7 +121,7 @@ impl ResultFiles {
     fn is_known(&self, owner: &Principal, handle: &str) -> rusqlite::Result<bool> {
         self.index()
             .prepare_cached(
-                "SELECT 1 FROM results WHERE handle = ?1 AND subject = ?2 AND tenant = ?3 AND created > ?4",
+                "SELECT 1 FROM spills WHERE handle = ?1 AND subject = ?2 AND tenant = ?3 AND created > ?4",
             )?
             .exists((handle, &owner.subject, &owner.tenant, self.expiry_cutoff()))
     }
@@ -170,7 +166,7 @@ impl ResultFiles {
         let index = self.index();
         let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         index
-            .prepare_cached("UPDATE results SET size = ?2 WHERE handle = ?1")?
+            .prepare_cached("UPDATE spills SET size = ?2 WHERE handle = ?1")?
             .execute((handle, size.cast_signed()))
             .map(drop)
     }
@@ -191,7 +187,7 @@ impl ResultFiles {
     fn find_surplus(&self) -> rusqlite::Result<Vec<String>> {
         let index = self.index();
         let mut statement =
-            index.prepare_cached("SELECT handle, tenant, subject, size, created FROM results ORDER BY id")?;
+            index.prepare_cached("SELECT handle, tenant, subject, size, created FROM spills ORDER BY id")?;
         let rows = statement.query_map((), |row| {
             let owner = Principal { tenant: row.get(1)?, subject: row.get(2)? };
             Ok((row.get(0)?, owner, row.get::<_, i64>(3)?.max(0).cast_unsigned(), row.get(4)?))
@@ -224,7 +220,7 @@ impl ResultFiles {
         let _turn = self.write_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let change = index.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         for handle in handles {
-            change.prepare_cached("DELETE FROM results WHERE handle = ?1")?.execute([handle])?;
+            change.prepare_cached("DELETE FROM spills WHERE handle = ?1")?.execute([handle])?;
         }
         change.commit()
     }

@@ -162,7 +162,7 @@ impl Instance {
             StatusCode::TOO_MANY_REQUESTS => {
                 let reset = forge_http::epoch_header(&answer.headers, "ratelimit-reset");
                 let reset = reset.and_then(|reset| reset.duration_since(now).try_into().ok());
-                let wait = retry_after(&answer.headers, now).or(reset).unwrap_or(Duration::from_secs(60));
+                let wait = retry_after(&answer.headers, now).filter(|wait| !wait.is_zero()).or(reset).unwrap_or(Duration::from_secs(60));
                 Some(
                     ToolError::rate_limited("GitLab's rate limit is exceeded.", wait)
                         .hint(format!("Try again in {} s, and request more at once with per_page=100.", wait.as_secs())),

@@ -175,7 +175,7 @@ impl PullRequestFetch<'_> {
     fn refusal(&self, answer: &NetResponse, left: Option<u64>, origin: String) -> ToolError {
         let words = forge_http::error_message(&answer.body);
         let limits = matches!(answer.status, StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS);
-        let asked_to_wait = retry_after(&answer.headers, self.now);
+        let asked_to_wait = retry_after(&answer.headers, self.now).filter(|wait| !wait.is_zero());
         let is_limit =
             left == Some(0) || asked_to_wait.is_some() || words.to_lowercase().contains("rate limit");
         if limits && (is_limit || answer.status == StatusCode::TOO_MANY_REQUESTS) {

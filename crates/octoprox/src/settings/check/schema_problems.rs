@@ -92,7 +92,21 @@ fn known_properties(schema: &Value, keyword: &str) -> Vec<String> {
     place.into_iter().flat_map(|fields| fields.keys().cloned()).collect()
 }
 
+/// Settings that had another name before 1.0.
+const RENAMED: [(&str, &str); 6] = [
+    ("idle_seconds", "idle_timeout_seconds"),
+    ("start_seconds", "start_timeout_seconds"),
+    ("in_flight", "max_concurrent"),
+    ("pass_variables", "env_passthrough"),
+    ("outside", "host_path"),
+    ("shipped", "builtin"),
+];
+
 fn suggestion(name: &str, known: &[String]) -> String {
+    let renamed = RENAMED.iter().find(|(old, new)| *old == name && known.iter().any(|known| known == new));
+    if let Some((_, new)) = renamed {
+        return format!("It was renamed to `{new}`.");
+    }
     match nearest(name, known.iter().map(String::as_str)) {
         Some(close) => format!("Did you mean `{close}`?"),
         None => format!("Known settings: {}.", known.join(", ")),

@@ -239,6 +239,16 @@ fn all_errors_at_once() {
 }
 
 #[test]
+fn an_error_about_a_renamed_setting_names_the_new_one() {
+    let file = "servers: {a: {command: x, idle_seconds: 1, in_flight: 2}}\nshell: {pass_variables: []}\n\
+                roots: {r: {outside: /x}}\nprompts: {shipped: false}";
+    let said = problems(file, &[]).join("\n");
+    for new in ["idle_timeout_seconds", "max_concurrent", "env_passthrough", "host_path", "builtin"] {
+        assert!(said.contains(&format!("renamed to `{new}`")), "{new}: {said}");
+    }
+}
+
+#[test]
 fn a_server_that_is_off_needs_no_variables() {
     assert_eq!(problems("servers: {a: {url: '${NO_SUCH}', enabled: false}}", &[]), Vec::<String>::new());
 }
