@@ -373,7 +373,7 @@ async fn an_unused_login_that_is_lost_is_told_of_everywhere() -> Result<()> {
         (own.len(), &own[0]["name"], &own[0]["state"]),
         (1, &json!("login w of ann"), &json!("degraded"))
     );
-    assert!(own[0]["why"].as_str().is_some_and(|why| why.contains("server_login")), "{own:?}");
+    assert!(own[0]["reason"].as_str().is_some_and(|why| why.contains("server_login")), "{own:?}");
 
     let (_, out, err) = home.run(&["doctor", "--json"]).await?;
     let findings: Value = serde_json::from_str(&out).with_context(|| format!("{out} {err}"))?;

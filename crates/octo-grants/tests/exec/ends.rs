@@ -61,7 +61,7 @@ async fn a_program_is_asked_before_it_is_ended() {
     for choice in sandboxes() {
         let bench = ExecFixture::new(choice);
         let mut job = bench.job("trap 'echo asked; exit 0' TERM; echo started; sleep 60 & wait");
-        job.timeout = Duration::from_millis(700);
+        job.timeout = Duration::from_secs(3);
         let done = bench.exec.run(job).await.unwrap();
         assert_eq!(done.exit, Exit::TimedOut, "{choice:?}");
         assert_eq!(String::from_utf8_lossy(&done.stdout.head), "started\nasked\n", "{choice:?}");
