@@ -60,8 +60,8 @@ async fn what_has_no_text_to_give_says_why() {
     for (what, file, said) in [
         ("scanned", scanned, "no text on its pages (2): its pages are probably scanned"),
         ("locked", pages, "password"),
-        ("noise", b"%PDF-1.7\nnothing of a file".to_vec(), "broken"),
-        ("empty", b"%PDF-".to_vec(), "broken"),
+        ("noise", b"%PDF-1.7\nnothing of a file".to_vec(), "damaged"),
+        ("empty", b"%PDF-".to_vec(), "damaged"),
     ] {
         let error = text(file).await.unwrap_err();
         assert_eq!(error.kind, Kind::Invalid, "{what}: {error}");
@@ -103,7 +103,7 @@ async fn fetch_url_gives_text_by_page_and_describes_what_it_cannot_read() {
     assert!(large["byte_count"].as_u64().unwrap() > 700_000 && large["truncated"] == false, "{large}");
     let broken = fetch(&bench, &at("broken.pdf")).await;
     assert_eq!((&broken["content"], &broken["status_code"]), (&json!("PDF 1.7, 15 bytes."), &json!(200)));
-    assert!(broken["notice"].as_str().unwrap().contains("broken"), "{broken}");
+    assert!(broken["notice"].as_str().unwrap().contains("damaged"), "{broken}");
 }
 
 #[tokio::test]
