@@ -4,7 +4,7 @@ use crate::diagnostic::Diagnostic;
 use crate::spanned_yaml::{SpannedYaml, escape_pointer};
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{ValidationError, Validator};
-use octo_model::nearest;
+use octo_model::{abbreviate, nearest};
 use serde_json::Value;
 use std::sync::OnceLock;
 
@@ -90,10 +90,7 @@ impl WorkflowSchema {
 }
 
 fn describe_error(error: &ValidationError<'_>) -> (String, Option<String>) {
-    let short = |value: &Value| {
-        let text: String = value.to_string().chars().take(60).collect();
-        text
-    };
+    let short = |value: &Value| abbreviate(&value.to_string(), 60).into_owned();
     match error.kind() {
         ValidationErrorKind::Required { property } => {
             let name = property.as_str().unwrap_or_default();

@@ -1,5 +1,6 @@
 //! Domain types: tools, callers, calls and errors. No I/O, no async runtime, no protocol library.
 
+mod abbreviate;
 mod caller;
 mod digest;
 mod effect;
@@ -12,6 +13,7 @@ mod operation;
 mod secret;
 mod suggest;
 
+pub use abbreviate::abbreviate;
 pub use caller::{ADMIN, Caller, DEFAULT_TENANT, Principal};
 pub use digest::{hex, sha256_hex};
 pub use effect::{Effect, EffectClass};

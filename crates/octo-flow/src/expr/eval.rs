@@ -1,6 +1,7 @@
 //! Evaluation of expressions.
 
 use super::{Comparison, Expr, ExprPath, PathPart};
+use octo_model::abbreviate;
 use serde_json::Value;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -73,7 +74,7 @@ impl Expr {
     pub fn eval_bool(&self, names: &dyn Scope) -> Result<bool, EvalError> {
         match self.eval(names)? {
             Value::Bool(word) => Ok(word),
-            other => Err(EvalError::TypeMismatch(format!("{} is not a boolean.", abbreviate(&other)))),
+            other => Err(EvalError::TypeMismatch(format!("{} is not a boolean.", short(&other)))),
         }
     }
 
@@ -167,7 +168,7 @@ fn compare(left: &Value, right: &Value) -> Result<Ordering, EvalError> {
         _ => None,
     };
     order.ok_or_else(|| {
-        EvalError::TypeMismatch(format!("{} and {} cannot be compared.", abbreviate(left), abbreviate(right)))
+        EvalError::TypeMismatch(format!("{} and {} cannot be compared.", short(left), short(right)))
     })
 }
 
@@ -176,7 +177,7 @@ fn length(value: &Value) -> Result<usize, EvalError> {
         Value::String(text) => Ok(text.chars().count()),
         Value::Array(items) => Ok(items.len()),
         Value::Object(members) => Ok(members.len()),
-        other => Err(EvalError::TypeMismatch(format!("{} has no length.", abbreviate(other)))),
+        other => Err(EvalError::TypeMismatch(format!("{} has no length.", short(other)))),
     }
 }
 
@@ -185,11 +186,7 @@ fn contains(whole: &Value, part: &Value) -> Result<bool, EvalError> {
         (Value::String(whole), Value::String(part)) => Ok(whole.contains(part.as_str())),
         (Value::Array(items), part) => Ok(items.iter().any(|item| loosely_equal(item, part))),
         (Value::Object(members), Value::String(name)) => Ok(members.contains_key(name)),
-        _ => Err(EvalError::TypeMismatch(format!(
-            "{} cannot contain {}.",
-            abbreviate(whole),
-            abbreviate(part)
-        ))),
+        _ => Err(EvalError::TypeMismatch(format!("{} cannot contain {}.", short(whole), short(part)))),
     }
 }
 
@@ -201,6 +198,6 @@ pub fn to_text(value: &Value) -> String {
     }
 }
 
-fn abbreviate(value: &Value) -> String {
-    value.to_string().chars().take(60).collect()
+fn short(value: &Value) -> String {
+    abbreviate(&value.to_string(), 60).into_owned()
 }

@@ -1,12 +1,14 @@
 //! `name=value` arguments, parsed according to the tool's schema.
 
 use crate::app_error::AppError;
-use octo_model::Json;
+use octo_model::{Json, abbreviate};
 use serde_json::{Map, Value};
 use std::io::Read;
 
 /// Maximum size of an argument that is read from a file or standard input.
 const MAX_ARGUMENT_BYTES: u64 = 64 << 20;
+/// Characters of a value in an error message.
+const MAX_SHOWN_CHARS: usize = 60;
 
 /// Returns the arguments of a call: the object of `--args`, overridden by the pairs.
 pub fn parse_arguments(whole: Option<&str>, pairs: &[String], schema: &Value) -> Result<Json, AppError> {
@@ -17,7 +19,8 @@ pub fn parse_arguments(whole: Option<&str>, pairs: &[String], schema: &Value) ->
     for pair in pairs {
         let (name, value) = pair.split_once('=').ok_or_else(|| {
             AppError::invalid(format!(
-                "`{pair}` is not an argument. Write it as name=value, or use --args '{{…}}'."
+                "`{}` is not an argument. Write it as name=value, or use --args '{{…}}'.",
+                abbreviate(pair, MAX_SHOWN_CHARS)
             ))
         })?;
         arguments.insert(name.to_owned(), parse_value(name, value, schema)?);
@@ -54,7 +57,8 @@ fn parse_value(name: &str, text: &str, schema: &Value) -> Result<Value, AppError
         Ok(value) => Ok(value),
         Err(_) if types.is_empty() => Ok(Value::String(text)),
         Err(_) => Err(AppError::invalid(format!(
-            "{name}: `{text}` is not of type {}. {}",
+            "{name}: `{}` is not of type {}. {}",
+            abbreviate(&text, MAX_SHOWN_CHARS),
             types.join(" or "),
             type_example(&types)
         ))),
@@ -99,9 +103,13 @@ fn declared_types(schema: &Value) -> Vec<String> {
 fn read_limited(reader: impl Read, name: &str) -> Result<String, AppError> {
     let mut text = String::new();
     reader
-        .take(MAX_ARGUMENT_BYTES)
+        .take(MAX_ARGUMENT_BYTES + 1)
         .read_to_string(&mut text)
         .map_err(|error| AppError::invalid(format!("{name}: {error}.")))?;
+    if text.len() as u64 > MAX_ARGUMENT_BYTES {
+        let limit = MAX_ARGUMENT_BYTES >> 20;
+        return Err(AppError::invalid(format!("{name} is larger than {limit} MiB. Pass a smaller value.")));
+    }
     Ok(text)
 }
 
@@ -150,6 +158,24 @@ mod tests {
         for whole in ["[1]", "{", "5"] {
             assert!(parse_arguments(Some(whole), &[], &schema()).is_err(), "{whole}");
         }
+    }
+
+    #[test]
+    fn large_values_are_refused_and_not_repeated() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let pair = |name: &str| format!("{name}=@{}", file.path().display());
+        std::fs::write(file.path(), "x".repeat(1 << 20)).unwrap();
+        let error = parse_arguments(None, &[pair("count")], &schema()).unwrap_err();
+        assert!(
+            error.text().len() < 200 && error.text().contains("Write a number"),
+            "{}",
+            error.text().len()
+        );
+        file.as_file().set_len(MAX_ARGUMENT_BYTES).unwrap();
+        assert!(parse_arguments(None, &[pair("text")], &schema()).is_ok());
+        file.as_file().set_len(MAX_ARGUMENT_BYTES + 1).unwrap();
+        let error = parse_arguments(None, &[pair("text")], &schema()).unwrap_err();
+        assert!(error.text().contains("larger than 64 MiB"), "{}", error.text());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::settings::model::secret_masking::is_secret_name;
 use crate::settings::model::settings_model::settings_schema;
 use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
-use octo_model::nearest;
+use octo_model::{MASK, abbreviate, nearest};
 use serde_json::Value;
 
 pub fn schema_problems(layers: &Layers) -> Vec<SettingsProblem> {
@@ -23,7 +23,8 @@ fn problems(error: &ValidationError<'_>, schema: &Value, layers: &Layers) -> Vec
         SettingsProblem::new(layers.origin(&path), path, what, remedy)
     };
     let secret = path.rsplit('.').next().is_some_and(is_secret_name);
-    let shown = if secret { "***".to_owned() } else { abbreviate(error.instance()) };
+    let shown =
+        if secret { MASK.to_owned() } else { abbreviate(&error.instance().to_string(), 60).into_owned() };
     match error.kind() {
         ValidationErrorKind::AdditionalProperties { unexpected } => {
             let known = known_properties(schema, error.schema_path().as_str());
@@ -143,12 +144,4 @@ fn type_hint(wanted: &str) -> &'static str {
 fn choices(options: &Value) -> String {
     let words = options.as_array().into_iter().flatten().filter_map(Value::as_str);
     words.collect::<Vec<_>>().join(", ")
-}
-
-fn abbreviate(value: &Value) -> String {
-    let text = value.to_string();
-    match text.char_indices().nth(60) {
-        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
-        None => text,
-    }
 }
