@@ -1,7 +1,5 @@
 //! Scripts written with the official SDKs: each receives one JSON argument and prints one line of JSON.
 
-#![expect(clippy::disallowed_methods, reason = "tests start the programs they test")]
-
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::path::Path;

@@ -1,14 +1,5 @@
 //! Many clients that use the same request ids at once: no reply may reach the wrong one.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on fails, and starts the programs that it tests"
-)]
-
 use anyhow::{Result, ensure};
 use octo_tests::hub_process::HubHome;
 use octo_tests::mcp_clients::{LegacyClient, answer_nothing};

@@ -1,14 +1,5 @@
 //! A workflow of twenty steps under `kill -9`: every run ends, no effect occurs twice, the trace records each attempt.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on fails, and starts the programs that it tests"
-)]
-
 use anyhow::{Context, Result, ensure};
 use octo_tests::hub_process::HubHome;
 use serde_json::{Value, json};

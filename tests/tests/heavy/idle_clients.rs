@@ -1,14 +1,5 @@
 //! Clients that are idle, gone, never read or request far too much: their cost, and that it is released.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on fails, and starts the programs that it tests"
-)]
-
 use anyhow::{Context, Result, ensure};
 use octo_tests::eventually;
 use octo_tests::http_client::HttpClient;

@@ -1,5 +1,14 @@
 //! Tests that need the machine for themselves: load, races, kills, network namespaces.
 
+#![allow(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "tests fail where they cannot continue, and start the programs that they test"
+)]
+
 mod crosstalk;
 mod flow_kills;
 mod idle_clients;

@@ -4,15 +4,6 @@
 //! Each case runs twice: against a hub that allows every address, where it must arrive, so that it is known to be an
 //! attack; and against a hub with default settings, where it must not.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on fails, and starts the programs that it tests"
-)]
-
 mod address_spellings;
 mod browser_attacks;
 mod canary_listeners;

@@ -1,8 +1,6 @@
 //! Token costs of large pages and of a task, compared with Playwright MCP on the same Chromium. Only what does not
 //! depend on the machine: `cargo xtask bench browser` measures the time as well.
 
-#![allow(clippy::disallowed_methods, reason = "a test starts the programs that it tests")]
-
 use anyhow::{Result, ensure};
 use octo_tests::test_binaries::{binary_path, service_variable};
 use std::process::Stdio;

@@ -1,14 +1,5 @@
 //! Resources that one upstream or one caller can take from all others: memory and responsiveness of the hub.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on fails, and starts the programs that it tests"
-)]
-
 use anyhow::{Context, Result, ensure};
 use axum::Router;
 use axum::body::Bytes;

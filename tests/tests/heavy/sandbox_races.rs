@@ -2,15 +2,6 @@
 //!
 //! `OCTOPROX_BIN` names another binary to attack, `OCTOPROX_RACE_SECONDS` how long each of the four hubs is attacked.
 
-#![allow(
-    clippy::disallowed_methods,
-    clippy::expect_used,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used,
-    reason = "a test that cannot go on fails, and starts the programs that it tests"
-)]
-
 use anyhow::{Context, Result, bail};
 use octo_tests::http_client::HttpClient;
 use octo_tests::test_binaries::binary_path;

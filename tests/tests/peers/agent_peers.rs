@@ -1,10 +1,5 @@
 //! An agent-like script works on a repository with tools only, and the history is right.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "tests start the programs they test, and prepare a repository by hand"
-)]
-
 use anyhow::{Result, ensure};
 use octo_tests::hub_process::HubHome;
 use octo_tests::test_binaries::service_variable;

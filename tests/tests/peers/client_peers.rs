@@ -1,10 +1,5 @@
 //! The official clients connect, list, call and answer requests, over both transports and in each era they support.
 
-#![expect(
-    clippy::indexing_slicing,
-    reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
-)]
-
 use anyhow::{Context, Result};
 use octo_tests::hub_process::HubHome;
 use octo_tests::mcp_clients::{LEGACY, LegacyClient, MODERN, accept_all};

@@ -1,11 +1,5 @@
 //! The reference server replies through the hub as it does directly.
 
-#![expect(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
-)]
-
 use anyhow::{Context, Result};
 use octo_tests::hub_process::HubHome;
 use octo_tests::test_binaries::service_variable;

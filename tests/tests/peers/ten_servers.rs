@@ -1,12 +1,6 @@
 //! Ten widely used servers from npm and PyPI behind one hub: what they list, what they reply, and what is left of them
 //! when they are idle and when the hub is killed.
 
-#![expect(
-    clippy::disallowed_methods,
-    clippy::indexing_slicing,
-    reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
-)]
-
 mod public_servers;
 
 use anyhow::{Context, Result, ensure};
