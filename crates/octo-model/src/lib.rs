@@ -12,6 +12,7 @@ mod json_scan;
 mod operation;
 mod secret;
 mod suggest;
+mod template;
 
 pub use abbreviate::abbreviate;
 pub use caller::{ADMIN, Caller, DEFAULT_TENANT, Principal};
@@ -24,6 +25,7 @@ pub use json_object::JsonObject;
 pub use operation::{CallId, Frontend, Method, Operation};
 pub use secret::{MASK, Secret, exposed_secret};
 pub use suggest::{edit_distance, nearest};
+pub use template::{TemplatePart, scan_template};
 
 /// A boxed future: the return type of asynchronous methods behind `dyn`.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -2,6 +2,7 @@
 
 use super::eval::{EvalError, Scope, to_text};
 use super::{Expr, parse_placeholder};
+use octo_model::{TemplatePart, scan_template};
 use serde_json::Value;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -9,15 +10,9 @@ pub enum Template {
     Literal(Value),
     /// A text that is a single expression: its value keeps its type.
     Expr(Expr),
-    Text(Vec<TextPart>),
+    Text(Vec<TemplatePart<Expr>>),
     List(Vec<Template>),
     Object(Vec<(String, Template)>),
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum TextPart {
-    Literal(String),
-    Expr(Expr),
 }
 
 impl Template {
@@ -45,33 +40,15 @@ impl Template {
 
     /// A text with `{{ … }}`; `\{{` is an escape for literal braces.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let (mut pieces, mut literal, mut rest) = (Vec::new(), String::new(), text);
-        while let Some((before, after)) = rest.split_once("{{") {
-            if let Some(before) = before.strip_suffix('\\') {
-                literal.push_str(before);
-                literal.push_str("{{");
-                rest = after;
-                continue;
+        let mut parts = scan_template(text, parse_placeholder)?;
+        Ok(match (parts.pop(), parts.is_empty()) {
+            (None, _) => Self::Literal(Value::String(String::new())),
+            (Some(TemplatePart::Literal(text)), true) => Self::Literal(Value::String(text)),
+            (Some(TemplatePart::Placeholder(expr)), true) => Self::Expr(expr),
+            (Some(last), false) => {
+                parts.push(last);
+                Self::Text(parts)
             }
-            literal.push_str(before);
-            if !literal.is_empty() {
-                pieces.push(TextPart::Literal(std::mem::take(&mut literal)));
-            }
-            let (expr, behind) = parse_placeholder(after)?;
-            pieces.push(TextPart::Expr(expr));
-            rest = behind;
-        }
-        literal.push_str(rest);
-        if pieces.is_empty() {
-            return Ok(Self::Literal(Value::String(literal)));
-        }
-        if !literal.is_empty() {
-            pieces.push(TextPart::Literal(literal));
-        }
-        Ok(match <[TextPart; 1]>::try_from(pieces) {
-            Ok([TextPart::Expr(expr)]) => Self::Expr(expr),
-            Ok(pieces) => Self::Text(pieces.into()),
-            Err(pieces) => Self::Text(pieces),
         })
     }
 
@@ -103,8 +80,8 @@ impl Template {
                 let mut whole = String::new();
                 for piece in pieces {
                     match piece {
-                        TextPart::Literal(literal) => whole.push_str(literal),
-                        TextPart::Expr(expr) => whole.push_str(&to_text(&expr.eval(names)?)),
+                        TemplatePart::Literal(literal) => whole.push_str(literal),
+                        TemplatePart::Placeholder(expr) => whole.push_str(&to_text(&expr.eval(names)?)),
                     }
                 }
                 Value::String(whole)
@@ -127,8 +104,8 @@ impl Template {
             Self::Text(pieces) => pieces
                 .iter()
                 .filter_map(|piece| match piece {
-                    TextPart::Expr(expr) => Some(expr),
-                    TextPart::Literal(_) => None,
+                    TemplatePart::Placeholder(expr) => Some(expr),
+                    TemplatePart::Literal(_) => None,
                 })
                 .collect(),
             Self::List(items) => items.iter().flat_map(Self::exprs).collect(),

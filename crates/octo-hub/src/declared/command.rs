@@ -1,12 +1,12 @@
 //! Tools that run a command line. Values are whole arguments or parts of one; no shell is involved.
 
 use super::parameters::{Parameters, Values, Variables, to_plain_text};
-use super::template_text::{TemplatePart, TemplateText};
+use super::template_text::{Placeholder, TemplateText};
 use super::tool_manifest::{self, ArgPart, Type};
 use octo_grants::exec::{Captured, ExecResult, Exit, Job, Program};
 use octo_grants::fs::Read;
 use octo_grants::{Capabilities, Exec, Fs, WorkPath};
-use octo_model::{Kind, ToolError};
+use octo_model::{Kind, TemplatePart, ToolError};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -188,7 +188,9 @@ fn expand_argument(text: &TemplateText, values: &Values<'_>) -> Result<Vec<Strin
 
 /// Rejects a value that the program could parse as an option, unless the operator allows it.
 fn refuse_option(text: &TemplateText, argument: &str, values: &Values<'_>) -> Result<(), ToolError> {
-    let (Some(TemplatePart::Parameter(name)), true) = (text.0.first(), argument.starts_with('-')) else {
+    let (Some(TemplatePart::Placeholder(Placeholder::Parameter(name))), true) =
+        (text.0.first(), argument.starts_with('-'))
+    else {
         return Ok(());
     };
     if values.parameter(name).is_some_and(|parameter| parameter.dash) {

@@ -1,9 +1,9 @@
 //! Parameters of a declared tool: the schema, and the values of one call.
 
-use super::template_text::{TemplatePart, TemplateText};
+use super::template_text::{Placeholder, TemplateText};
 use super::tool_manifest::{Parameter, Type};
 use crate::yaml_files::OrderedMap;
-use octo_model::{Json, ToolError};
+use octo_model::{Json, TemplatePart, ToolError};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -209,10 +209,10 @@ impl Values<'_> {
         for piece in &text.0 {
             match piece {
                 TemplatePart::Literal(literal) => filled.push_str(literal),
-                TemplatePart::Variable(name) => {
+                TemplatePart::Placeholder(Placeholder::Variable(name)) => {
                     filled.push_str(variables.get(name).map_or("", String::as_str))
                 }
-                TemplatePart::Parameter(name) => match self.arguments.get(name) {
+                TemplatePart::Placeholder(Placeholder::Parameter(name)) => match self.arguments.get(name) {
                     None => return Ok(None),
                     Some(value) => filled.push_str(&to_plain_text(name, value)?),
                 },

@@ -1,55 +1,45 @@
 //! Text templates: `{{name}}` is a parameter, `{{env.NAME}}` a variable of the hub, `\{{` two literal braces.
 
+use octo_model::{TemplatePart, scan_template};
+
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TemplatePart {
-    Literal(String),
+pub enum Placeholder {
     Parameter(String),
     Variable(String),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TemplateText(pub Vec<TemplatePart>);
+pub struct TemplateText(pub Vec<TemplatePart<Placeholder>>);
 
 impl TemplateText {
     /// Fails on braces that are neither a name nor escaped.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut pieces = Vec::new();
-        let mut literal = String::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once("{{") {
-            if let Some(before) = before.strip_suffix('\\') {
-                literal.push_str(before);
-                literal.push_str("{{");
-                rest = after;
-                continue;
-            }
-            let (name, tail) = after
+        let parts = scan_template(text, |rest| {
+            let (name, behind) = rest
                 .split_once("}}")
                 .ok_or_else(|| format!("`{text}` has a `{{{{` without a matching `}}}}`"))?;
-            literal.push_str(before);
-            if !literal.is_empty() {
-                pieces.push(TemplatePart::Literal(std::mem::take(&mut literal)));
-            }
-            pieces.push(parse_part(name.trim())?);
-            rest = tail;
-        }
-        literal.push_str(rest);
-        if !literal.is_empty() {
-            pieces.push(TemplatePart::Literal(literal));
-        }
-        Ok(Self(pieces))
+            parse_placeholder(name.trim()).map(|placeholder| (placeholder, behind))
+        })?;
+        Ok(Self(parts))
+    }
+
+    fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
+        self.0.iter().filter_map(|part| match part {
+            TemplatePart::Placeholder(placeholder) => Some(placeholder),
+            TemplatePart::Literal(_) => None,
+        })
     }
 
     pub fn parameters(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|piece| match piece {
-            TemplatePart::Parameter(name) => Some(name.as_str()),
+        self.placeholders().filter_map(|placeholder| match placeholder {
+            Placeholder::Parameter(name) => Some(name.as_str()),
             _ => None,
         })
     }
 
     pub fn variables(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter_map(|piece| match piece {
-            TemplatePart::Variable(name) => Some(name.as_str()),
+        self.placeholders().filter_map(|placeholder| match placeholder {
+            Placeholder::Variable(name) => Some(name.as_str()),
             _ => None,
         })
     }
@@ -57,7 +47,7 @@ impl TemplateText {
     /// The parameter, if the text consists of nothing else.
     pub fn single_parameter(&self) -> Option<&str> {
         match self.0.as_slice() {
-            [TemplatePart::Parameter(name)] => Some(name),
+            [TemplatePart::Placeholder(Placeholder::Parameter(name))] => Some(name),
             _ => None,
         }
     }
@@ -72,14 +62,14 @@ impl TemplateText {
     }
 }
 
-fn parse_part(name: &str) -> Result<TemplatePart, String> {
+fn parse_placeholder(name: &str) -> Result<Placeholder, String> {
     let word = |text: &str| {
         text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     match name.strip_prefix("env.") {
-        Some(variable) if word(variable) => Ok(TemplatePart::Variable(variable.to_owned())),
-        None if word(name) => Ok(TemplatePart::Parameter(name.to_owned())),
+        Some(variable) if word(variable) => Ok(Placeholder::Variable(variable.to_owned())),
+        None if word(name) => Ok(Placeholder::Parameter(name.to_owned())),
         _ => Err(format!("`{{{{{name}}}}}` is not a parameter; write \\{{{{ for literal braces")),
     }
 }
@@ -91,13 +81,14 @@ mod tests {
     #[test]
     fn places_are_found_and_odd_braces_refused() {
         let literal = |text: &str| TemplatePart::Literal(text.to_owned());
-        let parameter = |name: &str| TemplatePart::Parameter(name.to_owned());
+        let parameter = |name: &str| TemplatePart::Placeholder(Placeholder::Parameter(name.to_owned()));
+        let variable = |name: &str| TemplatePart::Placeholder(Placeholder::Variable(name.to_owned()));
         for (text, pieces) in [
             ("", vec![]),
             ("plain $x `y`", vec![literal("plain $x `y`")]),
             ("{{a}}", vec![parameter("a")]),
             ("--x={{ a }}!", vec![literal("--x="), parameter("a"), literal("!")]),
-            ("Bearer {{env.TOKEN}}", vec![literal("Bearer "), TemplatePart::Variable("TOKEN".to_owned())]),
+            ("Bearer {{env.TOKEN}}", vec![literal("Bearer "), variable("TOKEN")]),
             (r"\{{.Names}} {{a}}", vec![literal("{{.Names}} "), parameter("a")]),
             ("{single}", vec![literal("{single}")]),
         ] {
