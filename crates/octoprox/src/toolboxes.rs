@@ -43,7 +43,7 @@ pub fn with_shared_browser(settings: &Settings, doors: &Capabilities) -> (Vec<To
 
 fn all_toolboxes(settings: &Settings, shared: &tools_browser::SharedBrowser) -> Vec<Toolbox> {
     vec![
-        shared.toolbox(browser_settings(settings)),
+        shared.toolbox(settings.browser.clone()),
         tools_sql::sql_toolbox(),
         tools_web::fetch_toolbox(),
         tools_files::toolbox(),
@@ -55,7 +55,7 @@ fn all_toolboxes(settings: &Settings, shared: &tools_browser::SharedBrowser) -> 
         tools_web::readability_toolbox(),
         tools_web::search_toolbox(search_settings(settings)),
         tools_servers::toolbox(),
-        tools_shell::toolbox(shell_settings(settings)),
+        tools_shell::toolbox(settings.shell.clone()),
         tools_git::ssh_toolbox(),
         tools_text::model_toolbox(),
         tools_text::toolbox(),
@@ -63,10 +63,6 @@ fn all_toolboxes(settings: &Settings, shared: &tools_browser::SharedBrowser) -> 
         tools_web::weather_toolbox(tools_web::WeatherSettings::default()),
         octo_flow::toolbox(),
     ]
-}
-
-fn browser_settings(settings: &Settings) -> tools_browser::Settings {
-    tools_browser::Settings { allow_javascript: settings.browser.allow_javascript }
 }
 
 fn search_settings(settings: &Settings) -> tools_web::SearchSettings {
@@ -97,15 +93,8 @@ fn parse_url(text: Option<&str>) -> Option<Url> {
     text.and_then(|text| Url::parse(text).ok())
 }
 
-fn git_settings(settings: &Settings) -> tools_git::Settings {
-    let git = &settings.git;
-    tools_git::Settings {
-        allow_commit: git.allow_commit,
-        allow_push: git.allow_push,
-        user_name: git.user_name.clone(),
-        user_email: git.user_email.clone(),
-        user: git_identity(),
-    }
+fn git_settings(settings: &Settings) -> tools_git::GitSettings {
+    tools_git::GitSettings { user: git_identity(), ..settings.git.clone() }
 }
 
 /// Maximum bytes read of the user's git configuration.
@@ -128,16 +117,6 @@ fn git_identity() -> tools_git::UserIdentity {
     };
     let texts: Vec<String> = files.iter().flatten().filter_map(read).collect();
     tools_git::UserIdentity::from_config_files(texts.iter().map(String::as_str))
-}
-
-fn shell_settings(settings: &Settings) -> tools_shell::Settings {
-    let shell = &settings.shell;
-    tools_shell::Settings {
-        allowed: shell.allowed_commands.clone(),
-        blocked: shell.blocked_commands.clone(),
-        max_timeout: Duration::from_secs(shell.max_timeout_seconds),
-        network: shell.network || shell.local_servers,
-    }
 }
 
 /// Returns no capabilities, for read-only mode.

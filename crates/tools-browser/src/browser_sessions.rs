@@ -4,7 +4,7 @@ pub(crate) mod action_outcome;
 pub(crate) mod element_target;
 pub(crate) mod page_content;
 
-use crate::Settings;
+use crate::BrowserSettings;
 use crate::engine::{Engine, Page, Session, ViewportSnapshot, WeakSession, World};
 use crate::sanitize;
 use crate::snapshot::{FlatSnapshot, LayoutView, PageTree, Refs};
@@ -34,7 +34,7 @@ pub struct BrowserSessions(Arc<Inner>);
 
 struct Inner {
     engine: Engine,
-    settings: Settings,
+    settings: BrowserSettings,
     states: Mutex<HashMap<SessionKey, SessionEntry>>,
 }
 
@@ -98,7 +98,7 @@ pub struct PageState {
 }
 
 impl BrowserSessions {
-    pub fn new(engine: Engine, settings: Settings) -> Self {
+    pub fn new(engine: Engine, settings: BrowserSettings) -> Self {
         Self(Arc::new(Inner { engine, settings, states: Mutex::default() }))
     }
 
@@ -108,7 +108,7 @@ impl BrowserSessions {
         self.states().len()
     }
 
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &BrowserSettings {
         &self.0.settings
     }
 

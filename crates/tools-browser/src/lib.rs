@@ -13,22 +13,25 @@ mod tests;
 
 use octo_toolkit::Toolbox;
 pub use page_renderer::SharedBrowser;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// Settings of the toolbox.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Whether `browser_execute_js` runs scripts.
+/// Browser toolbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct BrowserSettings {
+    /// Allow `browser_execute_js` to run scripts in pages.
     pub allow_javascript: bool,
 }
 
-impl Default for Settings {
+impl Default for BrowserSettings {
     fn default() -> Self {
         Self { allow_javascript: true }
     }
 }
 
 /// Toolbox `browser`.
-pub fn toolbox(settings: Settings) -> Toolbox {
+pub fn toolbox(settings: BrowserSettings) -> Toolbox {
     tools(browser_sessions::BrowserSessions::new(engine::Engine::new(), settings))
 }
 

@@ -1,7 +1,7 @@
 //! Page renderer for other toolboxes: renders each page in a browser context of its own, which is closed afterwards.
 
 use crate::engine::{Engine, WaitUntil};
-use crate::{Settings, browser_sessions};
+use crate::{BrowserSettings, browser_sessions};
 use octo_toolkit::{BoxFuture, Caller, Chromium, PageRenderer, RenderedPage, ToolError, Toolbox};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub struct SharedBrowser(Engine);
 
 impl SharedBrowser {
     /// Toolbox `browser` with this browser.
-    pub fn toolbox(&self, settings: Settings) -> Toolbox {
+    pub fn toolbox(&self, settings: BrowserSettings) -> Toolbox {
         crate::tools(browser_sessions::BrowserSessions::new(self.0.clone(), settings))
     }
 

@@ -10,7 +10,7 @@ use crate::program::git_command::GitCommand;
 use crate::program::git_error;
 use crate::program::run_git::{GitOutput, GitRepo, RemoteRoute};
 use crate::subcommands::{self, CommandKind, ParsedCommand};
-use crate::{RemoteGrants, Settings, git_commit, git_defaults};
+use crate::{GitSettings, RemoteGrants, git_commit, git_defaults};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Net, SshKey, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -61,7 +61,7 @@ pub struct Output {
     warning: Option<String>,
 }
 
-pub struct GitTool(pub Settings);
+pub struct GitTool(pub GitSettings);
 
 impl Tool for GitTool {
     const NAME: &'static str = "git";
@@ -101,7 +101,7 @@ impl Tool for GitTool {
 
 /// Context of a call.
 struct GitCall<'a> {
-    settings: &'a Settings,
+    settings: &'a GitSettings,
     fs: &'a Fs<Read>,
     exec: &'a Exec,
     ssh: &'a SshKey,

@@ -5,7 +5,7 @@ use crate::program::git_error;
 use crate::program::git_output::{self, status_output};
 use crate::program::run_git::GitRepo;
 use crate::program::safe_arg::{self, Pathspec};
-use crate::{Settings, git_defaults};
+use crate::{GitSettings, git_defaults};
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -55,7 +55,7 @@ pub struct Output {
     note: Option<String>,
 }
 
-pub struct Commit(pub Settings);
+pub struct Commit(pub GitSettings);
 
 impl Tool for Commit {
     const NAME: &'static str = "git_commit";

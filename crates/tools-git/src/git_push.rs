@@ -6,7 +6,7 @@ use crate::program::git_output::log_output::{self, Commit};
 use crate::program::run_git::{GitOutput, GitRepo};
 use crate::program::safe_arg::{BranchName, Number, RemoteName, Rev, SafeArg, TrustedArg};
 use crate::remote_access::{Direction, RemoteResolver, remote_urls};
-use crate::{RemoteGrants, Settings, git_defaults, remote_url};
+use crate::{GitSettings, RemoteGrants, git_defaults, remote_url};
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,7 +57,7 @@ pub struct Output {
     pub note: Option<String>,
 }
 
-pub struct Push(pub Settings);
+pub struct Push(pub GitSettings);
 
 impl Tool for Push {
     const NAME: &'static str = "git_push";

@@ -28,24 +28,30 @@ pub use identity::UserIdentity;
 
 use octo_toolkit::fs::Read;
 use octo_toolkit::{Exec, Fs, Net, SshKey, Toolbox};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Grants for access to another repository: files, programs, SSH key and network.
 type RemoteGrants = (Fs<Read>, Exec, (SshKey, Net));
 
-/// Operator settings and commit identity.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// Whether commits are made; otherwise the tools only report what they would commit.
+/// Git toolbox.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct GitSettings {
+    /// Allow `git_commit` to commit. If false, it only reports what it would do.
     pub allow_commit: bool,
-    /// Whether pushes are made; otherwise the tools only report what they would push.
+    /// Allow `git_push` to push. If false, it only reports what it would do.
     pub allow_push: bool,
+    /// Author name of commits. Default: the name in the git configuration of the repository or the user.
     pub user_name: Option<String>,
+    /// Author email of commits. Default: the email in the git configuration of the repository or the user.
     pub user_email: Option<String>,
-    /// Identity if neither these settings nor the repository define one.
+    /// Not a setting: the identity in the git configuration of the user.
+    #[serde(skip)]
     pub user: UserIdentity,
 }
 
-impl Settings {
+impl GitSettings {
     fn identity(&self) -> identity::Identity {
         identity::Identity {
             name: self.user_name.clone(),
@@ -56,7 +62,7 @@ impl Settings {
 }
 
 /// Tools of the domain `git`.
-pub fn toolbox(settings: Settings) -> Toolbox {
+pub fn toolbox(settings: GitSettings) -> Toolbox {
     Toolbox::new("git", "Reads and changes git repositories of the workspace.")
         .using_workspace()
         .with(git_status::Status)

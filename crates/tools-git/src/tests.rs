@@ -11,7 +11,7 @@ mod read_tools;
 mod repo_attacks;
 mod workspace_bounds;
 
-use crate::{Settings, ssh_toolbox, toolbox};
+use crate::{GitSettings, ssh_toolbox, toolbox};
 use octo_toolkit::exec::{ExecLimits, ExecSpec, Sandbox, SandboxChoice, launcher};
 use octo_toolkit::fs::{RootSpec, WorkspaceSpec, default_protected};
 use octo_toolkit::{Capabilities, Exec, Net, SshKey, ToolError, ToolFixture, Workspace};
@@ -34,12 +34,12 @@ pub struct GitFixture {
     pub key: SshKey,
 }
 
-pub fn allowed() -> Settings {
-    Settings { allow_commit: true, allow_push: true, ..Settings::default() }
+pub fn allowed() -> GitSettings {
+    GitSettings { allow_commit: true, allow_push: true, ..GitSettings::default() }
 }
 
 impl GitFixture {
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: GitSettings) -> Self {
         Self::with(settings, SandboxChoice::Auto, Net::default())
     }
 
@@ -49,7 +49,7 @@ impl GitFixture {
     }
 
     /// Without a sandbox, so that only the tools' own protection counts.
-    pub fn without_sandbox(settings: Settings) -> Self {
+    pub fn without_sandbox(settings: GitSettings) -> Self {
         Self::with(settings, SandboxChoice::None, Net::default())
     }
 
@@ -58,7 +58,7 @@ impl GitFixture {
         Self::with(allowed(), SandboxChoice::None, net)
     }
 
-    fn with(settings: Settings, sandbox: SandboxChoice, net: Net) -> Self {
+    fn with(settings: GitSettings, sandbox: SandboxChoice, net: Net) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (root, state) = (folder.path().join("root"), folder.path().join("state"));
         std::fs::create_dir_all(&root).unwrap();

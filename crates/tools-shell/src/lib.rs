@@ -28,35 +28,53 @@ mod truncate_output;
 mod tests;
 
 use octo_toolkit::Toolbox;
-use std::time::Duration;
+use octo_toolkit::exec::SandboxChoice;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// Operator settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Allowed programs; empty for all.
-    pub allowed: Vec<String>,
-    /// Blocked commands, compared word by word.
-    pub blocked: Vec<String>,
-    /// Maximum timeout of one command.
-    pub max_timeout: Duration,
-    /// Whether commands have network access.
+/// Shell toolbox.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ShellSettings {
+    /// Programs that may be run. If empty, all programs are allowed.
+    pub allowed_commands: Vec<String>,
+    /// Command patterns that are refused. They guard against accidents only; the sandbox enforces isolation.
+    pub blocked_commands: Vec<String>,
+    /// Maximum duration of a command, in seconds.
+    pub max_timeout_seconds: u64,
+    /// Sandbox for commands and git. `auto`: bubblewrap if it works, otherwise Landlock. `none`: no sandbox; never
+    /// chosen automatically.
+    pub sandbox: SandboxChoice,
+    /// Allow network access for commands.
     pub network: bool,
+    /// Let other commands, `fetch_url` and the browser connect to servers that commands start. Commands then use the
+    /// network of this machine, and tools may connect to its loopback address, except to the hub itself.
+    pub local_servers: bool,
+    /// Environment variables of the hub that are passed to commands. All others are hidden.
+    pub env_passthrough: Vec<String>,
+    /// Memory limit of each process of a command, in MiB. `0`: no limit.
+    pub max_memory_mb: u64,
 }
 
-impl Default for Settings {
+impl Default for ShellSettings {
     fn default() -> Self {
-        let blocked = ["rm -rf /", "mkfs", "dd", ":(){ :|:& };:", "shutdown", "reboot", "halt", "poweroff"];
+        const BLOCKED: [&str; 8] =
+            ["rm -rf /", "mkfs", "dd", ":(){ :|:& };:", "shutdown", "reboot", "halt", "poweroff"];
         Self {
-            allowed: Vec::new(),
-            blocked: blocked.map(str::to_owned).to_vec(),
-            max_timeout: Duration::from_secs(600),
+            allowed_commands: Vec::new(),
+            blocked_commands: BLOCKED.map(str::to_owned).to_vec(),
+            max_timeout_seconds: 600,
+            sandbox: SandboxChoice::Auto,
             network: false,
+            local_servers: false,
+            env_passthrough: Vec::new(),
+            max_memory_mb: 0,
         }
     }
 }
 
 /// Tools of the domain `shell`.
-pub fn toolbox(settings: Settings) -> Toolbox {
+pub fn toolbox(settings: ShellSettings) -> Toolbox {
     let shell = shell::Shell::new(settings);
     Toolbox::new("shell", "Runs commands, tests, builds and long-running sessions in the workspace.")
         .using_workspace()

@@ -1,6 +1,6 @@
 //! Shared code of the tools that start commands: operator settings, command check, and data loss warning.
 
-use crate::Settings;
+use crate::ShellSettings;
 use crate::command_policy::CommandPolicy;
 use crate::data_loss;
 use octo_toolkit::fs::{EntryKind, Read};
@@ -51,12 +51,12 @@ impl Timeout {
 }
 
 impl Shell {
-    pub fn new(settings: Settings) -> Self {
-        let guard = CommandPolicy::new(&settings.allowed, &settings.blocked);
+    pub fn new(settings: ShellSettings) -> Self {
+        let guard = CommandPolicy::new(&settings.allowed_commands, &settings.blocked_commands);
         Self(Arc::new(ShellPolicy {
             commands: guard,
-            max_timeout: settings.max_timeout,
-            network: settings.network,
+            max_timeout: Duration::from_secs(settings.max_timeout_seconds),
+            network: settings.network || settings.local_servers,
         }))
     }
 

@@ -3,7 +3,7 @@
 use super::test_pages;
 use crate::browser_sessions::BrowserSessions;
 use crate::engine::Engine;
-use crate::{Settings, tools};
+use crate::{BrowserSettings, tools};
 use octo_grants::chromium::{BrowserSandbox, ChromiumSpec};
 use octo_grants::fs::{RootSpec, WorkspaceSpec};
 use octo_grants::net::NetSpec;
@@ -28,10 +28,10 @@ pub struct BrowserFixture {
 
 impl BrowserFixture {
     pub async fn new() -> Self {
-        Self::with(Settings::default()).await
+        Self::with(BrowserSettings::default()).await
     }
 
-    pub async fn with(settings: Settings) -> Self {
+    pub async fn with(settings: BrowserSettings) -> Self {
         Self::with_browser(BrowserSessions::new(Engine::new(), settings)).await
     }
 

@@ -1,11 +1,11 @@
 //! Requirements that every tool of the toolbox meets, without a browser.
 
-use crate::{Settings, toolbox};
+use crate::{BrowserSettings, toolbox};
 use serde_json::Value;
 
 #[test]
 fn every_field_is_documented_and_every_description_has_the_right_length() {
-    for tool in toolbox(Settings::default()).tools {
+    for tool in toolbox(BrowserSettings::default()).tools {
         let definition: Value = tool.definition.to_json().to().unwrap();
         let words = definition["description"].as_str().unwrap().split_whitespace().count();
         assert!((10..=60).contains(&words), "{}: {words} words", tool.name);

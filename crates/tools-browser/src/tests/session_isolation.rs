@@ -1,7 +1,7 @@
 //! Lifetime and isolation of sessions.
 
 use super::browser_fixture::{BrowserFixture, find_ref, string_field};
-use crate::Settings;
+use crate::BrowserSettings;
 use crate::browser_sessions::BrowserSessions;
 use crate::engine::Engine;
 use octo_model::{Caller, Kind};
@@ -103,7 +103,7 @@ async fn a_session_that_nobody_uses_ends_with_its_browser_and_its_memory() {
     let idle = Duration::from_millis(1_500);
     let bench = BrowserFixture::with_browser(BrowserSessions::new(
         Engine::with_idle_timeout(idle),
-        Settings::default(),
+        BrowserSettings::default(),
     ))
     .await;
     bench.open("/").await;

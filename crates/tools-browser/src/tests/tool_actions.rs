@@ -1,7 +1,7 @@
 //! Each tool, on pages made for it.
 
 use super::browser_fixture::{BrowserFixture, find_ref, string_field};
-use crate::Settings;
+use crate::BrowserSettings;
 use octo_model::Kind;
 use serde_json::{Value, json};
 
@@ -197,7 +197,7 @@ async fn scripts_run_only_where_they_may() {
     }
     let failed = bench.call("browser_execute_js", json!({"script": "nothing.here"})).await.unwrap_err();
     assert!(failed.message.contains("nothing is not defined"), "{failed}");
-    let off = BrowserFixture::with(Settings { allow_javascript: false }).await;
+    let off = BrowserFixture::with(BrowserSettings { allow_javascript: false }).await;
     let denied = off.call("browser_execute_js", json!({"script": "1"})).await.unwrap_err();
     assert_eq!(denied.kind, Kind::Denied);
 }

@@ -491,7 +491,7 @@ impl GitRepo {
         if listed.exit_code != 0 || listed.truncated {
             return Err(git_error::to_tool_error(&listed));
         }
-        // Settings from our own command line come last and are not the repository's.
+        // GitSettings from our own command line come last and are not the repository's.
         let mut settings = git_config::parse_listing(&listed.stdout);
         settings.truncate(settings.len().saturating_sub(SAFE_SETTINGS.len()));
         Ok(settings)

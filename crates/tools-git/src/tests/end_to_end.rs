@@ -1,7 +1,7 @@
 //! From an empty directory to a pushed branch, with the real git and the sandbox of this machine.
 
 use super::{GitFixture, allowed, git};
-use crate::Settings;
+use crate::GitSettings;
 use octo_toolkit::Kind;
 use serde_json::{Value, json};
 
@@ -93,7 +93,7 @@ async fn branches_are_merged_rebased_picked_stashed_and_reset() {
 
 #[tokio::test]
 async fn every_reading_subcommand_works() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     git(&desk.root(), &["remote", "add", "origin", "https://u:secret@example.org/x.git"]);
     git(&desk.root(), &["stash", "-q"]);
@@ -145,7 +145,7 @@ async fn every_reading_subcommand_works() {
 
 #[tokio::test]
 async fn commits_take_exactly_what_is_named() {
-    let desk = GitFixture::new(Settings { user_name: Some("Bot = x".to_owned()), ..allowed() });
+    let desk = GitFixture::new(GitSettings { user_name: Some("Bot = x".to_owned()), ..allowed() });
     desk.demo();
     desk.write("new.txt", "x\n");
     desk.write("other.txt", "y\n");
@@ -170,7 +170,7 @@ async fn commits_take_exactly_what_is_named() {
 
 #[tokio::test]
 async fn nothing_is_committed_or_pushed_until_allowed() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     desk.write("new.txt", "x\n");
     git(&desk.root(), &["remote", "add", "origin", "git@example.org:x.git"]);
@@ -206,7 +206,7 @@ async fn nothing_is_committed_or_pushed_until_allowed() {
 
 #[tokio::test]
 async fn a_short_log_without_a_revision_is_of_the_branch() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     for args in [&["-sn"][..], &["-s", "--all"], &["-s", "HEAD"]] {
         let log = run(&desk, "shortlog", args, ".").await;
@@ -267,7 +267,7 @@ async fn settings_that_people_have_break_nothing() {
 
 #[tokio::test]
 async fn patches_apply_whole_or_not_at_all() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     let good = "--- a/notes.txt\n+++ b/notes.txt\n@@ -1,2 +1,2 @@\n-alpha\n+ALPHA\n beta\n";
     let miscounted = "--- a/notes.txt\n+++ b/notes.txt\n@@ -1,9 +1,7 @@\n-alpha\n+ALPHA\n beta\n gamma";

@@ -1,13 +1,13 @@
 //! Replies of the reading tools.
 
 use super::{GitFixture, git};
-use crate::Settings;
+use crate::GitSettings;
 use octo_toolkit::Kind;
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn the_examples_work_in_the_demo_repository() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     for tool in desk.tools() {
         assert!(!tool.examples.is_empty(), "{}", tool.name);
@@ -24,7 +24,7 @@ async fn the_examples_work_in_the_demo_repository() {
 
 #[tokio::test]
 async fn status_names_every_kind_of_change() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     desk.write("new.txt", "x");
     desk.write("staged.txt", "x");
@@ -48,7 +48,7 @@ async fn status_names_every_kind_of_change() {
 
 #[tokio::test]
 async fn diffs_have_files_hunks_and_totals() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     let diff = desk.call("git_diff_structured", json!({})).await;
     assert_eq!(diff["stats"], json!({"files_changed": 1, "insertions": 1, "deletions": 0}));
@@ -83,7 +83,7 @@ async fn diffs_have_files_hunks_and_totals() {
 
 #[tokio::test]
 async fn diffs_do_not_depend_on_the_repositorys_settings() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     let before = desk.call("git_diff_structured", json!({})).await;
     for setting in [
@@ -105,7 +105,7 @@ async fn diffs_do_not_depend_on_the_repositorys_settings() {
 
 #[tokio::test]
 async fn conflicts_are_shown_in_status_and_diff() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     let root = desk.root();
     git(&root, &["commit", "-qam", "three"]);
@@ -123,7 +123,7 @@ async fn conflicts_are_shown_in_status_and_diff() {
 
 #[tokio::test]
 async fn the_log_pages_and_filters() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     let first = desk.call("git_log_structured", json!({"max_count": 1})).await;
     assert_eq!((&first["commits"][0]["message"], &first["next"]), (&json!("Say more"), &json!(1)));
@@ -150,7 +150,7 @@ async fn the_log_pages_and_filters() {
 
 #[tokio::test]
 async fn blame_sums_up_by_commit() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     let blame = desk.call("git_blame", json!({"path": "notes.txt"})).await;
     let authors: Vec<_> =
@@ -181,7 +181,7 @@ async fn blame_sums_up_by_commit() {
 
 #[tokio::test]
 async fn show_gives_commits_and_files_and_says_when_it_cuts() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     let commit = desk.call("git_show", json!({"ref": "HEAD"})).await;
     assert!(commit["content"].as_str().unwrap().contains("+gamma"), "{commit}");
@@ -195,7 +195,7 @@ async fn show_gives_commits_and_files_and_says_when_it_cuts() {
 
 #[tokio::test]
 async fn branches_show_the_present_one_and_upstreams() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     desk.demo();
     let root = desk.root();
     git(&root, &["clone", "-q", "--bare", ".", "origin.git"]);
@@ -219,12 +219,12 @@ async fn branches_show_the_present_one_and_upstreams() {
 
 #[tokio::test]
 async fn a_repository_without_commits_is_no_error() {
-    let desk = GitFixture::new(Settings::default());
+    let desk = GitFixture::new(GitSettings::default());
     git(&desk.root(), &["init", "-q", "-b", "main"]);
     desk.write("a", "x");
     assert_eq!(desk.call("git_log_structured", json!({})).await["commits"], json!([]));
     assert_eq!(desk.call("git_branches", json!({})).await["branches"], json!([]));
     assert_eq!(desk.call("git_changes", json!({})).await["status"]["untracked"], json!(["a"]));
-    let none = GitFixture::new(Settings::default()).try_call("git_status", json!({})).await.unwrap_err();
+    let none = GitFixture::new(GitSettings::default()).try_call("git_status", json!({})).await.unwrap_err();
     assert_eq!(none.kind, Kind::NotFound);
 }

@@ -3,7 +3,7 @@
 
 use super::hostile_repo::{canary, marked};
 use super::{GitFixture, allowed, git, http_remotes};
-use crate::Settings;
+use crate::GitSettings;
 use octo_toolkit::Kind;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -21,7 +21,7 @@ fn executable(path: &Path, program: &str) {
 /// An outer repository that shows differences of an inner one by querying it, whose settings name a program.
 #[tokio::test]
 async fn reading_does_not_start_programs_of_a_nested_repository() {
-    let desk = GitFixture::without_sandbox(Settings::default());
+    let desk = GitFixture::without_sandbox(GitSettings::default());
     desk.demo();
     let (root, sub) = (desk.root(), desk.root().join("sub"));
     let program = canary(&desk);
@@ -134,7 +134,7 @@ async fn protected_files_are_not_touched() {
     desk.write(".npmrc", "one\n");
     desk.write(".gitignore", ".env\nnode_modules\n");
     git(&root, &["add", "."]);
-    git(&root, &["commit", "-qm", "Settings"]);
+    git(&root, &["commit", "-qm", "GitSettings"]);
     git(&root, &["checkout", "-q", "-b", "other"]);
     desk.write(".npmrc", "two\n");
     git(&root, &["commit", "-qam", "Two"]);

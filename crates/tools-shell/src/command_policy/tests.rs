@@ -63,7 +63,7 @@ const BLOCKED_LINES: &[&str] = &[
 
 #[test]
 fn the_default_list_blocks_accidents() {
-    let guard = CommandPolicy::new(&[], &crate::Settings::default().blocked);
+    let guard = CommandPolicy::new(&[], &crate::ShellSettings::default().blocked_commands);
     for line in BLOCKED_LINES {
         let error = guard.check(line).expect_err(line);
         assert_eq!(error.kind, Kind::Denied, "{line}");

@@ -1,7 +1,7 @@
 //! `shell_exec`, `shell_which`, `check_process`.
 
 use super::shell_fixture::{ProgressRecorder, ShellFixture};
-use crate::Settings;
+use crate::ShellSettings;
 use octo_toolkit::{Json, Kind};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -110,7 +110,7 @@ async fn the_time_limit_ends_a_command_and_keeps_what_it_wrote() {
 
 #[tokio::test]
 async fn a_lowered_time_limit_is_told() {
-    let bench = ShellFixture::with(Settings { max_timeout: Duration::from_secs(1), ..Settings::default() });
+    let bench = ShellFixture::with(ShellSettings { max_timeout_seconds: 1, ..ShellSettings::default() });
     let answer = bench.fine("shell_exec", json!({"command": "sleep 60", "timeout_s": 100})).await;
     assert_eq!(answer["timed_out"], true);
     assert!(answer["note"].as_str().unwrap().contains("lowered to 1.0 s"), "{answer}");
@@ -196,7 +196,7 @@ async fn losses_are_warned_of() {
 #[tokio::test]
 async fn what_the_operator_refuses_does_not_run() {
     let allowed = vec!["echo".to_owned(), "touch".to_owned()];
-    let bench = ShellFixture::with(Settings { allowed, ..Settings::default() });
+    let bench = ShellFixture::with(ShellSettings { allowed_commands: allowed, ..ShellSettings::default() });
     let rows = [
         (json!({"command": "touch a; ls"}), Kind::Denied, "ls is not in the list"),
         (json!({"command": "echo x", "env": {"PATH": "."}}), Kind::Denied, "PATH"),
@@ -228,7 +228,7 @@ async fn nobody_can_turn_the_network_on() {
     let answer = ShellFixture::new().fine("shell_exec", json!({"command": "true", "network": true})).await;
     assert_eq!(answer["network"], false);
     assert!(answer["note"].as_str().unwrap().contains("network"), "{answer}");
-    let open = ShellFixture::with(Settings { network: true, ..Settings::default() });
+    let open = ShellFixture::with(ShellSettings { network: true, ..ShellSettings::default() });
     for (input, network) in
         [(json!({"command": "true"}), true), (json!({"command": "true", "network": false}), false)]
     {

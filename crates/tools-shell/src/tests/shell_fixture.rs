@@ -1,6 +1,6 @@
 //! A workspace, its grants, and callers.
 
-use crate::{Settings, toolbox};
+use crate::{ShellSettings, toolbox};
 use octo_grants::exec::{ExecLimits, ExecSpec, SandboxChoice, Sessions, launcher};
 use octo_grants::fs::{RootSpec, WorkspaceSpec};
 use octo_grants::{Capabilities, Exec, Workspace};
@@ -65,10 +65,10 @@ pub struct ShellFixture {
 
 impl ShellFixture {
     pub fn new() -> Self {
-        Self::with(Settings::default())
+        Self::with(ShellSettings::default())
     }
 
-    pub fn with(settings: Settings) -> Self {
+    pub fn with(settings: ShellSettings) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("work");
         std::fs::create_dir_all(root.join("src")).unwrap();

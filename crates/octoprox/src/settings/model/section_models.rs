@@ -150,20 +150,6 @@ pub struct Net {
     pub contact: Option<String>,
 }
 
-/// Browser toolbox.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Browser {
-    /// Allow `browser_execute_js` to run scripts in pages.
-    pub allow_javascript: bool,
-}
-
-impl Default for Browser {
-    fn default() -> Self {
-        Self { allow_javascript: true }
-    }
-}
-
 /// Search toolbox: search engines.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -2,12 +2,12 @@
 
 use crate::settings::load::env_variables;
 use crate::settings::model::section_models::{
-    Admin, Audit, Auth, Browser, Calls, Database, Github, Gitlab, Http, Listen, Llm, Logins, Net, Prompts,
-    Search, Telemetry, Tools,
+    Admin, Audit, Auth, Calls, Database, Github, Gitlab, Http, Listen, Llm, Logins, Net, Prompts, Search,
+    Telemetry, Tools,
 };
 use crate::settings::model::server_model::Server;
 use crate::settings::model::toolbox_switches::Toolboxes;
-use crate::settings::model::workspace_models::{Files, Git, Root, Shell};
+use crate::settings::model::workspace_models::{Files, Root};
 use octo_hub::{CacheRule, LimitRule, PolicySettings, ProfileSettings, ResultLimits};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -60,7 +60,7 @@ pub struct Settings {
     /// Network access of tools.
     pub net: Net,
     /// Browser toolbox.
-    pub browser: Browser,
+    pub browser: tools_browser::BrowserSettings,
     /// Search toolbox: search engines.
     pub search: Search,
     /// Database toolbox: connections and permissions.
@@ -74,9 +74,9 @@ pub struct Settings {
     /// File access in the workspace and the roots.
     pub files: Files,
     /// Git toolbox.
-    pub git: Git,
+    pub git: tools_git::GitSettings,
     /// Shell toolbox.
-    pub shell: Shell,
+    pub shell: tools_shell::ShellSettings,
     /// GitHub toolbox.
     pub github: Github,
     /// GitLab toolbox.

@@ -1,6 +1,5 @@
-//! Settings of roots, files, git and the shell.
+//! Settings of roots and files.
 
-use octo_grants::exec::SandboxChoice;
 use octo_grants::fs::{HardLinks, default_protected};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,61 +51,6 @@ impl Default for Files {
             host_path: None,
             protected: default_protected(),
             hard_links: HardLinks::Allow,
-        }
-    }
-}
-
-/// Git toolbox.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Git {
-    /// Allow `git_commit` to commit. If false, it only reports what it would do.
-    pub allow_commit: bool,
-    /// Allow `git_push` to push. If false, it only reports what it would do.
-    pub allow_push: bool,
-    /// Author name of commits. Default: the name in the git configuration of the repository or the user.
-    pub user_name: Option<String>,
-    /// Author email of commits. Default: the email in the git configuration of the repository or the user.
-    pub user_email: Option<String>,
-}
-
-/// Shell toolbox.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Shell {
-    /// Programs that may be run. If empty, all programs are allowed.
-    pub allowed_commands: Vec<String>,
-    /// Command patterns that are refused. They guard against accidents only; the sandbox enforces isolation.
-    pub blocked_commands: Vec<String>,
-    /// Maximum duration of a command, in seconds.
-    pub max_timeout_seconds: u64,
-    /// Sandbox for commands and git. `auto`: bubblewrap if it works, otherwise Landlock. `none`: no sandbox; never
-    /// chosen automatically.
-    pub sandbox: SandboxChoice,
-    /// Allow network access for commands.
-    pub network: bool,
-    /// Let other commands, `fetch_url` and the browser connect to servers that commands start. Commands then use the
-    /// network of this machine, and tools may connect to its loopback address, except to the hub itself.
-    pub local_servers: bool,
-    /// Environment variables of the hub that are passed to commands. All others are hidden.
-    pub env_passthrough: Vec<String>,
-    /// Memory limit of each process of a command, in MiB. `0`: no limit.
-    pub max_memory_mb: u64,
-}
-
-impl Default for Shell {
-    fn default() -> Self {
-        const BLOCKED: [&str; 8] =
-            ["rm -rf /", "mkfs", "dd", ":(){ :|:& };:", "shutdown", "reboot", "halt", "poweroff"];
-        Self {
-            allowed_commands: Vec::new(),
-            blocked_commands: BLOCKED.map(str::to_owned).to_vec(),
-            max_timeout_seconds: 600,
-            sandbox: SandboxChoice::Auto,
-            network: false,
-            local_servers: false,
-            env_passthrough: Vec::new(),
-            max_memory_mb: 0,
         }
     }
 }
