@@ -18,6 +18,8 @@ use std::process::Command;
 struct Bench {
     work_dir: PathBuf,
     octoprox_bin: PathBuf,
+    /// An earlier build, measured in turn with the current one.
+    before_bin: Option<PathBuf>,
     baseline_bin: PathBuf,
     echo_bin: PathBuf,
     load_bin: PathBuf,
@@ -25,15 +27,19 @@ struct Bench {
     rounds: String,
 }
 
+/// Names of the current and the earlier build in the report.
+const BUILDS: [&str; 2] = ["octoprox", "before"];
+
 const CONVERT_ARGUMENTS: &str = r#"{"datetime":"2026-11-14T22:00:00","to_timezone":"Asia/Tokyo"}"#;
 
-pub fn run(root: &Path, seconds: &str, rounds: &str) -> Result<()> {
-    let bench = prepare(root, seconds, rounds)?;
+pub fn run(root: &Path, seconds: &str, rounds: &str, before: Option<&str>) -> Result<()> {
+    let mut bench = prepare(root, seconds, rounds)?;
+    bench.before_bin = before.map(|path| Path::new(path).canonicalize()).transpose()?;
     let proxied =
         [bench.measure_proxied("2026-07-28", "modern")?, bench.measure_proxied("2025-06-18", "legacy")?];
     let native = bench.measure_native()?;
-    let (cold, idle_mb) = (bench.cold_ratio()?, bench.idle_memory()?);
-    bench_report::print(&proxied, &native, cold, idle_mb);
+    let (cold, idle_mb) = (bench.cold_ratios()?, bench.idle_memory()?);
+    bench_report::print(&proxied, &native, &cold, &idle_mb);
     Ok(())
 }
 
@@ -73,6 +79,7 @@ impl Bench {
     fn with_binaries(work_dir: PathBuf, folder: &Path, seconds: &str, rounds: &str) -> Self {
         Self {
             octoprox_bin: folder.join("octoprox"),
+            before_bin: None,
             baseline_bin: folder.join("examples/baseline"),
             echo_bin: work_dir.join("tools/release/echo-upstream"),
             load_bin: work_dir.join("tools/release/mcp-load"),
@@ -82,14 +89,33 @@ impl Bench {
         }
     }
 
+    /// The current build, then the earlier one if there is one, with their names in the report.
+    fn hub_bins(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        BUILDS
+            .into_iter()
+            .zip([Some(self.octoprox_bin.as_path()), self.before_bin.as_deref()].into_iter().flatten())
+    }
+
+    fn start_hubs(&self, name: &str, settings: &str) -> Result<Vec<(&'static str, ServerProcess)>> {
+        let start = |(build, path)| {
+            let hub = self.start_hub_of(path, &format!("{name}-{build}"), settings)?;
+            Ok((build, hub))
+        };
+        self.hub_bins().map(start).collect()
+    }
+
     fn start_hub(&self, name: &str, settings: &str) -> Result<ServerProcess> {
+        self.start_hub_of(&self.octoprox_bin, name, settings)
+    }
+
+    fn start_hub_of(&self, program: &Path, name: &str, settings: &str) -> Result<ServerProcess> {
         let home = self.work_dir.join(name);
         let _ = std::fs::remove_dir_all(&home);
         std::fs::create_dir_all(home.join("workspace"))?;
         let file = home.join("octoprox.yaml");
         std::fs::write(&file, settings)?;
         let port = free_port()?;
-        let mut command = Command::new(&self.octoprox_bin);
+        let mut command = Command::new(program);
         command
             .args(["serve", "--port", &port.to_string(), "--config"])
             .arg(file)
@@ -129,17 +155,17 @@ impl Bench {
         let echo = self.start_echo()?;
         let settings =
             format!("servers: {{up: {{url: 'http://127.0.0.1:{}/mcp', era: {era}}}}}\n", echo.port);
-        let hub = self.start_hub("proxied", &settings)?;
+        let hubs = self.start_hubs("proxied", &settings)?;
         let nginx = server_processes::start_nginx(&self.work_dir.join("nginx"), echo.port)?;
-        self.run_load(
-            &[("direct", &echo, "/mcp"), ("nginx", &nginx, "/mcp"), ("octoprox", &hub, "/mcp")],
-            &["--protocol", revision],
-        )
+        let mut targets = vec![("direct", &echo, "/mcp"), ("nginx", &nginx, "/mcp")];
+        targets.extend(hubs.iter().map(|(build, hub)| (*build, hub, "/mcp")));
+        self.run_load(&targets, &["--protocol", revision])
     }
 
     /// A native tool, and a handler that returns the same bytes without any work.
     fn measure_native(&self) -> Result<serde_json::Value> {
-        let hub = self.start_hub("native", "{}\n")?;
+        let hubs = self.start_hubs("native", "{}\n")?;
+        let (_, hub) = hubs.first().context("no hub")?;
         let (list, call) = (self.work_dir.join("list.json"), self.work_dir.join("call.json"));
         std::fs::write(&list, post_modern(hub.port, "tools/list", "{}")?)?;
         std::fs::write(
@@ -155,7 +181,9 @@ impl Bench {
         command.arg(port.to_string()).arg(list).arg(call);
         let bare = ServerProcess::start(command, port)?;
         let options = ["--protocol", "2026-07-28", "--tool", "time_convert", "--args", CONVERT_ARGUMENTS];
-        self.run_load(&[("bare axum", &bare, "/mcp"), ("octoprox", &hub, "/mcp")], &options)
+        let mut targets = vec![("bare axum", &bare, "/mcp")];
+        targets.extend(hubs.iter().map(|(build, hub)| (*build, hub, "/mcp")));
+        self.run_load(&targets, &options)
     }
 
     fn measure_cold_start(&self, tool: &str, program: &Path, args: &[&str]) -> Result<f64> {
@@ -179,18 +207,27 @@ impl Bench {
     }
 
     /// Time from start to the first list, in turn with a plain rmcp server.
-    fn cold_ratio(&self) -> Result<f64> {
-        let (mut bare, mut hub) = (Vec::new(), Vec::new());
+    fn cold_ratios(&self) -> Result<Vec<f64>> {
+        let mut bare = Vec::new();
+        let mut hubs: Vec<(&str, &Path, Vec<f64>)> =
+            self.hub_bins().map(|(build, path)| (build, path, Vec::new())).collect();
         for _ in 0..9 {
             bare.push(self.measure_cold_start("echo", &self.echo_bin, &["http"])?);
-            hub.push(self.measure_cold_start("time_now", &self.octoprox_bin, &["serve", "--port"])?);
+            for (_, path, times) in &mut hubs {
+                times.push(self.measure_cold_start("time_now", path, &["serve", "--port"])?);
+            }
         }
-        println!("\ncold start in ms: bare rmcp {bare:?}, octoprox {hub:?}");
-        Ok(bench_report::median(hub) / bench_report::median(bare))
+        println!("\ncold start in ms: bare rmcp {bare:?}");
+        for (build, _, times) in &hubs {
+            println!("cold start in ms: {build} {times:?}");
+        }
+        let bare = bench_report::median(bare);
+        Ok(hubs.into_iter().map(|(_, _, times)| bench_report::median(times) / bare).collect())
     }
 
-    /// Resident memory of a hub before any call, in MB.
-    fn idle_memory(&self) -> Result<f64> {
-        server_processes::resident_mb(self.start_hub("idle", "{}\n")?.process.id())
+    /// Resident memory of each hub before any call, in MB.
+    fn idle_memory(&self) -> Result<Vec<f64>> {
+        let hubs = self.start_hubs("idle", "{}\n")?;
+        hubs.iter().map(|(_, hub)| server_processes::resident_mb(hub.process.id())).collect()
     }
 }

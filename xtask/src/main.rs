@@ -20,7 +20,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   tidy                      check dependencies between crates, code sizes and lint allowances
   docs [--check]            generate docs/reference from the binary, or fail if it differs
   new-tool TOOLBOX NAME     create a tool in crates/tools-TOOLBOX
-  bench [SECONDS ROUNDS]    benchmark the hub against baselines; needs nginx
+  bench [SECONDS ROUNDS [BINARY]]
+                            benchmark the hub against baselines and an earlier build; needs nginx
   bench files               benchmark the file tools against ripgrep; needs rg
   bench gateway [SECONDS ROUNDS]
                             benchmark calls and lists with 60 servers against one
@@ -48,7 +49,7 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["tidy"] => tidy::run(&root),
         ["docs"] => docs::run(&root, docs::Mode::Write),
         ["docs", "--check"] => docs::run(&root, docs::Mode::Check),
-        ["bench"] => bench::run(&root, "2", "5"),
+        ["bench"] => bench::run(&root, "2", "5", None),
         ["bench", "browser", words @ ..] => bench::browser_bench::run(&root, words),
         ["bench", "files"] => bench::files_bench::run(&root),
         ["bench", "gateway"] => bench::gateway_bench::run(&root, "2", "9"),
@@ -58,7 +59,8 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["bench", "gateway", seconds, rounds] => bench::gateway_bench::run(&root, seconds, rounds),
         ["bench", "sql"] => bench::sql_bench::run(&root),
         ["bench", "web"] => bench::web_bench::run(&root),
-        ["bench", seconds, rounds] => bench::run(&root, seconds, rounds),
+        ["bench", seconds, rounds] => bench::run(&root, seconds, rounds, None),
+        ["bench", seconds, rounds, before] => bench::run(&root, seconds, rounds, Some(before)),
         ["new-tool", toolbox, name] => new_tool::run(&root, toolbox, name),
         _ => bail!(USAGE),
     }
