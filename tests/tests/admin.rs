@@ -198,7 +198,11 @@ async fn a_login_from_a_conversation() -> Result<()> {
     let list = call_ok(&agent, "servers_list", json!({})).await?;
     assert_eq!(server_state(&list, "notes"), "needs_login", "{list}");
     let begun = call_ok(&agent, "server_login", json!({"server": "notes"})).await?;
-    assert_eq!((&begun["next"], &begun["login"]["state"]), (&json!("open"), &json!("waiting")), "{begun}");
+    assert_eq!(
+        (&begun["action"], &begun["login"]["state"]),
+        (&json!("open_url"), &json!("waiting")),
+        "{begun}"
+    );
     call_ok(&agent, "browser_navigate", json!({"url": begun["url"]})).await?;
     call_ok(&agent, "browser_type", json!({"selector": "input[name=login]", "text": "ada"})).await?;
     call_ok(&agent, "browser_type", json!({"selector": "input[name=password]", "text": "x"})).await?;
@@ -218,7 +222,7 @@ async fn a_login_from_a_conversation() -> Result<()> {
     .await?;
     assert_eq!(who["content"][0]["text"], "ada");
     let left = call_ok(&agent, "server_logout", json!({"server": "notes"})).await?;
-    assert_eq!(left["left"], "revoked");
+    assert_eq!(left["outcome"], "revoked");
     let list = call_ok(&agent, "servers_list", json!({"server": "notes"})).await?;
     assert_eq!(server_state(&list, "notes"), "needs_login", "{list}");
     Ok(())
@@ -291,7 +295,7 @@ done"#;
     let list = call_ok(&agent, "servers_list", json!({})).await?;
     assert_eq!(server_state(&list, "keyed"), "needs_login", "{list}");
     let begun = call_ok(&agent, "server_login", json!({"server": "keyed"})).await?;
-    assert_eq!(begun["next"], "key");
+    assert_eq!(begun["action"], "enter_api_key");
     let turn = agent.call_tool("server_login", json!({"server": "keyed", "answer": "12345678901"})).await?;
     assert!(
         turn.result()?["content"][0]["text"]

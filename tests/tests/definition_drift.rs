@@ -72,6 +72,7 @@ async fn a_server_that_turns_is_held_until_it_is_accepted() -> Result<()> {
     assert_eq!(result["_meta"]["octoprox/hidden_removed"], 1);
     let waiting = wait_for_held(&home, 1).await?;
     assert_eq!(waiting[0]["severity"], "notable");
+    assert_eq!((&waiting[0]["kind"], &waiting[0]["pinned"]), (&json!("tool"), &json!(true)));
     assert_eq!(waiting[0]["differences"][0]["after"], "Deletes notes.");
     assert_eq!(tool_description(&server).await?, "Finds notes.");
     // Back and forth: nothing waits, then the same thing again.

@@ -49,7 +49,7 @@ async fn a_person_logs_in_through_chromium() -> Result<()> {
     )?;
     let at = servers.next_line().await?;
     let mut login = JsonLinesProcess::start(
-        Command::new(example_path("login")?).arg(at["mcp"].as_str().context("no address")?),
+        Command::new(example_path("login_flow")?).arg(at["mcp"].as_str().context("no address")?),
     )?;
     let open = login.next_line().await?;
 

@@ -380,9 +380,9 @@ async fn an_unused_login_that_is_lost_is_told_of_everywhere() -> Result<()> {
     let lost = findings["checks"].as_array().context("none")?.iter().find(|one| one["name"] == "login");
     let lost = lost.with_context(|| format!("{findings}"))?;
     assert_eq!(lost["state"], "warn", "{lost}");
-    assert!(lost["says"].as_str().is_some_and(|text| text.contains("of ann at w was lost")), "{lost}");
+    assert!(lost["message"].as_str().is_some_and(|text| text.contains("of ann at w was lost")), "{lost}");
     assert!(
-        lost["next"].as_str().is_some_and(|text| text.contains("server_login with server w, as ann")),
+        lost["hint"].as_str().is_some_and(|text| text.contains("server_login with server w, as ann")),
         "{lost}"
     );
 
@@ -413,12 +413,12 @@ async fn the_command_line_names_a_lost_login_and_what_to_run() -> Result<()> {
         (listed["servers"][0]["state"] == "needs_login").then_some(listed)
     })
     .await?;
-    let why = listed["servers"][0]["why"].as_str().unwrap_or_default();
+    let why = listed["servers"][0]["reason"].as_str().unwrap_or_default();
     assert!(why.ends_with("octoprox login w"), "{listed}");
     let (_, out, _) = home.run(&["doctor", "--json"]).await?;
     let findings: Value = serde_json::from_str(&out)?;
     let next = findings["checks"].as_array().context("none")?.iter().find(|one| one["name"] == "login");
-    assert_eq!(next.context("no finding")?["next"], "octoprox login w", "{findings}");
+    assert_eq!(next.context("no finding")?["hint"], "octoprox login w", "{findings}");
     Ok(())
 }
 

@@ -18,6 +18,21 @@ pub fn blank_non_code(text: &str) -> String {
     code
 }
 
+/// Returns the string literals, with their quotes and positions.
+pub fn string_literals(text: &str) -> Vec<(usize, &str)> {
+    let bytes = text.as_bytes();
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < bytes.len() {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let len = skipped_len(rest, at == 0 || !is_word_byte(bytes.get(at - 1)));
+        if len > 0 && !matches!(rest, [b'/' | b'\'', ..]) {
+            found.extend(text.get(at..at + len).map(|literal| (at, literal)));
+        }
+        at += len.max(1);
+    }
+    found
+}
+
 /// Length of the comment or literal that starts here, or 0. `fresh`: no identifier ends here.
 fn skipped_len(rest: &[u8], fresh: bool) -> usize {
     match rest {
@@ -147,6 +162,13 @@ mod tests {
             assert_eq!(blank_non_code(text), code, "{text}");
             assert_eq!(blank_non_code(text).len(), text.len(), "{text}");
         }
+    }
+
+    #[test]
+    fn strings() {
+        let text = "f(\"a\", 'b', r#\"c\"#) // \"d\"\n/* \"e\" */ b\"f\" \"\u{e9}\"";
+        let found: Vec<&str> = string_literals(text).into_iter().map(|(_, literal)| literal).collect();
+        assert_eq!(found, ["\"a\"", "r#\"c\"#", "\"f\"", "\"\u{e9}\""]);
     }
 
     #[test]

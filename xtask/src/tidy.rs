@@ -6,6 +6,7 @@ mod banned_names;
 mod cargo_features;
 mod cargo_manifests;
 mod code_sizes;
+mod command_names;
 mod crate_order;
 mod deployment_files;
 mod document_paths;
@@ -66,6 +67,7 @@ fn check_all(root: &Path) -> Result<Report> {
         file_layout::check(&sources),
         import_cycles::check(&sources, &import_cycles::SCOPES),
         inherent_impls::check(&sources, &inherent_impls::EXCEPTIONS),
+        command_names::check(&sources, command_names::EXCEPTIONS),
         deployment_files::Deployment::read(root)?.check(),
     ];
     Ok(rules.into_iter().fold(Report::default(), Report::merge))

@@ -4,7 +4,6 @@
 mod artifacts;
 mod hub_tools;
 mod journal;
-mod nesting_depth;
 mod run_executor;
 mod stop_reason;
 
@@ -14,17 +13,15 @@ use crate::diagnostic::{Diagnostic, DiagnosticView};
 use artifacts::Artifacts;
 pub use hub_tools::HubTools;
 use journal::Journal;
-use nesting_depth::NestingDepth;
 use octo_grants::fs::{Fs, Write};
 use octo_grants::{Capabilities, Clock, Grant};
-use octo_hub::Hub;
 use octo_model::{Caller, Json, Kind, ToolError};
 use octo_ports::{NewRun, RunLease, RunStatus, Runs, StoreError, StoredRun};
-use octo_toolkit::{CallContext, CallOrigin};
+use octo_toolkit::CallContext;
 use run_executor::RunExecutor;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +30,8 @@ use tokio_util::sync::CancellationToken;
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for running steps on shutdown of the hub.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum depth of workflows that call workflows.
+const MAX_WORKFLOW_DEPTH: u8 = 4;
 
 /// The capability of tools that run workflows.
 #[derive(Clone)]
@@ -41,13 +40,12 @@ pub struct WorkflowEngine(Arc<EngineInner>);
 struct EngineInner {
     runs: Arc<dyn Runs>,
     clock: Clock,
-    hub: OnceLock<Weak<Hub>>,
     live_runs: Mutex<HashMap<String, Arc<LiveRun>>>,
 }
 
 /// A run and everything needed to execute it.
 struct RunSetup {
-    invoker: Invoker,
+    cx: CallContext,
     plan: CompiledWorkflow,
     params: Value,
     run: StoredRun,
@@ -72,25 +70,6 @@ pub struct Progress {
     pub last: String,
     pub ended: bool,
     pub warnings: Vec<String>,
-}
-
-/// The caller of a run, and the origin of the call.
-#[derive(Clone)]
-pub struct Invoker {
-    pub caller: Arc<Caller>,
-    pub origin: Arc<CallOrigin>,
-    depth: NestingDepth,
-}
-
-impl Invoker {
-    /// Fails for a tool that runs without a hub, and if workflows are nested too deeply.
-    pub fn from_context(cx: &CallContext) -> Result<Self, ToolError> {
-        let origin = cx.origin.clone().ok_or_else(|| {
-            ToolError::unavailable("Workflows require a hub.")
-                .hint("Call this through MCP, REST or the command line.")
-        })?;
-        Ok(Self { caller: Arc::clone(&cx.caller), origin, depth: NestingDepth::current()? })
-    }
 }
 
 /// Where a run is executed.
@@ -126,13 +105,7 @@ impl Grant for WorkflowEngine {
 
 impl WorkflowEngine {
     pub fn new(runs: Arc<dyn Runs>, clock: Clock) -> Self {
-        Self(Arc::new(EngineInner { runs, clock, hub: OnceLock::new(), live_runs: Mutex::default() }))
-    }
-
-    /// Sets the hub that steps are called through. Held weakly, since the hub holds this as a capability of
-    /// its tools.
-    pub fn attach(&self, hub: &Arc<Hub>) {
-        let _ = self.0.hub.set(Arc::downgrade(hub));
+        Self(Arc::new(EngineInner { runs, clock, live_runs: Mutex::default() }))
     }
 
     pub fn runs(&self) -> &Arc<dyn Runs> {
@@ -142,15 +115,14 @@ impl WorkflowEngine {
     /// Checks a text for this caller, and returns the tools that it would call.
     pub async fn check(
         &self,
-        invoker: &Invoker,
+        cx: &CallContext,
         text: &str,
     ) -> Result<(Option<CompiledWorkflow>, CheckReport), ToolError> {
-        let hub = self.0.hub()?;
-        hub.wait_until_listed(&invoker.origin.profile, STARTUP_TIMEOUT).await;
+        cx.nested_calls()?.wait_until_listed(cx, STARTUP_TIMEOUT).await;
         Ok(match CompiledWorkflow::parse(text) {
             Err(errors) => (None, CheckReport { errors, ..CheckReport::default() }),
             Ok(plan) => {
-                let found = check(&plan, &HubTools { hub: &hub, invoker });
+                let found = check(&plan, &HubTools(cx));
                 (Some(plan), found)
             }
         })
@@ -159,13 +131,13 @@ impl WorkflowEngine {
     /// Starts a run of a text that was read from `path`; returns its id and its handle.
     pub async fn begin(
         &self,
-        invoker: &Invoker,
+        cx: &CallContext,
         path: &str,
         text: String,
         params: Map<String, Value>,
         fs: Fs<Write>,
     ) -> Result<(String, Arc<LiveRun>), ToolError> {
-        let (plan, found) = self.check(invoker, &text).await?;
+        let (plan, found) = self.check(cx, &text).await?;
         let plan = match plan {
             Some(plan) if found.errors.is_empty() => plan,
             _ => return Err(invalid_workflow(&found.errors)),
@@ -177,21 +149,21 @@ impl WorkflowEngine {
             text,
             params: Json::from(params.clone()),
         };
-        let lease = self.0.runs.begin(&invoker.caller, run).await?;
-        let run = self.0.runs.get(&invoker.caller, lease.id()).await?;
+        let lease = self.0.runs.begin(&cx.caller, run).await?;
+        let run = self.0.runs.get(&cx.caller, lease.id()).await?;
         let journal = Journal::default();
-        Ok(self.0.spawn_run(RunSetup { invoker: invoker.clone(), plan, params, run, lease, fs, journal }))
+        Ok(self.0.spawn_run(RunSetup { cx: cx.clone(), plan, params, run, lease, fs, journal }))
     }
 
     /// Resumes a run that was interrupted or decided about; any other is only looked up.
     pub async fn resume(
         &self,
-        invoker: &Invoker,
+        cx: &CallContext,
         id: &str,
         further: &ResumeOptions,
         fs: Fs<Write>,
     ) -> Result<RunAttachment, ToolError> {
-        let kept = self.0.runs.get(&invoker.caller, id).await?;
+        let kept = self.0.runs.get(&cx.caller, id).await?;
         if let Some(live) = self.0.lock_live_runs().get(id).cloned() {
             return if further.is_resume() {
                 Err(run_in_progress())
@@ -203,7 +175,7 @@ impl WorkflowEngine {
         if !cut_off && !further.is_resume() {
             return Ok(RunAttachment::Elsewhere);
         }
-        let (kept, lease) = match self.0.runs.lease(&invoker.caller, id).await {
+        let (kept, lease) = match self.0.runs.lease(&cx.caller, id).await {
             // Another process resumed it first.
             Err(StoreError::Conflict(_)) if !further.is_resume() => {
                 return Ok(RunAttachment::Elsewhere);
@@ -222,15 +194,8 @@ impl WorkflowEngine {
         journal.apply_decisions(&plan, further, lease.as_ref(), &now).await?;
         lease.status(RunStatus::Running, None, None).await?;
         let params: Value = kept.params.to().map_err(ToolError::internal)?;
-        let (_, live) = self.0.spawn_run(RunSetup {
-            invoker: invoker.clone(),
-            plan,
-            params,
-            run: kept,
-            lease,
-            fs,
-            journal,
-        });
+        let (_, live) =
+            self.0.spawn_run(RunSetup { cx: cx.clone(), plan, params, run: kept, lease, fs, journal });
         Ok(RunAttachment::Owned(live))
     }
 
@@ -257,18 +222,13 @@ impl WorkflowEngine {
 }
 
 impl EngineInner {
-    fn hub(&self) -> Result<Arc<Hub>, ToolError> {
-        let hub = self.hub.get().and_then(Weak::upgrade);
-        hub.ok_or_else(|| ToolError::unavailable("The hub is not available.").hint("Try again in a moment."))
-    }
-
     fn lock_live_runs(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveRun>>> {
         self.live_runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Executes a run in its own task.
     fn spawn_run(self: &Arc<Self>, work: RunSetup) -> (String, Arc<LiveRun>) {
-        let RunSetup { invoker, plan, params, run, lease, fs, journal } = work;
+        let RunSetup { cx, plan, params, run, lease, fs, journal } = work;
         let done = journal.finished_calls(&plan);
         let progress = Progress { done, total: done.max(plan.call_count() as u64), ..Progress::default() };
         let live = Arc::new(LiveRun {
@@ -284,12 +244,22 @@ impl EngineInner {
             params: Arc::new(params),
             lease,
             journal,
-            invoker,
+            cx: cx.with_cancel(live.cancel.clone()),
             live: Arc::clone(&live),
         };
         tokio::spawn(session.run(run.id.clone()));
         (run.id, live)
     }
+}
+
+/// Fails for a call that cannot use workflows: one without a hub, or nested too deeply.
+pub fn check_nesting(cx: &CallContext) -> Result<(), ToolError> {
+    cx.nested_calls()?;
+    if cx.depth < MAX_WORKFLOW_DEPTH {
+        return Ok(());
+    }
+    Err(ToolError::invalid(format!("Workflows are nested more than {MAX_WORKFLOW_DEPTH} deep."))
+        .hint("Put the steps into one workflow."))
 }
 
 /// The directory of a run's artifacts.

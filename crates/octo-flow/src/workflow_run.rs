@@ -1,10 +1,11 @@
 //! `workflow_run`.
 
-use crate::engine::{Invoker, LiveRun, Progress, ResumeOptions, RunAttachment, WorkflowEngine};
+use crate::engine::{LiveRun, Progress, ResumeOptions, RunAttachment, WorkflowEngine, check_nesting};
 use crate::run_report::{self, RunError, Status, StepReport};
 use crate::workflow_runs::{self, RunFilter, RunSummary};
 use crate::workflow_validate::read_workflow;
 use octo_ports::StoredRun;
+use octo_ports::leases::LEASE_CHECK_INTERVAL;
 use octo_toolkit::fs::Write;
 use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
@@ -17,8 +18,6 @@ use std::time::{Duration, Instant};
 const REPLY_MARGIN: Duration = Duration::from_secs(2);
 /// Maximum interrupted runs listed in a reply.
 const MAX_INTERRUPTED_LISTED: usize = 5;
-/// Poll interval for a run of another process.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs a workflow file: each step is a tool call of your own, stored as it finishes. Returns when it has
 /// ended, or with status running before time is up; then call again with run_id. Prefer workflow_validate to
@@ -96,7 +95,7 @@ impl Tool for RunWorkflow {
         (flows, fs): Self::Grants,
         cx: &CallContext,
     ) -> Result<Output, ToolError> {
-        let invoker = Invoker::from_context(cx)?;
+        check_nesting(cx)?;
         let further = ResumeOptions { redo: input.redo, skip: input.skip, resume: input.resume };
         let path = input.path.as_str().to_owned();
         let wanted = RunFilter { path: Some(path.as_str()), status: Some(Status::Interrupted) };
@@ -108,12 +107,12 @@ impl Tool for RunWorkflow {
             None => {
                 reject_resume_options(&further)?;
                 let text = read_workflow(&fs, input.path).await?;
-                let (id, live) = flows.begin(&invoker, &path, text, input.params, fs).await?;
+                let (id, live) = flows.begin(cx, &path, text, input.params, fs).await?;
                 (id, RunAttachment::Owned(live))
             }
             Some(id) => {
                 require_same_file(&flows.get_run(&cx.caller, &id).await?, &path)?;
-                let going = flows.resume(&invoker, &id, &further, fs).await?;
+                let going = flows.resume(cx, &id, &further, fs).await?;
                 (id, going)
             }
         };
@@ -125,7 +124,7 @@ impl Tool for RunWorkflow {
                 waited?
             }
             RunAttachment::Attached(live) => wait_for_run(&live, cx).await?,
-            RunAttachment::Elsewhere => poll_foreign_run(&flows, &id, cx).await?,
+            RunAttachment::Elsewhere => wait_for_foreign_run(&flows, &id, cx).await?,
         };
         Ok(to_output(flows.get_run(&cx.caller, &id).await?, interrupted, warnings))
     }
@@ -193,15 +192,20 @@ fn reply_deadline(cx: &CallContext) -> Instant {
 }
 
 /// Waits for a run that another process works on.
-async fn poll_foreign_run(
+async fn wait_for_foreign_run(
     flows: &WorkflowEngine,
     id: &str,
     cx: &CallContext,
 ) -> Result<Vec<String>, ToolError> {
     let until = reply_deadline(cx);
-    while flows.get_run(&cx.caller, id).await?.is_leased && Instant::now() + POLL_INTERVAL < until {
-        cx.check()?;
-        tokio::time::sleep(POLL_INTERVAL).await;
+    let mut changes = flows.runs().changes();
+    while flows.get_run(&cx.caller, id).await?.is_leased {
+        tokio::select! {
+            () = changes.changed() => {}
+            () = tokio::time::sleep(LEASE_CHECK_INTERVAL) => {}
+            () = cx.cancel.cancelled() => return Err(ToolError::cancelled()),
+            () = tokio::time::sleep_until(until.into()) => break,
+        }
     }
     Ok(Vec::new())
 }

@@ -2,7 +2,7 @@
 
 use crate::check::ToolUse;
 use crate::diagnostic::{Diagnostic, DiagnosticView};
-use crate::engine::{Invoker, WorkflowEngine};
+use crate::engine::{WorkflowEngine, check_nesting};
 use crate::spanned_yaml::MAX_FILE_BYTES;
 use octo_toolkit::fs::Read;
 use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
@@ -81,7 +81,8 @@ impl Tool for ValidateWorkflow {
         cx: &CallContext,
     ) -> Result<Output, ToolError> {
         let text = read_workflow(&fs, input.path).await?;
-        let (plan, found) = flows.check(&Invoker::from_context(cx)?, &text).await?;
+        check_nesting(cx)?;
+        let (plan, found) = flows.check(cx, &text).await?;
         let told = |problems: &[Diagnostic]| problems.iter().map(Diagnostic::to_view).collect();
         Ok(Output {
             valid: found.errors.is_empty(),

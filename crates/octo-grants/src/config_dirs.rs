@@ -15,7 +15,6 @@ use tokio::sync::Notify;
 const MAX_FILES: usize = 2_000;
 const MAX_FILE_BYTES: u64 = 1 << 20;
 const MAX_DEPTH: usize = 8;
-const UNAPPROVED_MESSAGE: &str = "is not approved; review it, then run `octoprox trust`";
 /// Editors write a file in several steps.
 const DEBOUNCE: Duration = Duration::from_millis(100);
 /// Detects changes without a notification: directories created later, file systems without inotify.
@@ -28,14 +27,14 @@ pub struct ConfigFile {
     pub content: Result<String, String>,
 }
 
-type IsApproved = dyn Fn(&Path, &[u8]) -> bool + Send + Sync;
+type ApprovalCheck = dyn Fn(&Path, &[u8]) -> Result<(), String> + Send + Sync;
 
-/// Decides by canonical path and content whether a file may be used.
+/// Decides by canonical path and content whether a file may be used; returns the reason if not.
 #[derive(Clone)]
-pub struct FileApproval(Arc<IsApproved>);
+pub struct FileApproval(Arc<ApprovalCheck>);
 
 impl FileApproval {
-    pub fn new(approve: impl Fn(&Path, &[u8]) -> bool + Send + Sync + 'static) -> Self {
+    pub fn new(approve: impl Fn(&Path, &[u8]) -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(approve))
     }
 }
@@ -151,11 +150,10 @@ impl ConfigDirs {
             }
             Ok(real) => {
                 read_text(&real, self.max_file_bytes).map_err(|error| error.to_string()).and_then(|text| {
-                    let is_approved = self
-                        .approval
-                        .as_ref()
-                        .is_none_or(|FileApproval(approve)| approve(&real, text.as_bytes()));
-                    is_approved.then_some(text).ok_or_else(|| UNAPPROVED_MESSAGE.to_owned())
+                    if let Some(FileApproval(approve)) = &self.approval {
+                        approve(&real, text.as_bytes())?;
+                    }
+                    Ok(text)
                 })
             }
             Err(error) => Err(error.to_string()),

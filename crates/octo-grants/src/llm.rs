@@ -5,7 +5,7 @@ use crate::{Capabilities, Grant, Net};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, StatusCode};
-use octo_model::{Secret, ToolError};
+use octo_model::{Remedy, Secret, ToolError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,7 +84,8 @@ impl Grant for Llm {
     fn open(doors: &Capabilities) -> Result<Self, ToolError> {
         doors.open().map_err(|_: ToolError| {
             ToolError::unavailable("No language model is set.")
-                .hint("Ask the operator to set OCTOPROX_LLM_URL, OCTOPROX_LLM_MODEL and, if required, OCTOPROX_LLM_KEY.")
+                .hint("Ask the operator to set llm.url, llm.model and, if required, llm.key.")
+                .remedy(Remedy::settings(&["llm.url", "llm.model", "llm.key"]))
         })
     }
 }
@@ -101,7 +102,8 @@ fn reply_text(answer: &NetResponse) -> Result<String, ToolError> {
 
 fn no_text_error() -> ToolError {
     ToolError::unavailable("The language model returned no text.")
-        .hint("Try again; ask the operator to check OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL if it persists.")
+        .hint("Try again; ask the operator to check llm.url and llm.model if it persists.")
+        .remedy(Remedy::settings(&["llm.url", "llm.model"]))
 }
 
 /// Includes the service's message, which shows whether the key, the model or the quota is at fault.
@@ -119,11 +121,11 @@ fn status_error(answer: &NetResponse) -> ToolError {
     ));
     match answer.status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            error.hint("Ask the operator to check OCTOPROX_LLM_KEY.")
+            error.hint("Ask the operator to check llm.key.").remedy(Remedy::settings(&["llm.key"]))
         }
-        StatusCode::NOT_FOUND => {
-            error.hint("Ask the operator to check OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL.")
-        }
+        StatusCode::NOT_FOUND => error
+            .hint("Ask the operator to check llm.url and llm.model.")
+            .remedy(Remedy::settings(&["llm.url", "llm.model"])),
         StatusCode::TOO_MANY_REQUESTS => answer.rate_limited(error.message, Duration::from_secs(10)),
         StatusCode::SERVICE_UNAVAILABLE => {
             let wait = answer.retry_after().unwrap_or(Duration::from_secs(10));

@@ -8,10 +8,11 @@ pub(crate) mod profile_view;
 pub(crate) mod tool_override;
 pub(crate) mod uri_spellings;
 
-use crate::catalogue::item::{Item, ListKind};
+use crate::catalogue::item::Item;
 use crate::catalogue::profile::Profile;
 use crate::catalogue::profile_view::{SourceSnapshot, View};
 use arc_swap::ArcSwap;
+use octo_model::{ItemKind, RemedyText};
 use octo_toolkit::{Audience, Definition, Event, Listing, Source, SourceState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +22,7 @@ use tokio::sync::{Notify, broadcast, watch};
 /// A change that clients are notified of.
 #[derive(Debug, Clone)]
 pub enum Change {
-    List(ListKind),
+    List(ItemKind),
     Resource {
         uri: String,
     },
@@ -46,10 +47,15 @@ pub struct Catalogue {
     changes: broadcast::Sender<Change>,
     rebuilt: watch::Sender<u64>,
     started_at: Instant,
+    remedy_text: RemedyText,
 }
 
 impl Catalogue {
-    pub fn new(mut sources: Vec<Arc<dyn Source>>, profiles: Vec<Profile>) -> Arc<Self> {
+    pub fn new(
+        mut sources: Vec<Arc<dyn Source>>,
+        profiles: Vec<Profile>,
+        remedy_text: RemedyText,
+    ) -> Arc<Self> {
         sort_sources(&mut sources);
         let catalogue = Arc::new(Self {
             sources: ArcSwap::from_pointee(sources),
@@ -60,6 +66,7 @@ impl Catalogue {
             changes: broadcast::channel(256).0,
             rebuilt: watch::channel(0).0,
             started_at: Instant::now(),
+            remedy_text,
         });
         catalogue.rebuild();
         catalogue
@@ -91,7 +98,7 @@ impl Catalogue {
             }
         });
         if let Some(events) = source.events() {
-            tokio::spawn(forward_events(events, self.changes.clone()));
+            tokio::spawn(forward_events(events, self.changes.clone(), self.remedy_text));
         }
     }
 
@@ -130,7 +137,7 @@ impl Catalogue {
 
     /// Notifies clients that lists may have changed although the sources have not.
     pub fn announce_lists(&self) {
-        for kind in ListKind::ALL {
+        for kind in ItemKind::ALL {
             let _ = self.changes.send(Change::List(kind));
         }
     }
@@ -162,7 +169,7 @@ impl Catalogue {
     /// Announces only the lists that changed.
     fn announce_changes(&self, before: &HashMap<String, Arc<View>>) {
         let now = self.views.load();
-        for kind in ListKind::ALL {
+        for kind in ItemKind::ALL {
             let changed = now.iter().any(|(name, view)| {
                 before.get(name).is_some_and(|old| old.rendered(kind) != view.rendered(kind))
             });
@@ -220,11 +227,17 @@ fn sort_sources(sources: &mut [Arc<dyn Source>]) {
     sources.sort_by(|a, b| (!a.is_native(), a.name()).cmp(&(!b.is_native(), b.name())));
 }
 
-async fn forward_events(mut events: broadcast::Receiver<Event>, changes: broadcast::Sender<Change>) {
+async fn forward_events(
+    mut events: broadcast::Receiver<Event>,
+    changes: broadcast::Sender<Change>,
+    remedy_text: RemedyText,
+) {
     loop {
         let change = match events.recv().await {
             Ok(Event::ResourceUpdated { uri }) => Change::Resource { uri },
-            Ok(Event::Warning { audience, text }) => Change::Warning { audience, text },
+            Ok(Event::Warning { audience, text, remedy }) => {
+                Change::Warning { audience, text: format!("{text} {}", remedy_text(&remedy)) }
+            }
             Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => return,
         };
@@ -249,14 +262,14 @@ fn take_snapshot(source: &Arc<dyn Source>, before: Option<&SourceSnapshot>) -> S
 }
 
 fn build_items(source: &Arc<dyn Source>, lists: &Listing) -> Vec<Arc<Item>> {
-    let of = |kind: ListKind, definitions: &[Definition]| {
+    let of = |kind: ItemKind, definitions: &[Definition]| {
         definitions.iter().map(|definition| Arc::new(Item::new(source, kind, definition))).collect::<Vec<_>>()
     };
     [
-        of(ListKind::Tools, &lists.tools),
-        of(ListKind::Prompts, &lists.prompts),
-        of(ListKind::Resources, &lists.resources),
-        of(ListKind::Templates, &lists.templates),
+        of(ItemKind::Tool, &lists.tools),
+        of(ItemKind::Prompt, &lists.prompts),
+        of(ItemKind::Resource, &lists.resources),
+        of(ItemKind::Template, &lists.templates),
     ]
     .concat()
 }

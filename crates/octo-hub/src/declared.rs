@@ -15,7 +15,7 @@ use declared_tool::DeclaredTool;
 use octo_grants::config_dirs::{ConfigDirs, ConfigFile};
 use octo_grants::{Capabilities, Workspace};
 use octo_model::{JsonObject, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, Listing, ListingState, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Listing, ListingState, Source, SourceState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -65,12 +65,7 @@ impl Source for DeclaredSource {
         self.tools.listing()
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        _peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let tools = self.tools.contents();
             let tool = tools.all.get(&op.name).ok_or_else(|| {

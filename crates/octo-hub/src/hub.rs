@@ -2,6 +2,7 @@
 
 pub(crate) mod call_pipeline;
 pub(crate) mod list_pages;
+mod nested_calls;
 pub(crate) mod subscribe;
 
 use crate::catalogue::absent_servers::AbsentServers;
@@ -12,7 +13,8 @@ use crate::catalogue::{Catalogue, Change};
 use crate::pipeline::approval::Approver;
 use crate::pipeline::call_request::Request;
 use crate::pipeline::call_rules::{CallRules, RuleSettings};
-use crate::pipeline::policy::{PolicyEngine, PolicySettings, check_visible, is_visible};
+use crate::pipeline::error_limits::truncate_error;
+use crate::pipeline::policy::{PolicyEngine, PolicySettings, is_visible};
 use crate::pipeline::rate_limit::LimitRule;
 use crate::pipeline::response_cache::CacheRule;
 use crate::pipeline::telemetry::{Excerpts, Tracer};
@@ -22,11 +24,11 @@ use crate::results::result_limit::{ResultLimiter, ResultLimits};
 use crate::results::results_source;
 use crate::subscriptions::subscription_counts::SubscriptionCounts;
 use arc_swap::ArcSwap;
-use octo_model::{Caller, Json, JsonObject, Operation, ToolError};
+use octo_model::{Caller, JsonObject, Operation, RemedyText, ToolError};
 use octo_ports::{AuditLog, ResultStore};
 use octo_toolkit::{Listing, Source, SourceState};
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::broadcast;
 
@@ -46,15 +48,19 @@ pub struct HubConfig {
     pub result_store: Arc<dyn ResultStore>,
     pub jq: JqRunner,
     pub tracer: Option<Arc<dyn Tracer>>,
+    pub remedy_text: RemedyText,
 }
 
 pub struct Hub {
+    /// For the contexts of its calls.
+    this: Weak<Self>,
     catalogue: Arc<Catalogue>,
     absent_servers: AbsentServers,
     rules: ArcSwap<CallRules>,
     pub(crate) results: ResultLimiter,
     pub(crate) audit_log: Arc<dyn AuditLog>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
+    remedy_text: RemedyText,
     pub(crate) validator: ArgumentValidator,
     pub(crate) subscriptions: Arc<SubscriptionCounts>,
     excerpts: OnceLock<Arc<dyn Excerpts>>,
@@ -69,7 +75,7 @@ impl Hub {
             parts.jq,
             parts.result_limits.max_resource_bytes,
         ));
-        let catalogue = Catalogue::new(parts.sources, parts.profiles);
+        let catalogue = Catalogue::new(parts.sources, parts.profiles, parts.remedy_text);
         catalogue.watch_sources();
         let rules = RuleSettings {
             policy: parts.policy,
@@ -77,13 +83,16 @@ impl Hub {
             cache: parts.cache,
             timeout: parts.timeout,
         };
-        let hub = Arc::new(Self {
+        let rules = CallRules::new(rules, None)?;
+        let hub = Arc::new_cyclic(|this| Self {
+            this: Weak::clone(this),
             catalogue,
             absent_servers: AbsentServers::default(),
-            rules: ArcSwap::from_pointee(CallRules::new(rules, None)?),
+            rules: ArcSwap::from_pointee(rules),
             results: ResultLimiter { limits: parts.result_limits, store: parts.result_store },
             audit_log: parts.audit_log,
             tracer: parts.tracer,
+            remedy_text: parts.remedy_text,
             validator: ArgumentValidator::default(),
             subscriptions: Arc::default(),
             excerpts: OnceLock::new(),
@@ -139,6 +148,11 @@ impl Hub {
 
     pub(crate) fn excerpts(&self) -> Option<&Arc<dyn Excerpts>> {
         self.excerpts.get()
+    }
+
+    /// An error as it leaves the hub.
+    pub(crate) fn finish_error(&self, error: ToolError) -> ToolError {
+        truncate_error(error.with_remedy_text(self.remedy_text), self.results.limits.max_bytes)
     }
 
     /// Returns whether all callers see the same lists.
@@ -210,15 +224,6 @@ impl Hub {
         })
     }
 
-    /// Returns a tool as this caller may call it through this profile.
-    pub fn tool(&self, profile: &str, caller: &Caller, name: &str) -> Result<Entry, ToolError> {
-        let view = self.view(profile)?;
-        let op = Operation::tool(name, Json::empty_object());
-        let entry = view.find(&op).ok_or_else(|| self.not_found_error(profile, &view, caller, &op))?;
-        check_visible(&*self.rules().policy, profile, caller, &entry)?;
-        Ok(entry)
-    }
-
     /// Returns a reply as it was before truncation.
     pub async fn untruncated(&self, caller: &Caller, result: JsonObject) -> Result<JsonObject, ToolError> {
         match result.inner_text("_meta", "octoprox/result_handle") {
@@ -231,7 +236,7 @@ impl Hub {
 }
 
 /// Clears the response cache when a source changes, since replies may differ.
-async fn clear_cache_on_change(hub: std::sync::Weak<Hub>, mut changes: broadcast::Receiver<Change>) {
+async fn clear_cache_on_change(hub: Weak<Hub>, mut changes: broadcast::Receiver<Change>) {
     loop {
         match changes.recv().await {
             Err(broadcast::error::RecvError::Closed) => return,

@@ -12,7 +12,7 @@ mod yaml_files;
 
 pub use catalogue::Change;
 pub use catalogue::header_params::HeaderParam;
-pub use catalogue::item::{Entry, Item, ListKind};
+pub use catalogue::item::{Entry, Item};
 pub use catalogue::profile::{Profile, ProfileSettings};
 pub use catalogue::profile_view::View;
 pub use catalogue::tool_override::{Argument, OverrideSettings, ParamTranslation, UnmappedParams};
@@ -31,6 +31,7 @@ pub use pipeline::rate_limit::LimitRule;
 pub use pipeline::response_cache::CacheRule;
 pub use pipeline::telemetry::{Excerpts, Tracer};
 pub use results::jq_eval;
+pub use results::result_failure::{ResultFailure, block_text};
 pub use results::result_limit::ResultLimits;
 pub use results::result_read::RESULT_READ_TOOL;
 pub use subscriptions::subscription_counts::Subscription;

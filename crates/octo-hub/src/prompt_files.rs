@@ -10,7 +10,7 @@ use crate::yaml_files::{FileContents, Problem, WatchedFiles};
 use octo_grants::config_dirs::ConfigDirs;
 use octo_model::nearest;
 use octo_model::{Json, JsonObject, Method, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, ListingState, Source, SourceState};
 use prompt_manifest::Argument;
 pub use prompt_set::BuiltinPrompts;
 use prompt_set::{Prompt, PromptSet};
@@ -52,7 +52,6 @@ impl Source for PromptSource {
         &'a self,
         op: Operation,
         _cx: &'a CallContext,
-        _peer: &'a Arc<dyn Peer>,
     ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let stock = self.0.contents();

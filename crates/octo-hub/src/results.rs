@@ -3,6 +3,7 @@
 pub(crate) mod image_size;
 pub mod jq_eval;
 pub(crate) mod reply_text;
+pub(crate) mod result_failure;
 pub(crate) mod result_limit;
 pub(crate) mod result_read;
 pub(crate) mod results_source;

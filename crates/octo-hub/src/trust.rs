@@ -14,7 +14,7 @@ mod shadowing;
 #[cfg(test)]
 mod tests;
 
-use octo_ports::{ItemKind, PendingPin, Pin, Pins, ServerIdentity};
+use octo_ports::{PendingPin, Pin, PinKind, Pins, ServerIdentity};
 pub use reviewed_source::Trust;
 pub(crate) use sanitize::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
 use schemars::JsonSchema;
@@ -123,9 +123,9 @@ impl Severity {
 pub struct Difference {
     pub severity: Severity,
     /// Path in the definition: `inputSchema.properties.path.description`.
-    pub at: String,
+    pub path: String,
     /// Description of the difference.
-    pub what: String,
+    pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,14 +145,14 @@ pub fn differences(whose: &ServerIdentity, pending: &PendingPin) -> Vec<Differen
 /// Changes since the pinned definition, and findings in the new one that were not accepted with the old one.
 fn find_differences(
     whose: &ServerIdentity,
-    what: ItemKind,
+    what: PinKind,
     key: &str,
     old: Option<&Value>,
     new: &Value,
 ) -> Vec<Difference> {
     let mut found = old.map(|old| drift::compare(what, old, new)).unwrap_or_default();
     found.extend(poisoning::find_poisoning(whose, what, key, old, new));
-    found.sort_by(|one, other| other.severity.cmp(&one.severity).then_with(|| one.at.cmp(&other.at)));
+    found.sort_by(|one, other| other.severity.cmp(&one.severity).then_with(|| one.path.cmp(&other.path)));
     found
 }
 
@@ -166,7 +166,7 @@ pub fn server_identity<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
 }
 
 /// The pin of a definition.
-fn make_pin(what: ItemKind, key: &str, value: &Value, text: octo_model::Json) -> Pin {
+fn make_pin(what: PinKind, key: &str, value: &Value, text: octo_model::Json) -> Pin {
     Pin { kind: what, key: key.to_owned(), text, hash: canonical::hash(what, value) }
 }
 

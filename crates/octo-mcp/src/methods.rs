@@ -4,8 +4,8 @@ use crate::client_context::ClientContext;
 use crate::discover::method_not_found;
 use crate::mcp::Mcp;
 use crate::rpc_errors::{map_error, rpc_error};
-use octo_hub::{CallOutcome, ListKind, Request};
-use octo_model::{Json, JsonObject, Method, Operation, RpcError};
+use octo_hub::{CallOutcome, Request};
+use octo_model::{ItemKind, Json, JsonObject, Method, Operation, RpcError};
 use octo_toolkit::Peer;
 use octo_wire::{Era, code};
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use tokio_util::sync::CancellationToken;
 
 /// What a method requests.
 pub enum RoutedMethod {
-    List(ListKind),
+    List(ItemKind),
     Operation(Method),
 }
 
 pub fn route_method(method: &str) -> Option<RoutedMethod> {
     Some(match method {
         "tools/call" => RoutedMethod::Operation(Method::CallTool),
-        "tools/list" => RoutedMethod::List(ListKind::Tools),
+        "tools/list" => RoutedMethod::List(ItemKind::Tool),
         "prompts/get" => RoutedMethod::Operation(Method::GetPrompt),
-        "prompts/list" => RoutedMethod::List(ListKind::Prompts),
+        "prompts/list" => RoutedMethod::List(ItemKind::Prompt),
         "resources/read" => RoutedMethod::Operation(Method::ReadResource),
-        "resources/list" => RoutedMethod::List(ListKind::Resources),
-        "resources/templates/list" => RoutedMethod::List(ListKind::Templates),
+        "resources/list" => RoutedMethod::List(ItemKind::Resource),
+        "resources/templates/list" => RoutedMethod::List(ItemKind::Template),
         "completion/complete" => RoutedMethod::Operation(Method::Complete),
         _ => return None,
     })
@@ -35,7 +35,7 @@ impl Mcp {
     pub(crate) async fn handle_list(
         &self,
         client: &ClientContext,
-        kind: ListKind,
+        kind: ItemKind,
         params: &JsonObject,
     ) -> Result<JsonObject, RpcError> {
         let cursor = params.text("cursor");
@@ -49,7 +49,7 @@ impl Mcp {
                     .map_or_else(|| rpc_error(code::INVALID_PARAMS, error.message.clone()), |error| *error)
             },
         )?;
-        let mut result = JsonObject::new().with(kind.member(), page.items);
+        let mut result = JsonObject::new().with(kind.list_member(), page.items);
         if let Some(next) = page.next {
             result.set("nextCursor", next.as_str());
         }
@@ -80,6 +80,7 @@ impl Mcp {
             cancel,
             timeout: None,
             trace,
+            depth: 0,
         })
     }
 }

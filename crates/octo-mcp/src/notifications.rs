@@ -2,8 +2,8 @@
 
 use crate::client_peer::{LOG_METHOD, passes_log_level};
 use crate::legacy_session::Session;
-use octo_hub::{Change, ListKind};
-use octo_model::{Json, JsonObject};
+use octo_hub::Change;
+use octo_model::{ItemKind, Json, JsonObject};
 use octo_wire::Message;
 use std::collections::HashSet;
 
@@ -52,11 +52,11 @@ impl NotificationFilter {
         members
     }
 
-    fn wants(&self, kind: ListKind) -> bool {
+    fn wants(&self, kind: ItemKind) -> bool {
         match kind {
-            ListKind::Tools => self.tools,
-            ListKind::Prompts => self.prompts,
-            ListKind::Resources | ListKind::Templates => self.resources,
+            ItemKind::Tool => self.tools,
+            ItemKind::Prompt => self.prompts,
+            ItemKind::Resource | ItemKind::Template => self.resources,
         }
     }
 }
@@ -91,10 +91,10 @@ pub fn warning_notification(change: &Change, session: &Session) -> Option<Messag
     is_delivered.then(|| Message::Notification { method: LOG_METHOD.to_owned(), params })
 }
 
-fn list_method(kind: ListKind) -> &'static str {
+fn list_method(kind: ItemKind) -> &'static str {
     match kind {
-        ListKind::Tools => "notifications/tools/list_changed",
-        ListKind::Prompts => "notifications/prompts/list_changed",
-        ListKind::Resources | ListKind::Templates => "notifications/resources/list_changed",
+        ItemKind::Tool => "notifications/tools/list_changed",
+        ItemKind::Prompt => "notifications/prompts/list_changed",
+        ItemKind::Resource | ItemKind::Template => "notifications/resources/list_changed",
     }
 }

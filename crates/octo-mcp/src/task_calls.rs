@@ -7,8 +7,8 @@ use crate::methods::into_rpc_result;
 use crate::rpc_errors::rpc_error;
 use crate::suspended_calls::RunningCall;
 use crate::task::{Task, TaskEnd};
-use octo_hub::{CallOutcome, ListKind};
-use octo_model::{JsonObject, Kind, Method};
+use octo_hub::CallOutcome;
+use octo_model::{ItemKind, JsonObject, Kind, Method};
 use octo_wire::code;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +40,7 @@ impl Mcp {
     /// Task support of the called tool. Revisions before 2026-07-28 declare it in the definition.
     pub(crate) fn task_support(&self, client: &ClientContext, params: &JsonObject) -> TaskSupport {
         let Ok(view) = self.hub.view(&client.profile) else { return TaskSupport::Unspecified };
-        let entry = view.by_name(ListKind::Tools, &params.text("name").unwrap_or_default());
+        let entry = view.by_name(ItemKind::Tool, &params.text("name").unwrap_or_default());
         match entry.and_then(|entry| entry.item.members.inner_text("execution", "taskSupport")).as_deref() {
             Some("optional") => TaskSupport::Optional,
             Some("required") => TaskSupport::Required,

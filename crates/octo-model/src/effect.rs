@@ -1,9 +1,10 @@
 //! Effects of calls.
 
 use crate::{Json, JsonObject};
+use serde::{Deserialize, Serialize};
 
 /// The four MCP tool hints. For upstream tools they are claims, not facts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
     pub read_only: bool,
     pub destructive: bool,
@@ -81,5 +82,28 @@ impl Effect {
             .with("destructiveHint", self.destructive)
             .with("idempotentHint", self.idempotent)
             .with("openWorldHint", self.open_world)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire_test::assert_wire_form;
+
+    #[test]
+    fn effects_name_each_hint_on_the_wire() {
+        let rows = [
+            (
+                Effect::reads(),
+                r#"{"read_only":true,"destructive":false,"idempotent":true,"open_world":false}"#,
+            ),
+            (
+                Effect::unknown(),
+                r#"{"read_only":false,"destructive":true,"idempotent":false,"open_world":true}"#,
+            ),
+        ];
+        for (effect, text) in rows {
+            assert_wire_form(&effect, text);
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! Errors of calls, with a hint of what to do next.
 
-use crate::Json;
+use crate::{Json, Remedy, RemedyText};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::borrow::Cow;
 use std::time::Duration;
 
 /// Each frontend maps a kind once: MCP `isError`, HTTP status, exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Kind {
     Invalid,
     NotFound,
@@ -54,27 +56,66 @@ impl Kind {
 }
 
 /// A JSON-RPC error of an upstream, passed on unchanged.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RpcError {
     pub code: i64,
     pub message: String,
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub data: Option<Json>,
 }
 
-/// Message and hint are for the caller; detail is only logged.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Message and hint are for the caller; detail is only logged. It is part of the JSON form, because the process that
+/// logs a call may not be the one that ran it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolError {
     pub kind: Kind,
     pub message: Cow<'static, str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Cow<'static, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    #[serde(
+        rename = "retry_after_ms",
+        default,
+        with = "milliseconds",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub retry_after: Option<Duration>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpc: Option<Box<RpcError>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remedy: Option<Box<Remedy>>,
+}
+
+/// Keeps `null` apart from an absent member.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
+}
+
+mod milliseconds {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::time::Duration;
+
+    pub fn serialize<S: Serializer>(wait: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+    }
 }
 
 impl ToolError {
     pub fn new(kind: Kind, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind, message: message.into(), hint: None, detail: None, retry_after: None, rpc: None }
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            detail: None,
+            retry_after: None,
+            rpc: None,
+            remedy: None,
+        }
     }
 
     pub fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
@@ -131,6 +172,25 @@ impl ToolError {
         self
     }
 
+    #[must_use]
+    pub fn remedy(mut self, remedy: Remedy) -> Self {
+        self.remedy = Some(Box::new(remedy));
+        self
+    }
+
+    /// Moves the remedy to the hint, as the sentence that `text` writes.
+    #[must_use]
+    pub fn with_remedy_text(mut self, text: RemedyText) -> Self {
+        if let Some(remedy) = self.remedy.take() {
+            let sentence = text(&remedy);
+            self.hint = Some(match self.hint {
+                Some(hint) => format!("{hint} {sentence}").into(),
+                None => sentence.into(),
+            });
+        }
+        self
+    }
+
     /// Message and hint in one text.
     pub fn text(&self) -> String {
         match &self.hint {
@@ -147,3 +207,50 @@ impl std::fmt::Display for ToolError {
 }
 
 impl std::error::Error for ToolError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire_test::assert_wire_form;
+
+    #[test]
+    fn kinds_have_their_names_on_the_wire() {
+        for kind in Kind::ALL {
+            assert_wire_form(&kind, &format!("{:?}", kind.as_str()));
+        }
+    }
+
+    #[test]
+    fn rpc_errors_keep_their_data_on_the_wire() {
+        let rows = [
+            (None, r#"{"code":-32603,"message":"Broken."}"#),
+            (Some(Json::null()), r#"{"code":-32603,"message":"Broken.","data":null}"#),
+            (Some(Json::text("why")), r#"{"code":-32603,"message":"Broken.","data":"why"}"#),
+        ];
+        for (data, text) in rows {
+            let error = RpcError { code: -32603, message: "Broken.".to_owned(), data };
+            assert_wire_form(&error, text);
+            assert_eq!(serde_json::from_str::<RpcError>(text).unwrap(), error);
+        }
+    }
+
+    #[test]
+    fn tool_errors_lose_nothing_on_the_wire() {
+        let rpc = RpcError { code: 1, message: "no".to_owned(), data: None };
+        let rows = [
+            (ToolError::invalid("Wrong."), r#"{"kind":"invalid","message":"Wrong."}"#),
+            (
+                ToolError::rate_limited("Slow down.", Duration::from_millis(1_500)).hint("Wait."),
+                r#"{"kind":"rate_limited","message":"Slow down.","hint":"Wait.","retry_after_ms":1500}"#,
+            ),
+            (
+                ToolError::unavailable("Down.").detail("refused").rpc(rpc),
+                r#"{"kind":"unavailable","message":"Down.","detail":"refused","rpc":{"code":1,"message":"no"}}"#,
+            ),
+        ];
+        for (error, text) in rows {
+            assert_wire_form(&error, text);
+            assert_eq!(serde_json::from_str::<ToolError>(text).unwrap(), error);
+        }
+    }
+}

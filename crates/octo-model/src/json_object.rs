@@ -2,7 +2,7 @@
 
 use crate::{Json, JsonError, json_scan};
 use bytes::Bytes;
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::SerializeMap};
 
 /// An object of which only the first level is parsed, so that unknown members are preserved.
 ///
@@ -157,6 +157,12 @@ impl Serialize for JsonObject {
             map.serialize_entry(name(key), value)?;
         }
         map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for JsonObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Json::deserialize(deserializer)?.members().map_err(serde::de::Error::custom)
     }
 }
 

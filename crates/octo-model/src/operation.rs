@@ -1,6 +1,7 @@
 //! An operation, the same for every frontend and every source.
 
 use crate::JsonObject;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The hub's id of a call, unique across machines and ordered by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,8 +19,22 @@ impl std::fmt::Display for CallId {
     }
 }
 
+impl Serialize for CallId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for CallId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        uuid::Uuid::try_parse(&text).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
 /// The frontend that a call came through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Frontend {
     Cli,
     Stdio,
@@ -41,13 +56,19 @@ impl Frontend {
 }
 
 /// The method of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Method {
+    #[serde(rename = "tools/call")]
     CallTool,
+    #[serde(rename = "prompts/get")]
     GetPrompt,
+    #[serde(rename = "resources/read")]
     ReadResource,
+    #[serde(rename = "completion/complete")]
     Complete,
+    #[serde(rename = "resources/subscribe")]
     Subscribe,
+    #[serde(rename = "resources/unsubscribe")]
     Unsubscribe,
 }
 
@@ -71,7 +92,7 @@ impl Method {
 
 /// An operation on an item, with the parameters as the client sent them. `params` has every member of the
 /// request's `params`, known or not.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Operation {
     pub method: Method,
     /// The listed name of the tool or prompt, or the URI of the resource.
@@ -86,6 +107,54 @@ impl Operation {
             method: Method::CallTool,
             name: name.into(),
             params: JsonObject::new().with("arguments", arguments),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire_test::assert_wire_form;
+
+    #[test]
+    fn frontends_have_their_names_on_the_wire() {
+        let all = [Frontend::Cli, Frontend::Stdio, Frontend::Http, Frontend::Rest, Frontend::Admin];
+        for frontend in all {
+            assert_wire_form(&frontend, &format!("{:?}", frontend.as_str()));
+        }
+    }
+
+    #[test]
+    fn methods_have_their_names_on_the_wire() {
+        let all = [
+            Method::CallTool,
+            Method::GetPrompt,
+            Method::ReadResource,
+            Method::Complete,
+            Method::Subscribe,
+            Method::Unsubscribe,
+        ];
+        for method in all {
+            assert_wire_form(&method, &format!("{:?}", method.as_str()));
+        }
+    }
+
+    #[test]
+    fn call_ids_are_texts_on_the_wire() {
+        for id in [CallId(uuid::Uuid::nil()), CallId::fresh()] {
+            assert_wire_form(&id, &format!("\"{id}\""));
+        }
+        assert!(serde_json::from_str::<CallId>("\"0\"").is_err());
+    }
+
+    #[test]
+    fn operations_keep_every_param_on_the_wire() {
+        let rows = [
+            r#"{"method":"tools/call","name":"echo","params":{"arguments":{"n":1.50},"_meta":{"vendor":null}}}"#,
+            r#"{"method":"resources/read","name":"file:///a","params":{}}"#,
+        ];
+        for text in rows {
+            assert_wire_form(&serde_json::from_str::<Operation>(text).unwrap(), text);
         }
     }
 }

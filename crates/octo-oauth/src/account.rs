@@ -57,9 +57,11 @@ impl Account {
 
     /// Whether there is a login that the server has not refused yet, such as one made by another process.
     pub async fn has_untried_login(&self) -> bool {
-        let Ok(Some(held)) = self.cached_or_loaded().await else { return false };
+        let Ok(Some(held)) = self.load().await else { return false };
         let unwanted = *self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_usable(&held) && unwanted != Some(held.version())
+        self.is_usable(&held)
+            && held.tokens.loss_reason(self.registry.now()).is_none()
+            && unwanted != Some(held.version())
     }
 
     /// Adds the credential to a request. Without a login the request is sent without one, and the server responds with

@@ -4,7 +4,7 @@ use crate::account::Account;
 use crate::login_registry::{LoginEvent, LoginRegistry};
 use crate::login_spec::{Auth, KeyPlacement, LoginSharing, LoginSpec};
 use octo_model::Caller;
-use octo_ports::Owner;
+use octo_ports::{Changes, Owner};
 use std::sync::Arc;
 use tokio::sync::broadcast;
 
@@ -70,6 +70,11 @@ impl Accounts {
     /// Logins and logouts in this process, at this server and others.
     pub fn login_events(&self) -> broadcast::Receiver<LoginEvent> {
         self.parts().0.events.subscribe()
+    }
+
+    /// Changes of stored logins, also by other processes.
+    pub fn changes(&self) -> Changes {
+        self.parts().0.store.changes()
     }
 
     /// Whether an event is about this server.

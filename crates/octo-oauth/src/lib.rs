@@ -11,6 +11,7 @@ mod device_code;
 mod discovery;
 mod issuer;
 mod keep_alive;
+mod login_deadline;
 mod login_plan;
 mod login_registry;
 mod login_service;
@@ -28,6 +29,7 @@ mod token_set;
 
 pub use account::{Account, UsedCredential};
 pub use accounts::Accounts;
+pub use login_deadline::LoginDeadline;
 pub use login_registry::{LoginChange, LoginEvent};
 pub use login_service::{CompletedLogin, LoginPrompt, Logins, LogoutOutcome};
 pub use login_snapshot::{LoginProgress, LoginSnapshot};

@@ -7,8 +7,8 @@ use crate::start_page::StartPages;
 use crate::token_set::{StoredLogin, TokenSet};
 use octo_grants::Clock;
 use octo_model::ToolError;
-use octo_ports::{Credentials, Leases, Owner, Slot, StoreError, Stores};
-use std::collections::{HashMap, HashSet};
+use octo_ports::{ChangeNotifier, Changes, Credentials, Leases, Owner, Slot, StoreError, Stores};
+use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -52,11 +52,14 @@ pub(crate) struct LoginRegistry {
     challenges: Mutex<HashMap<LoginKey, Challenge>>,
     /// Why the last login attempt failed.
     failures: Mutex<HashMap<LoginKey, String>>,
+    failure_notifier: ChangeNotifier,
+    /// Held from the storage of a login to its announcement.
+    announcement_lock: tokio::sync::Mutex<()>,
     refresh_locks: Mutex<HashMap<Slot, Arc<tokio::sync::Mutex<()>>>>,
     /// Failed refreshes; not retried before this time.
     refresh_failures: Mutex<HashMap<Slot, (Instant, ToolError)>>,
     /// Logins whose loss has been announced.
-    announced_losses: Mutex<HashSet<Slot>>,
+    announced_losses: Mutex<HashMap<Slot, ()>>,
     /// Tokens that could not be written, with the revision that they replace.
     unsaved: Mutex<HashMap<Slot, (u64, TokenSet)>>,
     /// Start pages of pending logins.
@@ -70,12 +73,13 @@ fn lock<T>(map: &Mutex<T>) -> MutexGuard<'_, T> {
     map.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn insert_bounded<K: Hash + Eq, V>(map: &Mutex<HashMap<K, V>>, key: K, value: V) {
+/// Returns whether the key is new.
+fn insert_bounded<K: Hash + Eq, V>(map: &Mutex<HashMap<K, V>>, key: K, value: V) -> bool {
     let mut map = lock(map);
-    if map.len() >= MAX_ENTRIES {
+    if map.len() >= MAX_ENTRIES && !map.contains_key(&key) {
         map.clear();
     }
-    map.insert(key, value);
+    map.insert(key, value).is_none()
 }
 
 impl LoginRegistry {
@@ -89,6 +93,8 @@ impl LoginRegistry {
             specs: Mutex::default(),
             challenges: Mutex::default(),
             failures: Mutex::default(),
+            failure_notifier: ChangeNotifier::default(),
+            announcement_lock: tokio::sync::Mutex::default(),
             refresh_locks: Mutex::default(),
             refresh_failures: Mutex::default(),
             announced_losses: Mutex::default(),
@@ -141,6 +147,12 @@ impl LoginRegistry {
     pub(crate) fn set_failure(&self, account: LoginKey, why: String) {
         self.start_pages.remove(&account);
         insert_bounded(&self.failures, account, why);
+        self.failure_notifier.notify();
+    }
+
+    /// Changes of stored and pending logins, and failed login attempts of this process.
+    pub(crate) fn changes(&self) -> Changes {
+        self.store.changes().or(self.failure_notifier.subscribe())
     }
 
     /// A login was added or removed: earlier challenges, failures and start pages are void.
@@ -148,7 +160,8 @@ impl LoginRegistry {
         lock(&self.challenges).remove(account);
         lock(&self.failures).remove(account);
         self.start_pages.remove(account);
-        lock(&self.announced_losses).retain(|slot| (&slot.owner, &slot.server) != (&account.0, &account.1));
+        lock(&self.announced_losses)
+            .retain(|slot, ()| (&slot.owner, &slot.server) != (&account.0, &account.1));
         let change = if is_in { LoginChange::LoggedIn } else { LoginChange::LoggedOut };
         self.publish(account.clone(), change);
     }
@@ -161,6 +174,7 @@ impl LoginRegistry {
         tokens: &TokenSet,
     ) -> Result<(), ToolError> {
         let slot = Slot::new(account.0.clone(), &account.1, issuer);
+        let _turn = self.announcement_lock.lock().await;
         self.store.put(&slot, tokens.to_secret()?, None).await?;
         for other in self.store.all(&account.0, &account.1).await.unwrap_or_default() {
             if other.slot != slot {
@@ -178,11 +192,11 @@ impl LoginRegistry {
 
     /// Announces a lost login, once.
     pub(crate) fn announce_loss(&self, slot: &Slot, why: &str) {
-        if !lock(&self.announced_losses).insert(slot.clone()) {
+        if !insert_bounded(&self.announced_losses, slot.clone(), ()) {
             return;
         }
-        let (server, remedy) = (&slot.server, format!("octoprox login {}", slot.server));
-        tracing::warn!(target: "upstream", %server, why, remedy, "login lost");
+        let server = &slot.server;
+        tracing::warn!(target: "upstream", %server, why, "login lost; log in again");
         self.publish((slot.owner.clone(), server.clone()), LoginChange::Lost(why.to_owned()));
     }
 
@@ -216,6 +230,8 @@ impl LoginRegistry {
     /// Newest login of an owner at a server.
     pub(crate) async fn newest(&self, owner: &Owner, server: &str) -> Result<Option<StoredLogin>, ToolError> {
         let newest = self.store.all(owner, server).await?.into_iter().next();
+        // What this process has stored is found after its announcement.
+        drop(self.announcement_lock.lock().await);
         newest.map(|kept| StoredLogin::try_from(kept).map(|held| self.with_unsaved(held))).transpose()
     }
 
@@ -258,5 +274,27 @@ impl LoginRegistry {
         }
         insert_bounded(&self.unsaved, held.slot.clone(), (held.revision, grant.clone()));
         Ok(StoredLogin { tokens: grant, ..held })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_loss_is_announced_once_and_losses_do_not_accumulate() {
+        let identity = ClientIdentity::new("http://127.0.0.1/callback");
+        let registry = LoginRegistry::new(&Stores::in_memory(), identity, Clock::default()).unwrap();
+        let slot = |at: usize| Slot::new(Owner::Shared, format!("s{at}"), "i");
+        for at in 0..=MAX_ENTRIES {
+            registry.announce_loss(&slot(at), "expired");
+            assert!(lock(&registry.announced_losses).len() <= MAX_ENTRIES);
+        }
+        let mut events = registry.events.subscribe();
+        registry.announce_loss(&slot(MAX_ENTRIES), "expired");
+        assert!(events.try_recv().is_err());
+        registry.clear_loss(&slot(MAX_ENTRIES));
+        registry.announce_loss(&slot(MAX_ENTRIES), "expired");
+        assert_eq!(events.try_recv().unwrap().change, LoginChange::Lost("expired".to_owned()));
     }
 }

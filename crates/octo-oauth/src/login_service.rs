@@ -23,10 +23,9 @@ use crate::{challenge, token_endpoint};
 use octo_grants::Clock;
 use octo_model::Secret;
 use octo_model::{Caller, Json, ToolError};
-use octo_ports::{Owner, PendingLogin, Slot, Stores};
+use octo_ports::{Changes, Owner, PendingLogin, Stores};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -65,9 +64,20 @@ pub struct CompletedLogin {
 pub enum LogoutOutcome {
     /// There was no login.
     NotLoggedIn,
-    Forgotten,
-    /// Removed here and revoked at the authorization server.
+    /// Deleted here, but not revoked.
+    Deleted,
+    /// Deleted here and revoked at the authorization server.
     Revoked,
+}
+
+impl LogoutOutcome {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotLoggedIn => "not_logged_in",
+            Self::Deleted => "deleted",
+            Self::Revoked => "revoked",
+        }
+    }
 }
 
 impl Logins {
@@ -109,9 +119,9 @@ impl Logins {
         Ok(Accounts::new(self.0.clone(), self.0.spec(server)?))
     }
 
-    /// Counter that changes with each login and logout in this process.
-    pub fn changes(&self) -> watch::Receiver<u64> {
-        self.0.version.subscribe()
+    /// Changes of stored and pending logins, and failed login attempts of this process.
+    pub fn changes(&self) -> Changes {
+        self.0.changes()
     }
 
     /// Starts a login, replacing a pending one. The frontend decides whether this caller may log in for all.
@@ -414,9 +424,7 @@ impl Logins {
             );
         }
         let grant = TokenSet::api_key(spec.url.clone(), Secret::new(key), self.0.now());
-        let slot = Slot::new(account.0.clone(), &account.1, API_KEY_ISSUER);
-        self.0.store.put(&slot, grant.to_secret()?, None).await?;
-        self.0.login_changed(&account, true);
+        self.0.store_login(&account, API_KEY_ISSUER, &grant).await?;
         Ok(CompletedLogin { server: account.1, scopes: Vec::new() })
     }
 
@@ -455,7 +463,7 @@ impl Logins {
                 Ok(held) => revoke(&spec, &held.tokens).await,
                 Err(_) => false,
             };
-            left = if told { LogoutOutcome::Revoked } else { LogoutOutcome::Forgotten };
+            left = if told { LogoutOutcome::Revoked } else { LogoutOutcome::Deleted };
         }
         self.0.login_changed(&account, false);
         Ok(left)

@@ -40,7 +40,7 @@ pub struct LoginStatus {
     /// Seconds until a pending login expires.
     pub pending_secs: Option<i64>,
     /// Why the login was lost, or why the last attempt failed.
-    pub why: Option<String>,
+    pub reason: Option<String>,
 }
 
 pub(crate) async fn login_status(
@@ -59,8 +59,8 @@ pub(crate) async fn login_status(
             status.state = LoginState::Waiting;
         }
     }
-    if status.why.is_none() && status.state != LoginState::Connected {
-        status.why = registry.failure(account);
+    if status.reason.is_none() && status.state != LoginState::Connected {
+        status.reason = registry.failure(account);
     }
     Ok(status)
 }
@@ -75,7 +75,7 @@ impl LoginStatus {
             expires_in: None,
             refreshes: false,
             pending_secs: None,
-            why: None,
+            reason: None,
         }
     }
 
@@ -90,7 +90,7 @@ impl LoginStatus {
             refreshes: grant.refresh.is_some(),
             scopes: grant.scopes,
             pending_secs: None,
-            why,
+            reason: why,
         }
     }
 }

@@ -9,7 +9,7 @@ use octo_ports::Owner;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostLogin {
     pub server: String,
-    pub why: String,
+    pub reason: String,
     owner: Owner,
 }
 
@@ -24,15 +24,6 @@ impl LostLogin {
         match &self.owner {
             Owner::Person(principal) if *principal != Caller::local().principal => Some(&principal.subject),
             Owner::Person(_) | Owner::Shared => None,
-        }
-    }
-
-    /// How to log in again.
-    pub fn remedy(&self) -> String {
-        let server = &self.server;
-        match self.caller() {
-            None => format!("octoprox login {server}"),
-            Some(caller) => format!("call server_login with server {server}, as {caller}"),
         }
     }
 }
@@ -50,7 +41,7 @@ pub(crate) async fn lost_logins(registry: &LoginRegistry) -> Result<Vec<LostLogi
         }
         let Some(held) = registry.load(&slot).await? else { continue };
         if let Some(why) = held.tokens.loss_reason(registry.now()) {
-            lost.push(LostLogin { server: slot.server, why, owner: slot.owner });
+            lost.push(LostLogin { server: slot.server, reason: why, owner: slot.owner });
         }
     }
     lost.sort_by(|a, b| (&a.server, a.owner.parts()).cmp(&(&b.server, b.owner.parts())));

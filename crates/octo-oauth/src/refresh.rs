@@ -9,6 +9,7 @@ use crate::token_set::{LoginVersion, StoredLogin, TokenSet};
 use octo_model::Secret;
 use octo_model::{Kind, ToolError, sha256_hex};
 use octo_ports::Slot;
+use octo_ports::leases::LEASE_CHECK_INTERVAL;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -17,8 +18,6 @@ use tokio::time::Instant;
 const LEASE_DURATION: Duration = Duration::from_secs(40);
 /// Maximum wait for the holder of the lease.
 const LEASE_WAIT_TIMEOUT: Duration = Duration::from_secs(45);
-/// Polling interval while waiting for the lease.
-const LEASE_POLL_INTERVAL: Duration = Duration::from_millis(40);
 /// Delay after a failed refresh.
 const RETRY_DELAY: Duration = Duration::from_secs(10);
 
@@ -44,6 +43,7 @@ async fn refresh_exclusively(
     let gate = registry.refresh_lock(slot);
     let _turn = gate.lock().await;
     let until = Instant::now() + LEASE_WAIT_TIMEOUT;
+    let mut changes = registry.leases.changes();
     let lease = loop {
         let Some(held) = registry.load(slot).await? else { return Ok(None) };
         if held.version() != seen || held.tokens.refresh.is_none() {
@@ -60,8 +60,9 @@ async fn refresh_exclusively(
                 .hint("Try again in a moment.")
                 .retry_after(Duration::from_secs(5)));
         }
-        tokio::time::sleep(LEASE_POLL_INTERVAL).await;
+        let _ = tokio::time::timeout(LEASE_CHECK_INTERVAL, changes.changed()).await;
     };
+    drop(changes);
     let outcome = refresh_with_lease(registry, spec, slot, seen).await;
     if let Err(error) = registry.leases.release(&lease).await {
         tracing::warn!(target: "upstream", server = %spec.server, %error, "cannot release the lease; it will expire");

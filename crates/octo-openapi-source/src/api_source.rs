@@ -4,8 +4,8 @@ use crate::document_spec::DocumentSpec;
 use crate::loaded_api::LoadedApi;
 use crate::{document_watch, operation_call};
 use arc_swap::ArcSwapOption;
-use octo_model::{JsonObject, Method, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, Source, SourceState};
+use octo_model::{JsonObject, Method, Operation, Remedy, ToolError};
+use octo_toolkit::{BoxFuture, CallContext, ListingState, Source, SourceState};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -76,12 +76,7 @@ impl Source for Api {
         self.inner.listing.subscribe()
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        _peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             if op.method != Method::CallTool {
                 return Err(ToolError::not_found(format!("{} only has tools.", self.inner.spec.name))
@@ -102,7 +97,8 @@ impl ApiState {
         self.loaded.load_full().ok_or_else(|| {
             let error =
                 ToolError::unavailable(format!("The document of {} cannot be loaded.", self.spec.name))
-                    .hint("Ask the operator to check it with `octoprox servers`, or try again later.")
+                    .hint("Try again later, or ask the operator to check the server.")
+                    .remedy(Remedy::CheckServers)
                     .retry_after(Duration::from_secs(5));
             match &self.listing.borrow().state {
                 SourceState::Down(why) => error.detail(why),

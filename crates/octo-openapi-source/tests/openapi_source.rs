@@ -17,7 +17,7 @@ use api_server::{Server, document};
 use octo_model::Secret;
 use octo_model::{Caller, Json, Kind, Operation, ToolError};
 use octo_openapi_source::{Api, DocumentSource, DocumentSpec, start};
-use octo_toolkit::{CallContext, ListingState, NoPeer, Peer, Source, SourceState};
+use octo_toolkit::{CallContext, ListingState, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,8 +29,7 @@ fn cx() -> CallContext {
 }
 
 async fn call(api: &Api, tool: &str, arguments: Value) -> Result<Value, ToolError> {
-    let peer: Arc<dyn Peer> = Arc::new(NoPeer);
-    let result = api.run(Operation::tool(tool, Json::from(arguments)), &cx(), &peer).await?;
+    let result = api.run(Operation::tool(tool, Json::from(arguments)), &cx()).await?;
     Ok(result.to_json().to().unwrap())
 }
 

@@ -15,7 +15,7 @@ pub struct StoredApi {
     pub revision: String,
     /// JSON that is opaque to the store.
     pub settings: String,
-    /// The credential. On disk it is sealed and bound to its owner, name and revision.
+    /// The credential. On disk it is sealed and bound to its owner and the other fields.
     pub secret: Option<Secret>,
 }
 

@@ -3,7 +3,9 @@
 
 pub mod apis;
 pub mod audit;
+pub mod changes;
 pub mod credentials;
+pub mod health;
 pub mod leases;
 pub mod listings;
 pub mod memory;
@@ -24,14 +26,18 @@ macro_rules! conformance_tests {
         $crate::conformance_tests! { $new_backend;
             apis: owned_by_their_caller, limited_in_number, durable;
             audit: recorded_in_order, verified_and_anchored, pruned;
+            changes: wake_a_waiter, kept_until_the_wait, reported_to_all_handles, quiet_without_writes,
+                of_a_run_and_its_lease;
             credentials: owned_and_bound_to_an_issuer, replaced_by_revision, limited_in_size, taken_once, durable;
+            health: without_problems;
             leases: held_by_one, expired_and_fenced;
             listings: found_under_their_mark;
             memory: owned_by_their_subject, upserted_and_linked, ended_or_erased, listed_in_pages,
                 dumped_in_order, durable;
             pins: first_one_stays, held_until_accepted, follow_a_renamed_server, addresses_of_others;
             results: stored_whole, owned_by_their_caller;
-            runs: stored_with_steps_in_order, owned_by_their_caller, written_by_one, listed_newest_first;
+            runs: stored_with_steps_in_order, owned_by_their_caller, written_by_one, fenced,
+                listed_newest_first;
         }
     };
     ($new_backend:ident; $($port:ident: $($rule:ident),+;)+) => {

@@ -1,8 +1,14 @@
 //! Credentials of upstream servers, and pending logins.
 
-use crate::{Limit, StoreError, StoreResult};
-use octo_model::{BoxFuture, Caller, Principal, Secret};
-use std::sync::Arc;
+mod credential_records;
+mod credential_store;
+mod revision_list;
+
+use crate::{Limit, Port, StoreError, StoreResult};
+use octo_model::{Caller, Principal, Secret};
+
+pub use credential_records::{CredentialChange, CredentialRecords, CredentialSet, SealedRevisions};
+pub use credential_store::{CredentialStore, Credentials, Keyring};
 
 /// More than any response of an authorization server needs.
 pub const MAX_SECRET_BYTES: usize = 256 << 10;
@@ -50,7 +56,7 @@ impl Slot {
     }
 }
 
-/// A stored credential.
+/// A stored credential. In a backend its secret is sealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredCredential {
     pub slot: Slot,
@@ -59,7 +65,7 @@ pub struct StoredCredential {
     pub secret: Secret,
 }
 
-/// A login in progress.
+/// A login in progress. In a backend its secret is sealed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PendingLogin {
     /// Unguessable; not the `state` itself.
@@ -71,45 +77,8 @@ pub struct PendingLogin {
     pub secret: Secret,
 }
 
-/// Store of credentials and pending logins. Durable once acknowledged, also across a power failure.
-pub trait CredentialStore: Send + Sync {
-    /// The credentials of an owner for a server, newest first.
-    fn all<'a>(
-        &'a self,
-        owner: &'a Owner,
-        server: &'a str,
-    ) -> BoxFuture<'a, StoreResult<Vec<StoredCredential>>>;
-    fn find<'a>(&'a self, slot: &'a Slot) -> BoxFuture<'a, StoreResult<Option<StoredCredential>>>;
-    /// The slots of all credentials, of all owners.
-    fn slots(&self) -> BoxFuture<'_, StoreResult<Vec<Slot>>>;
-    /// Stores a secret and returns its revision. With `over`, only if that is the current revision; otherwise
-    /// it is a conflict.
-    fn put<'a>(
-        &'a self,
-        slot: &'a Slot,
-        secret: Secret,
-        over: Option<u64>,
-    ) -> BoxFuture<'a, StoreResult<u64>>;
-    /// Removes a credential; `false` if there was none.
-    fn remove<'a>(&'a self, slot: &'a Slot) -> BoxFuture<'a, StoreResult<bool>>;
-    /// Stores a login, replacing an earlier one of the same owner for the same server.
-    fn put_pending<'a>(&'a self, waiting: PendingLogin, now: i64) -> BoxFuture<'a, StoreResult<()>>;
-    /// Removes and returns a login: a second caller finds nothing.
-    fn take_pending<'a>(&'a self, id: &'a str, now: i64) -> BoxFuture<'a, StoreResult<Option<PendingLogin>>>;
-    /// The login of an owner for a server, which stays pending.
-    fn find_pending<'a>(
-        &'a self,
-        owner: &'a Owner,
-        server: &'a str,
-        now: i64,
-    ) -> BoxFuture<'a, StoreResult<Option<PendingLogin>>>;
-}
-
-/// Handle to the credential store.
-pub type Credentials = Arc<dyn CredentialStore>;
-
-/// Every backend refuses a secret that is too long.
-pub fn check_secret(secret: &Secret) -> StoreResult<()> {
+/// Refuses a secret that is too long.
+fn check_secret(secret: &Secret) -> StoreResult<()> {
     if secret.bytes().len() <= MAX_SECRET_BYTES { Ok(()) } else { Err(StoreError::Full(Limit::SecretBytes)) }
 }
 
@@ -121,6 +90,12 @@ pub fn check_credential_count(owned: usize) -> StoreResult<()> {
 /// Checks whether another login may be pending.
 pub fn check_pending_count(waiting: usize) -> StoreResult<()> {
     if waiting < MAX_PENDING_LOGINS { Ok(()) } else { Err(StoreError::Full(Limit::PendingLogins)) }
+}
+
+/// A program other than a hub has changed a record.
+fn tampered() -> StoreError {
+    tracing::error!("stored credentials were modified by another program");
+    StoreError::corrupt(Port::Credentials, "stored credentials were changed")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod apis;
 mod audit;
 mod credentials;
+mod health_check;
 mod leases;
 mod listings;
 mod memory_graph;
@@ -11,11 +12,17 @@ mod pins;
 mod results;
 mod runs;
 
-use crate::{Apis, Credentials, Leases, Listings, Memory, Pins, ResultStore, Runs, StoreResult};
+use crate::credentials::Keyring;
+use crate::{
+    Apis, CredentialStore, Credentials, Listings, Memory, Pins, ResultStore, Runs, Seal, StoreResult,
+};
 use octo_model::BoxFuture;
 use std::sync::Arc;
 
 pub use audit::InMemoryAudit;
+pub use credentials::InMemoryCredentials;
+pub use health_check::InMemoryHealth;
+pub use leases::InMemoryLeases;
 
 fn ready<'a, T: Send + 'a>(value: StoreResult<T>) -> BoxFuture<'a, StoreResult<T>> {
     Box::pin(std::future::ready(value))
@@ -30,11 +37,13 @@ pub fn audit() -> Arc<InMemoryAudit> {
 }
 
 pub fn credentials() -> Credentials {
-    Arc::new(credentials::InMemoryCredentials::default())
+    let keyring = || Seal::random().map(|current| Keyring { current, previous: Vec::new() });
+    let records = Arc::new(InMemoryCredentials::default());
+    Arc::new(CredentialStore::new(records, move || ready(keyring())))
 }
 
-pub fn leases() -> Arc<dyn Leases> {
-    Arc::new(leases::InMemoryLeases::default())
+pub fn leases() -> Arc<InMemoryLeases> {
+    Arc::default()
 }
 
 pub fn listings() -> Listings {
@@ -53,6 +62,7 @@ pub fn results() -> Arc<dyn ResultStore> {
     Arc::new(results::InMemoryResults::default())
 }
 
-pub fn runs() -> Arc<dyn Runs> {
-    Arc::new(runs::InMemoryRuns::default())
+/// Runs under these leases.
+pub fn runs(leases: &Arc<InMemoryLeases>) -> Arc<dyn Runs> {
+    Arc::new(runs::InMemoryRuns::new(leases))
 }

@@ -1,11 +1,15 @@
 //! Leases: exclusive rights that expire with their holder.
 
-use crate::StoreResult;
+use crate::{Changes, StoreResult};
 use octo_model::BoxFuture;
 use std::time::Duration;
 
 /// Maximum duration of a lease, whatever was requested and however the clock was set meanwhile.
 pub const MAX_LEASE_DURATION: Duration = Duration::from_secs(300);
+
+/// A lease that expires, or whose process dies, ends without a change of the store. Whoever waits for one checks
+/// it at this interval, too.
+pub const LEASE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// An exclusive right.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +23,8 @@ pub struct Lease {
 /// Leases among all processes that share a backend. A lease ends when it is released, when it expires, or
 /// when its process is known to have died.
 pub trait Leases: Send + Sync {
+    fn changes(&self) -> Changes;
+
     /// Acquires a lease for `ttl`; `None` if it is held, also by this process.
     fn acquire<'a>(&'a self, name: &'a str, ttl: Duration) -> BoxFuture<'a, StoreResult<Option<Lease>>>;
 

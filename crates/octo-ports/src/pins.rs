@@ -1,42 +1,34 @@
 //! Pins: known definitions of upstream servers.
 
-use crate::StoreResult;
-use octo_model::{BoxFuture, Json};
+use crate::{Changes, StoreResult};
+use octo_model::{BoxFuture, ItemKind, Json};
 use std::collections::HashSet;
 
-/// Kinds of items that a server lists.
+/// What a pin is of: an item, or the instructions of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ItemKind {
-    Tool,
-    Prompt,
-    Resource,
-    Template,
+pub enum PinKind {
+    Item(ItemKind),
     Instructions,
 }
 
-impl ItemKind {
-    pub const ALL: [ItemKind; 5] =
-        [Self::Tool, Self::Prompt, Self::Resource, Self::Template, Self::Instructions];
-
+impl PinKind {
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Tool => "tool",
-            Self::Prompt => "prompt",
-            Self::Resource => "resource",
-            Self::Template => "template",
+            Self::Item(kind) => kind.as_str(),
             Self::Instructions => "instructions",
         }
     }
 
     pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|what| what.as_str() == word)
+        let items = ItemKind::ALL.into_iter().map(Self::Item);
+        items.chain([Self::Instructions]).find(|kind| kind.as_str() == word)
     }
 }
 
 /// A definition as a server wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    pub kind: ItemKind,
+    pub kind: PinKind,
     /// Name, URI or URI template; empty for instructions.
     pub key: String,
     /// The whole definition, for display and comparison.
@@ -110,6 +102,8 @@ pub struct PendingPin {
 /// Definitions of servers: pinned ones and those that wait for a decision. May be shared by several
 /// processes.
 pub trait Pins: Send + Sync {
+    fn changes(&self) -> Changes;
+
     /// Loads the pins. A name without pins takes over those of the same identity.
     fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, StoreResult<PinSet>>;
 
@@ -124,4 +118,16 @@ pub trait Pins: Send + Sync {
 
     /// Accepts exactly these definitions; returns how many of them were still waiting.
     fn accept<'a>(&'a self, server: &'a str, chosen: Vec<Pin>) -> BoxFuture<'a, StoreResult<usize>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stored_words_are_read_as_they_were_written() {
+        let words = ["tool", "prompt", "resource", "template", "instructions"];
+        assert_eq!(words.map(|word| PinKind::parse(word).map(PinKind::as_str)), words.map(Some));
+        assert_eq!(PinKind::parse("tools"), None);
+    }
 }

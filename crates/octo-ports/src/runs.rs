@@ -1,6 +1,6 @@
 //! Workflow runs.
 
-use crate::StoreResult;
+use crate::{Changes, StoreResult};
 use octo_model::{BoxFuture, Caller, Json};
 
 /// Status of a run.
@@ -74,12 +74,22 @@ pub struct StoredRun {
     pub steps: Vec<StoredStep>,
 }
 
+/// Name of the lease of a run.
+pub fn lease_name(id: &str) -> String {
+    format!("run {id}")
+}
+
 /// A run, and the right to write it.
 pub type LeasedRun = (StoredRun, Box<dyn RunLease>);
 
 /// Store of runs. A write survives the end of this process once it has returned. Another caller's run is
 /// treated as nonexistent.
 pub trait Runs: Send + Sync {
+    /// Changes of runs and of their leases. A lease may end without one, see [`LEASE_CHECK_INTERVAL`].
+    ///
+    /// [`LEASE_CHECK_INTERVAL`]: crate::leases::LEASE_CHECK_INTERVAL
+    fn changes(&self) -> Changes;
+
     /// Starts a run and returns the right to write it.
     fn begin<'a>(&'a self, caller: &'a Caller, run: NewRun) -> BoxFuture<'a, StoreResult<Box<dyn RunLease>>>;
 
@@ -93,8 +103,8 @@ pub trait Runs: Send + Sync {
     fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, StoreResult<Vec<StoredRun>>>;
 }
 
-/// The right to write one run, renewed until this is dropped. A holder that lost it, because it slept for
-/// longer than the lease, gets a conflict.
+/// The right to write one run: a lease, renewed until this is dropped. Every write carries its token: a holder
+/// that lost the lease to another, because it slept for longer, gets a conflict and writes nothing.
 pub trait RunLease: Send + Sync {
     fn id(&self) -> &str;
 

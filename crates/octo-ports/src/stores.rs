@@ -1,7 +1,8 @@
 //! All ports together: what a backend provides to the hub and the command line.
 
 use crate::{
-    Apis, AuditLog, AuditReader, Credentials, Leases, Listings, Memory, Pins, ResultStore, Runs, in_memory,
+    Apis, AuditLog, AuditReader, Credentials, HealthCheck, Leases, Listings, Memory, Pins, ResultStore, Runs,
+    in_memory,
 };
 use std::sync::Arc;
 
@@ -17,23 +18,25 @@ pub struct Stores {
     pub apis: Apis,
     pub memory: Memory,
     pub leases: Arc<dyn Leases>,
+    pub health: Arc<dyn HealthCheck>,
 }
 
 impl Stores {
     /// In-memory stores, for the lifetime of the process.
     pub fn in_memory() -> Self {
-        let audit = in_memory::audit();
+        let (audit, leases) = (in_memory::audit(), in_memory::leases());
         Self {
             audit: audit.clone(),
             audit_reader: audit,
             results: in_memory::results(),
             pins: in_memory::pins(),
-            runs: in_memory::runs(),
+            runs: in_memory::runs(&leases),
             credentials: in_memory::credentials(),
             listings: in_memory::listings(),
             apis: in_memory::apis(),
             memory: in_memory::memory(),
-            leases: in_memory::leases(),
+            leases,
+            health: Arc::new(in_memory::InMemoryHealth),
         }
     }
 }

@@ -30,10 +30,10 @@ pub enum SqliteError {
 
 /// The first record of the audit log that differs from what was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("broken at record {seq}: {why}")]
+#[error("broken at record {seq}: {reason}")]
 pub struct BrokenChain {
     pub seq: u64,
-    pub why: String,
+    pub reason: String,
 }
 
 impl SqliteError {

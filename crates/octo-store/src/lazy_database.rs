@@ -1,8 +1,9 @@
 //! A database that is opened on first use. Several processes may have the same one open.
 
 use crate::database::DatabaseSpec;
+use crate::database_changes::DatabaseChanges;
 use crate::{Durability, SqliteError, private_files};
-use octo_ports::{Port, StoreError, StoreResult};
+use octo_ports::{Changes, Port, StoreError, StoreResult};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,54 +44,63 @@ impl WorkError {
     }
 }
 
-/// `T` is a connection, or a connection with its state.
-pub(crate) struct LazyDatabase<T = Connection>(Arc<Handle<T>>);
+#[derive(Clone)]
+pub(crate) struct LazyDatabase(Arc<Handle>);
 
-struct Handle<T> {
+struct Handle {
     port: Port,
-    open: Box<dyn Fn() -> WorkResult<T> + Send + Sync>,
-    opened: Mutex<Option<T>>,
+    open: Box<dyn Fn() -> WorkResult<Connection> + Send + Sync>,
+    opened: Mutex<Option<Connection>>,
+    changes: DatabaseChanges,
 }
 
-impl<T> Clone for LazyDatabase<T> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+impl LazyDatabase {
+    pub(crate) fn new(
+        port: Port,
+        dir: &Path,
+        spec: &'static DatabaseSpec,
+        open: impl Fn() -> WorkResult<Connection> + Send + Sync + 'static,
+    ) -> Self {
+        let changes = DatabaseChanges::new(dir, spec);
+        Self(Arc::new(Handle { port, open: Box::new(open), opened: Mutex::default(), changes }))
     }
-}
 
-impl<T: Send + 'static> LazyDatabase<T> {
-    pub(crate) fn new(port: Port, open: impl Fn() -> WorkResult<T> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Handle { port, open: Box::new(open), opened: Mutex::default() }))
+    pub(crate) fn of(port: Port, dir: &Path, spec: &'static DatabaseSpec, durability: Durability) -> Self {
+        let path = dir.to_owned();
+        Self::new(port, dir, spec, move || {
+            private_files::create_private_dir(&path)?;
+            Ok(spec.open(&path, durability)?)
+        })
+    }
+
+    /// Needs a runtime.
+    pub(crate) fn changes(&self) -> Changes {
+        self.0.changes.subscribe()
     }
 
     /// Blocks.
-    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut T) -> WorkResult<R>) -> StoreResult<R> {
+    pub(crate) fn with<R>(&self, work: impl FnOnce(&mut Connection) -> WorkResult<R>) -> StoreResult<R> {
         let mut opened = self.0.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed_rows = |opened: &Option<Connection>| opened.as_ref().map_or(0, Connection::total_changes);
+        let before = changed_rows(&opened);
         let done = match &mut *opened {
             Some(database) => work(database),
             None => (self.0.open)().and_then(|database| work(opened.insert(database))),
         };
+        if changed_rows(&opened) != before {
+            self.0.changes.notify();
+        }
         done.map_err(|error| error.of_port(self.0.port))
     }
 
     /// Runs on a blocking thread.
     pub(crate) async fn run<R: Send + 'static>(
         &self,
-        work: impl FnOnce(&mut T) -> WorkResult<R> + Send + 'static,
+        work: impl FnOnce(&mut Connection) -> WorkResult<R> + Send + 'static,
     ) -> StoreResult<R> {
         let database = self.clone();
         let done = tokio::task::spawn_blocking(move || database.with(work));
         done.await.unwrap_or_else(|error| Err(StoreError::internal(error)))
-    }
-}
-
-impl LazyDatabase {
-    pub(crate) fn of(port: Port, dir: &Path, spec: &'static DatabaseSpec, durability: Durability) -> Self {
-        let dir = dir.to_owned();
-        Self::new(port, move || {
-            private_files::create_private_dir(&dir)?;
-            Ok(spec.open(&dir, durability)?)
-        })
     }
 
     /// Commits all of the work, or nothing.

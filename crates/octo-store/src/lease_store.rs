@@ -8,7 +8,7 @@ use crate::lazy_database::{LazyDatabase, WorkResult};
 use crate::result_files::now_micros;
 use octo_model::BoxFuture;
 use octo_ports::leases::MAX_LEASE_DURATION;
-use octo_ports::{Lease, Leases, Port, StoreResult};
+use octo_ports::{Changes, Lease, Leases, Port, StoreResult};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
@@ -94,6 +94,10 @@ fn release(conn: &Connection, lease: &Lease) -> WorkResult<()> {
 }
 
 impl Leases for SqliteLeaseStore {
+    fn changes(&self) -> Changes {
+        self.0.changes()
+    }
+
     fn acquire<'a>(&'a self, name: &'a str, ttl: Duration) -> BoxFuture<'a, StoreResult<Option<Lease>>> {
         let name = name.to_owned();
         Box::pin(self.0.run(move |conn| acquire(conn, &name, ttl)))

@@ -9,6 +9,7 @@ mod api_store;
 pub(crate) mod audit;
 mod credential_store;
 mod database;
+mod database_changes;
 mod error;
 mod lazy_database;
 mod lazy_store;
@@ -29,7 +30,6 @@ mod stores;
 mod tests;
 
 pub use crate::audit::audit_reader::AuditConnection;
-pub use crate::store::health::{check_database, check_disk};
 pub use error::{BrokenChain, SqliteError};
 pub use options::{Durability, Options, SealKeys};
 pub use store::Store;

@@ -8,7 +8,9 @@ use crate::Durability;
 use crate::database::DatabaseSpec;
 use crate::lazy_database::LazyDatabase;
 use octo_model::BoxFuture;
-use octo_ports::{PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, Port, ServerIdentity, StoreResult};
+use octo_ports::{
+    Changes, PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, Port, ServerIdentity, StoreResult,
+};
 use std::path::Path;
 
 const DATABASE: DatabaseSpec = DatabaseSpec {
@@ -50,6 +52,10 @@ impl SqlitePinStore {
 }
 
 impl Pins for SqlitePinStore {
+    fn changes(&self) -> Changes {
+        self.0.changes()
+    }
+
     fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, StoreResult<PinSet>> {
         let whose = whose.clone();
         Box::pin(self.0.write(move |change| Ok(pin_rows::load(change, &whose)?)))

@@ -11,8 +11,10 @@ use crate::lease_store::SqliteLeaseStore;
 use crate::result_files::now_micros;
 use crate::{Durability, result_handle};
 use octo_model::{BoxFuture, Caller, Json, Principal, sha256_hex};
+use octo_ports::runs::lease_name;
 use octo_ports::{
-    Lease, LeasedRun, NewRun, Port, RunLease, RunStatus, Runs, StoreError, StoreResult, StoredRun, StoredStep,
+    Changes, Lease, LeasedRun, Leases, NewRun, Port, RunLease, RunStatus, Runs, StoreError, StoreResult,
+    StoredRun, StoredStep,
 };
 use run_lease::SqliteRunLease;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
@@ -71,22 +73,12 @@ pub(crate) struct SqliteRunStore(Arc<RunDatabase>);
 struct RunDatabase {
     database: LazyDatabase,
     leases: SqliteLeaseStore,
-    lease_duration: Duration,
 }
 
 impl SqliteRunStore {
     pub(crate) fn new(dir: &Path, durability: Durability, leases: SqliteLeaseStore) -> Self {
-        Self::with_lease_duration(dir, durability, leases, LEASE_DURATION)
-    }
-
-    fn with_lease_duration(
-        dir: &Path,
-        durability: Durability,
-        leases: SqliteLeaseStore,
-        lease_duration: Duration,
-    ) -> Self {
         let database = LazyDatabase::of(Port::Runs, dir, &DATABASE, durability);
-        Self(Arc::new(RunDatabase { database, leases, lease_duration }))
+        Self(Arc::new(RunDatabase { database, leases }))
     }
 
     /// Runs blocking work off the runtime's threads.
@@ -106,7 +98,7 @@ impl RunDatabase {
     }
 
     fn acquire(&self, id: &str) -> StoreResult<Lease> {
-        let lease = self.leases.acquire_now(&lease_name(id), self.lease_duration)?;
+        let lease = self.leases.acquire_now(&lease_name(id), LEASE_DURATION)?;
         lease.ok_or(StoreError::Conflict(Port::Runs))
     }
 
@@ -193,10 +185,6 @@ impl RunDatabase {
     }
 }
 
-fn lease_name(id: &str) -> String {
-    format!("run {id}")
-}
-
 /// Removes runs that ended long ago, with their steps.
 fn delete_expired(conn: &mut Connection, before: i64) -> rusqlite::Result<()> {
     let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -254,6 +242,10 @@ fn is_run_id(id: &str) -> bool {
 }
 
 impl Runs for SqliteRunStore {
+    fn changes(&self) -> Changes {
+        self.0.database.changes().or(self.0.leases.changes())
+    }
+
     fn begin<'a>(&'a self, caller: &'a Caller, run: NewRun) -> BoxFuture<'a, StoreResult<Box<dyn RunLease>>> {
         let owner = caller.principal.clone();
         Box::pin(async move {

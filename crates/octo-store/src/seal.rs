@@ -1,58 +1,43 @@
-//! Encryption of secrets on disk, with a key outside the database, each bound to its row.
+//! Keys that secrets are sealed with: the operator's, or one in a file beside the databases.
 
-use crate::{SqliteError, private_files, result_handle};
-use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
-use aws_lc_rs::digest::{SHA256, digest};
+use crate::{SealKeys, SqliteError, private_files, result_handle};
 use aws_lc_rs::{hkdf, rand};
 use octo_model::Secret;
-use octo_model::hex;
-use octo_ports::{Port, StoreError, StoreResult};
+use octo_ports::credentials::Keyring;
+use octo_ports::{KEY_LEN, Port, Seal, StoreError, StoreResult};
 use std::io::{Error, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tokio::sync::OnceCell;
 
 const KEY_FILE: &str = "seal.key";
-const KEY_LEN: usize = 32;
 /// Shorter secrets can be guessed.
 const MIN_SECRET_LEN: usize = 16;
-/// The first byte of sealed data, for future formats.
-const SEAL_VERSION: u8 = 1;
 
-pub(crate) struct Seal(RandomizedNonceKey);
+/// With the operator's secret, or with the directory's own key, which is created if necessary.
+fn open_seal(dir: &Path, secret: Option<&Secret>) -> Result<Seal, SqliteError> {
+    let path = dir.join(KEY_FILE);
+    let key = match secret {
+        Some(secret) => derive_key(secret.expose()),
+        None => read_or_create_key(&path),
+    };
+    key.and_then(|key| Seal::new(&key).map_err(Error::other)).map_err(SqliteError::file(&path))
+}
 
-impl Seal {
-    /// With the operator's secret, or with the directory's own key, which is created if necessary.
-    pub(crate) fn open(dir: &Path, secret: Option<&str>) -> Result<Self, SqliteError> {
-        let path = dir.join(KEY_FILE);
-        let key = match secret {
-            Some(secret) => derive_key(secret),
-            None => read_or_create_key(&path),
-        };
-        let made = key.and_then(|key| {
-            RandomizedNonceKey::new(&AES_256_GCM, &key).map_err(|_| Error::other("the key cannot be used"))
-        });
-        made.map(Self).map_err(SqliteError::file(&path))
+/// The keys of a directory's credentials. Earlier ones include the directory's own if the operator has since
+/// configured a secret.
+pub(crate) fn open_keyring(dir: &Path, keys: &SealKeys) -> Result<Keyring, SqliteError> {
+    private_files::create_private_dir(dir)?;
+    let current = open_seal(dir, keys.secret.as_ref())?;
+    let mut previous: Vec<Seal> =
+        keys.previous.iter().map(|secret| open_seal(dir, Some(secret))).collect::<Result<_, _>>()?;
+    if keys.secret.is_some() && dir.join(KEY_FILE).is_file() {
+        // Needed only if the secret was configured after the first login.
+        match open_seal(dir, None) {
+            Ok(seal) => previous.push(seal),
+            Err(error) => tracing::warn!(target: "store", %error, "cannot read the previous key"),
+        }
     }
-
-    /// Returns whether the directory has its own key.
-    pub(crate) fn has_key(dir: &Path) -> bool {
-        dir.join(KEY_FILE).is_file()
-    }
-
-    pub(crate) fn seal(&self, plain: &str, bound: &[&str]) -> Option<Vec<u8>> {
-        let mut text = plain.as_bytes().to_vec();
-        let nonce = self.0.seal_in_place_append_tag(Aad::from(binding_digest(bound)), &mut text).ok()?;
-        Some([&[SEAL_VERSION], nonce.as_ref().as_slice(), &text].concat())
-    }
-
-    /// `None` if it was changed, moved to another row, or sealed with another key.
-    pub(crate) fn unseal(&self, sealed: &[u8], bound: &[&str]) -> Option<String> {
-        let (nonce, text) = sealed.strip_prefix(&[SEAL_VERSION])?.split_at_checked(NONCE_LEN)?;
-        let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let mut text = text.to_vec();
-        let plain = self.0.open_in_place(nonce, Aad::from(binding_digest(bound)), &mut text).ok()?;
-        String::from_utf8(plain.to_vec()).ok()
-    }
+    Ok(Keyring { current, previous })
 }
 
 /// A seal whose key is read or created on first use.
@@ -72,7 +57,7 @@ impl LazySeal {
             let (dir, secret) = (self.dir.clone(), self.secret.clone());
             let opened = tokio::task::spawn_blocking(move || {
                 private_files::create_private_dir(&dir)?;
-                Seal::open(&dir, secret.as_ref().map(Secret::expose))
+                open_seal(&dir, secret.as_ref())
             });
             let opened = opened.await.map_err(StoreError::internal)?;
             opened.map_err(|error| StoreError::unavailable(port, error))
@@ -84,21 +69,6 @@ impl LazySeal {
 /// The directory's own key, created if it does not exist.
 pub(crate) fn directory_key(path: &Path) -> Result<[u8; KEY_LEN], SqliteError> {
     read_or_create_key(path).map_err(SqliteError::file(path))
-}
-
-/// Digest of length-prefixed parts, so that no two rows have the same.
-fn binding_digest(parts: &[&str]) -> Vec<u8> {
-    let mut whole = Vec::new();
-    for part in parts {
-        whole.extend_from_slice(&(part.len() as u64).to_le_bytes());
-        whole.extend_from_slice(part.as_bytes());
-    }
-    digest(&SHA256, &whole).as_ref().to_vec()
-}
-
-/// Digest of parts, for comparison.
-pub(crate) fn fingerprint(parts: &[&str]) -> String {
-    hex(&binding_digest(parts))
 }
 
 fn derive_key(secret: &str) -> Result<[u8; KEY_LEN], Error> {
@@ -143,18 +113,19 @@ mod tests {
     #[test]
     fn a_secret_opens_only_in_its_own_row_and_with_its_own_key() {
         let temp = tempfile::tempdir().unwrap();
-        let seal = Seal::open(temp.path(), None).unwrap();
+        let seal = open_seal(temp.path(), None).unwrap();
         let sealed = seal.seal("k3y", &["a", "bc"]).unwrap();
-        assert!(!sealed.windows(3).any(|part| part == b"k3y"));
+        assert!(!sealed.bytes().windows(3).any(|part| part == b"k3y"));
         assert_ne!(sealed, seal.seal("k3y", &["a", "bc"]).unwrap());
-        let again = Seal::open(temp.path(), None).unwrap();
-        assert_eq!(again.unseal(&sealed, &["a", "bc"]).as_deref(), Some("k3y"));
+        let again = open_seal(temp.path(), None).unwrap();
+        assert_eq!(again.unseal(&sealed, &["a", "bc"]), Some(Secret::new("k3y")));
         assert_eq!(again.unseal(&sealed, &["ab", "c"]), None);
-        for at in 0..sealed.len() {
-            let mut changed = sealed.clone();
+        for at in 0..sealed.bytes().len() {
+            let mut changed = sealed.bytes().to_vec();
             changed[at] ^= 1;
-            assert_eq!(again.unseal(&changed, &["a", "bc"]), None, "{at}");
-            assert_eq!(again.unseal(&sealed[..at], &["a", "bc"]), None);
+            assert_eq!(again.unseal(&Secret::from_bytes(changed.clone()), &["a", "bc"]), None, "{at}");
+            changed.truncate(at);
+            assert_eq!(again.unseal(&Secret::from_bytes(changed), &["a", "bc"]), None);
         }
         let mode = std::fs::metadata(temp.path().join(KEY_FILE)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
@@ -164,14 +135,14 @@ mod tests {
     #[test]
     fn the_operators_secret_needs_no_file() {
         let temp = tempfile::tempdir().unwrap();
-        let one = Seal::open(temp.path(), Some("a long enough secret")).unwrap();
+        let one = open_seal(temp.path(), Some(&Secret::new("a long enough secret"))).unwrap();
         let sealed = one.seal("k3y", &["a"]).unwrap();
-        let two = Seal::open(temp.path(), Some("another long secret")).unwrap();
+        let two = open_seal(temp.path(), Some(&Secret::new("another long secret"))).unwrap();
         assert_eq!(
-            (one.unseal(&sealed, &["a"]).as_deref(), two.unseal(&sealed, &["a"])),
-            (Some("k3y"), None)
+            (one.unseal(&sealed, &["a"]), two.unseal(&sealed, &["a"])),
+            (Some(Secret::new("k3y")), None)
         );
-        assert!(Seal::open(temp.path(), Some("short")).is_err());
+        assert!(open_seal(temp.path(), Some(&Secret::new("short"))).is_err());
         assert_eq!(std::fs::read_dir(temp.path()).unwrap().count(), 0);
     }
 
@@ -179,7 +150,7 @@ mod tests {
     fn a_damaged_key_is_refused_and_not_replaced() {
         let temp = tempfile::tempdir().unwrap();
         std::fs::write(temp.path().join(KEY_FILE), "short").unwrap();
-        assert!(Seal::open(temp.path(), None).is_err());
+        assert!(open_seal(temp.path(), None).is_err());
         assert_eq!(std::fs::read(temp.path().join(KEY_FILE)).unwrap(), b"short");
     }
 }

@@ -1,7 +1,6 @@
 //! Seals the credentials of loaded APIs, for any store.
 
 use crate::seal::LazySeal;
-use octo_model::Secret;
 use octo_model::{BoxFuture, Caller};
 use octo_ports::apis::StoredApi;
 use octo_ports::{ApiStore, Apis, Port, StoreError, StoreResult};
@@ -17,9 +16,9 @@ impl SealedApiStore {
     }
 }
 
-/// The data that a secret is bound to.
-fn bound<'a>(caller: &'a Caller, api: &'a StoredApi) -> [&'a str; 4] {
-    [&caller.principal.tenant, &caller.principal.subject, &api.name, &api.revision]
+/// The data that a secret is bound to. The settings name the only origin that it is sent to.
+fn bound<'a>(caller: &'a Caller, api: &'a StoredApi) -> [&'a str; 5] {
+    [&caller.principal.tenant, &caller.principal.subject, &api.name, &api.revision, &api.settings]
 }
 
 impl ApiStore for SealedApiStore {
@@ -31,9 +30,8 @@ impl ApiStore for SealedApiStore {
     ) -> BoxFuture<'a, StoreResult<()>> {
         Box::pin(async move {
             if let Some(secret) = &api.secret {
-                let sealed = self.seal.open(Port::Apis).await?.seal(secret.expose(), &bound(caller, &api));
-                let sealed = sealed.ok_or_else(|| StoreError::internal("a secret could not be sealed"))?;
-                api.secret = Some(Secret::from_bytes(sealed));
+                let seal = self.seal.open(Port::Apis).await?;
+                api.secret = Some(seal.seal(secret.expose(), &bound(caller, &api))?);
             }
             self.inner.put(caller, api, text).await
         })
@@ -47,9 +45,9 @@ impl ApiStore for SealedApiStore {
         Box::pin(async move {
             let Some(mut api) = self.inner.find(caller, name).await? else { return Ok(None) };
             if let Some(sealed) = &api.secret {
-                let plain = self.seal.open(Port::Apis).await?.unseal(sealed.bytes(), &bound(caller, &api));
+                let plain = self.seal.open(Port::Apis).await?.unseal(sealed, &bound(caller, &api));
                 let mismatch = || StoreError::SealMismatch { port: Port::Apis, name: name.to_owned() };
-                api.secret = Some(Secret::new(plain.ok_or_else(mismatch)?));
+                api.secret = Some(plain.ok_or_else(mismatch)?);
             }
             Ok(Some(api))
         })
@@ -78,7 +76,7 @@ mod tests {
     use super::*;
     use crate::Durability;
     use crate::api_store::SqliteApiStore;
-    use octo_model::ToolError;
+    use octo_model::{Secret, ToolError};
     use octo_ports::in_memory;
     use rusqlite::Connection;
     use std::path::Path;
@@ -122,15 +120,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sealed_secret_cannot_be_moved_to_another_row() {
+    async fn a_sealed_secret_cannot_be_moved_to_another_row_or_destination() {
         let temp = tempfile::tempdir().unwrap();
         let (ada, bob) = (Caller::named("ada"), Caller::named("bob"));
         let apis = apis(temp.path(), None);
         apis.put(&ada, api("1"), String::new()).await.unwrap();
         let conn = Connection::open(temp.path().join("apis.db")).unwrap();
-        conn.execute("UPDATE apis SET subject = 'bob'", ()).unwrap();
-        let error = ToolError::from(apis.find(&bob, "x").await.unwrap_err());
-        assert!(error.text().contains("load the API again"), "{error}");
+        for (change, caller) in [
+            ("settings = '{\"auth_origin\":\"https://x\"}'", &ada),
+            ("subject = 'bob', settings = '{}'", &bob),
+        ] {
+            conn.execute(&format!("UPDATE apis SET {change}"), ()).unwrap();
+            let error = ToolError::from(apis.find(caller, "x").await.unwrap_err());
+            assert!(error.text().contains("load the API again"), "{error}");
+        }
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use crate::api_store::SqliteApiStore;
 use crate::audit::audit_reader::SqliteAuditReader;
-use crate::credential_store::SqliteCredentialStore;
+use crate::credential_store::credential_store;
 use crate::lazy_store::LazyStore;
 use crate::lease_store::SqliteLeaseStore;
 use crate::listing_store::SqliteListingStore;
@@ -11,6 +11,7 @@ use crate::pin_store::SqlitePinStore;
 use crate::run_store::SqliteRunStore;
 use crate::seal::LazySeal;
 use crate::sealed_apis::SealedApiStore;
+use crate::store::health::SqliteHealth;
 use crate::{Options, SqliteError};
 use octo_ports::Stores;
 use std::path::Path;
@@ -23,7 +24,7 @@ pub fn sqlite(dir: &Path, options: Options) -> Result<Stores, SqliteError> {
     let credential_dir = options.credential_dir.as_deref().unwrap_or(dir);
     let seal = LazySeal::new(dir, options.api_secret.clone());
     let apis = SealedApiStore::new(Arc::new(SqliteApiStore::new(dir, durability)), seal);
-    let credentials = SqliteCredentialStore::new(credential_dir, options.seal_keys.clone());
+    let credentials = credential_store(credential_dir, options.seal_keys.clone());
     let memory = SqliteMemoryStore::new(dir, durability, options.memory_quota_bytes);
     // Leases are stored with the data that they protect, so that the same processes share both.
     let run_leases = SqliteLeaseStore::new(dir);
@@ -45,5 +46,6 @@ pub fn sqlite(dir: &Path, options: Options) -> Result<Stores, SqliteError> {
         apis: Arc::new(apis),
         memory: Arc::new(memory),
         leases: Arc::new(leases),
+        health: Arc::new(SqliteHealth::new(dir)),
     })
 }

@@ -2,6 +2,7 @@
 
 mod audit_chain;
 mod audit_records;
+mod changes;
 mod conformance;
 mod killed_writer;
 mod stored_results;

@@ -1,6 +1,6 @@
 //! Layers around a source: they change how calls run or what is listed, and delegate the rest.
 
-use crate::{BoxFuture, CallContext, Event, JsonObject, ListingState, Peer, Source};
+use crate::{BoxFuture, CallContext, Event, JsonObject, ListingState, Source};
 use octo_model::{Operation, ToolError};
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
@@ -10,12 +10,7 @@ pub trait Layer: Send + Sync {
     /// The wrapped source.
     fn inner(&self) -> &Arc<dyn Source>;
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>>;
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>>;
 
     fn listing(&self) -> watch::Receiver<ListingState> {
         self.inner().listing()
@@ -35,13 +30,8 @@ impl<L: Layer> Source for L {
         Layer::listing(self)
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
-        Layer::run(self, op, cx, peer)
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+        Layer::run(self, op, cx)
     }
 
     fn events(&self) -> Option<broadcast::Receiver<Event>> {

@@ -3,9 +3,11 @@
 mod backoff;
 mod body_selection;
 mod call_context;
+mod call_header;
 mod example;
 pub mod hidden_text;
 mod layer;
+mod nested_calls;
 pub mod pdf_text;
 mod peer;
 pub mod reply_budget;
@@ -19,16 +21,18 @@ mod toolbox;
 
 pub use backoff::Backoff;
 pub use body_selection::{BodySelection, select};
-pub use call_context::{CallContext, CallOrigin};
+pub use call_context::CallContext;
+pub use call_header::CallHeader;
 pub use example::Example;
 pub use layer::Layer;
+pub use nested_calls::{NestedCalls, NestedOutcome};
 pub use octo_grants::{
     Capabilities, Chromium, Clock, Exec, Fs, Grant, JqRunner, Llm, Net, PageRenderer, Pdf, Render,
     RenderedPage, RootedPath, SshKey, WorkPath, Workspace, chromium, exec, fs, jq, net, pdf,
 };
 pub use octo_model::{
-    BoxFuture, Caller, Effect, Json, JsonObject, Kind, Principal, Secret, ToolError, edit_distance, hex,
-    json_len, nearest, sha256_hex,
+    BoxFuture, Caller, Effect, Json, JsonObject, Kind, Principal, Remedy, Secret, ToolError, edit_distance,
+    hex, json_len, nearest, sha256_hex,
 };
 pub use octo_ports::{Apis, Memory, ResultWriter, apis, memory};
 pub use peer::{AskError, NoPeer, Peer};

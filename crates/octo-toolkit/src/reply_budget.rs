@@ -2,13 +2,13 @@
 //! where the rest starts.
 
 use octo_model::{Json, ToolError, json_len};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Minimum room for content, even if other members exceed the budget.
 const MIN_CONTENT_BYTES: usize = 256;
 
 /// Maximum bytes of JSON in the structured reply of one call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplyBudget(usize);
 
 impl ReplyBudget {

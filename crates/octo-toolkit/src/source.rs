@@ -1,12 +1,14 @@
 //! The trait behind the catalogue: toolboxes, declared tools, upstreams.
 
-use crate::{BoxFuture, CallContext, JsonObject, Peer};
-use octo_model::{Caller, Effect, Operation, Principal, ToolError};
+use crate::{BoxFuture, CallContext, JsonObject};
+use octo_model::{Caller, Effect, Operation, Principal, Remedy, ToolError};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 
 /// State of a source.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SourceState {
     /// The first listing is in progress.
     Starting,
@@ -18,7 +20,7 @@ pub enum SourceState {
 }
 
 /// A tool, prompt, resource or template as its source defines it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Definition {
     /// Name, URI or URI template.
     pub key: String,
@@ -30,7 +32,7 @@ pub struct Definition {
 }
 
 /// What a source offers at one moment.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Listing {
     pub tools: Vec<Definition>,
     pub prompts: Vec<Definition>,
@@ -44,7 +46,7 @@ pub struct Listing {
     pub supports_subscribe: bool,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ListingState {
     pub state: SourceState,
     pub listing: Arc<Listing>,
@@ -53,7 +55,8 @@ pub struct ListingState {
 }
 
 /// An event of a source.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     ResourceUpdated {
         uri: String,
@@ -62,11 +65,13 @@ pub enum Event {
     Warning {
         audience: Audience,
         text: String,
+        remedy: Remedy,
     },
 }
 
 /// Recipients of an event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Audience {
     Everybody,
     Principal(Principal),
@@ -93,12 +98,7 @@ pub trait Source: Send + Sync {
     fn listing(&self) -> watch::Receiver<ListingState>;
 
     /// Runs `op`, whose `name` is the source's own name of the item. Returns the whole result object.
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>>;
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>>;
 
     fn events(&self) -> Option<broadcast::Receiver<Event>> {
         None
@@ -110,5 +110,79 @@ pub trait Source: Send + Sync {
             Err(ToolError::invalid("This resource does not support subscriptions.")
                 .hint("Read it again instead."))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::de::DeserializeOwned;
+
+    /// Reads each text and checks that the value writes the same.
+    fn assert_wire_forms<T: Serialize + DeserializeOwned>(texts: &[&str]) -> Vec<T> {
+        let read = |text: &&str| {
+            let value: T = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&value).unwrap(), *text);
+            value
+        };
+        texts.iter().map(read).collect()
+    }
+
+    const DEFINITION: &str = r#"{"key":"echo","members":{"name":"echo","vendor":[1.50]},"effect":{"read_only":true,"destructive":false,"idempotent":true,"open_world":false},"trusted_effect":true}"#;
+
+    fn listing_text() -> String {
+        format!(
+            r#"{{"tools":[{DEFINITION}],"prompts":[],"resources":[],"templates":[],"instructions":"Be kind.","ttl_ms":5,"supports_completion":true,"supports_subscribe":false}}"#
+        )
+    }
+
+    #[test]
+    fn states_on_the_wire() {
+        let read: Vec<SourceState> =
+            assert_wire_forms(&[r#""starting""#, r#""ready""#, r#"{"down":"lost"}"#, r#"{"off":"no key"}"#]);
+        let [lost, key] = ["lost", "no key"].map(str::to_owned);
+        assert_eq!(
+            read,
+            [SourceState::Starting, SourceState::Ready, SourceState::Down(lost), SourceState::Off(key)]
+        );
+    }
+
+    #[test]
+    fn definitions_on_the_wire() {
+        let read: Vec<Definition> = assert_wire_forms(&[DEFINITION]);
+        assert_eq!((read[0].key.as_str(), read[0].effect), ("echo", Effect::reads()));
+    }
+
+    #[test]
+    fn listings_on_the_wire() {
+        let none = serde_json::to_string(&Listing::default()).unwrap();
+        let read: Vec<Listing> = assert_wire_forms(&[&none, &listing_text()]);
+        assert_eq!((read[1].tools.len(), read[1].ttl_ms), (1, Some(5)));
+    }
+
+    #[test]
+    fn listing_states_on_the_wire() {
+        let text = format!(r#"{{"state":"ready","listing":{},"version":7}}"#, listing_text());
+        let read: Vec<ListingState> = assert_wire_forms(&[&text]);
+        assert_eq!((&read[0].state, read[0].version), (&SourceState::Ready, 7));
+    }
+
+    #[test]
+    fn events_on_the_wire() {
+        let read: Vec<Event> = assert_wire_forms(&[
+            r#"{"resource_updated":{"uri":"file:///a"}}"#,
+            r#"{"warning":{"audience":"everybody","text":"Mind.","remedy":"add_server"}}"#,
+        ]);
+        assert!(matches!(&read[0], Event::ResourceUpdated { uri } if uri == "file:///a"));
+        assert!(
+            matches!(&read[1], Event::Warning { audience: Audience::Everybody, text, remedy: Remedy::AddServer } if text == "Mind.")
+        );
+    }
+
+    #[test]
+    fn audiences_on_the_wire() {
+        let read: Vec<Audience> =
+            assert_wire_forms(&[r#""everybody""#, r#"{"principal":{"tenant":"t","subject":"ada"}}"#]);
+        assert_eq!(read, [Audience::Everybody, Audience::Principal(Principal::new("t", "ada"))]);
     }
 }

@@ -23,7 +23,7 @@ impl Image {
 
 #[cfg(test)]
 mod tests {
-    use crate::{CallContext, Effect, Example, Image, Json, NoPeer, Peer, Tool, ToolError, Toolbox};
+    use crate::{CallContext, Effect, Example, Image, Json, Tool, ToolError, Toolbox};
     use octo_grants::Capabilities;
     use octo_model::{Caller, Operation};
     use schemars::JsonSchema;
@@ -74,9 +74,8 @@ mod tests {
         let source = toolbox.into_source(Capabilities::default(), crate::SourceState::Ready);
         let deadline = Instant::now() + Duration::from_secs(1);
         let cx = CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
-        let peer: Arc<dyn Peer> = Arc::new(NoPeer);
         let op = Operation::tool("draw", Json::empty_object());
-        source.run(op, &cx, &peer).await.unwrap().to_json().to().unwrap()
+        source.run(op, &cx).await.unwrap().to_json().to().unwrap()
     }
 
     #[tokio::test]

@@ -2,8 +2,8 @@
 
 use crate::tool_schema::take_path_params;
 use crate::{
-    BoxFuture, CallContext, Definition, Example, Image, Listing, ListingState, Peer, Source, SourceState,
-    Tool, schema_of,
+    BoxFuture, CallContext, Definition, Example, Image, Listing, ListingState, Source, SourceState, Tool,
+    schema_of,
 };
 use octo_grants::{Capabilities, Grant};
 use octo_model::{Effect, Json, JsonObject, Operation, ToolError};
@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-type Run = dyn Fn(Json, &Capabilities, &CallContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>>
+type Run = dyn for<'a> Fn(Json, &'a Capabilities, &'a CallContext) -> BoxFuture<'a, Result<ToolOutput, ToolError>>
     + Send
     + Sync;
 
@@ -47,12 +47,11 @@ impl ErasedTool {
             path_params: paths,
             typed: T::HAS_OUTPUT_SCHEMA,
             run: Arc::new(move |input, doors, cx| {
-                let (tool, cx, grants) = (Arc::clone(&tool), cx.clone(), T::Grants::open(doors));
+                let tool = Arc::clone(&tool);
                 Box::pin(async move {
                     let input = input.to::<T::Input>().map_err(invalid_arguments)?;
-                    let profile = cx.origin.as_ref().map_or("", |origin| origin.profile.as_str());
-                    let grants = grants?.for_caller(&cx.caller).for_profile(profile);
-                    let output = tool.run(input, grants, &cx).await?;
+                    let grants = T::Grants::open(doors)?.for_caller(&cx.caller).for_profile(&cx.profile);
+                    let output = tool.run(input, grants, cx).await?;
                     let typed = Json::try_of(&output).map_err(ToolError::internal)?;
                     Ok(ToolOutput { typed, images: T::images(&output) })
                 })
@@ -61,23 +60,17 @@ impl ErasedTool {
     }
 
     /// Runs the tool and returns its structured reply.
-    pub fn run(
-        &self,
-        input: Json,
-        doors: &Capabilities,
-        cx: &CallContext,
-    ) -> BoxFuture<'static, Result<Json, ToolError>> {
-        let answer = self.run_with_images(input, doors, cx);
-        Box::pin(async move { Ok(answer.await?.typed) })
+    pub async fn run(&self, input: Json, doors: &Capabilities, cx: &CallContext) -> Result<Json, ToolError> {
+        Ok(self.run_with_images(input, doors, cx).await?.typed)
     }
 
     /// Runs the tool and returns its images, too.
-    pub fn run_with_images(
+    pub fn run_with_images<'a>(
         &self,
         input: Json,
-        doors: &Capabilities,
-        cx: &CallContext,
-    ) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        doors: &'a Capabilities,
+        cx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         (self.run)(input, doors, cx)
     }
 }
@@ -249,12 +242,7 @@ impl Source for ToolboxSource {
         self.listing.subscribe()
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        _peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let tool = self.toolbox.tools.iter().find(|tool| tool.name == op.name).ok_or_else(|| {
                 ToolError::not_found(format!("Tool not found: `{}`.", op.name))

@@ -72,9 +72,10 @@ struct Client {
 }
 
 impl Client {
-    fn cx() -> CallContext {
+    fn cx(&self) -> CallContext {
         let deadline = Instant::now() + Duration::from_secs(20);
         CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
+            .with_peer(Arc::clone(&self.peer))
     }
 
     async fn ready(&self) -> Result<Arc<Listing>, Failure> {
@@ -90,7 +91,7 @@ impl Client {
         let mut params = params;
         loop {
             let op = Operation { method, name: name.to_owned(), params: params.clone() };
-            let result = self.upstream.run(op, &Self::cx(), &self.peer).await?;
+            let result = self.upstream.run(op, &self.cx()).await?;
             if result.text("resultType").as_deref() != Some("input_required") {
                 return Ok(result);
             }
@@ -121,7 +122,7 @@ impl Client {
     }
 
     async fn request(&self, method: &str, params: JsonObject) -> Result<JsonObject, ToolError> {
-        self.upstream.request(method, params, &Self::cx(), &self.peer).await
+        self.upstream.request(method, params, &self.cx()).await
     }
 }
 

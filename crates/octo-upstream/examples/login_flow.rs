@@ -12,7 +12,7 @@ use octo_grants::net::NetSpec;
 use octo_model::{Caller, Operation};
 use octo_oauth::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
 use octo_ports::{Owner, Stores};
-use octo_toolkit::{CallContext, NoPeer, Peer, Source, SourceState};
+use octo_toolkit::{CallContext, Source, SourceState};
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::json;
 use std::sync::Arc;
@@ -64,9 +64,8 @@ async fn main() -> Result<(), Failure> {
         Instant::now() + Duration::from_secs(20),
         CancellationToken::new(),
     );
-    let peer: Arc<dyn Peer> = Arc::new(NoPeer);
     let first = tools.first().ok_or("no tools")?;
-    let answer = upstream.run(Operation::tool(first, json!({}).into()), &cx, &peer).await?;
+    let answer = upstream.run(Operation::tool(first, json!({}).into()), &cx).await?;
     println!("{}", json!({"tools": tools, "answer": answer.to_json().to::<serde_json::Value>()?}));
     let left = logins.logout(&me, "server").await?;
     println!("{}", json!({"left": format!("{left:?}")}));

@@ -1,6 +1,6 @@
 //! Errors of an exchange with a server, and the tool errors they map to.
 
-use octo_model::{Kind, RpcError, ToolError};
+use octo_model::{Kind, Remedy, RpcError, ToolError};
 use octo_wire::code;
 use std::time::Duration;
 
@@ -110,15 +110,15 @@ pub(crate) fn timeout_error(name: &str, after: Duration) -> ToolError {
 }
 
 fn login_required_error(name: &str) -> ToolError {
-    ToolError::new(Kind::Unauthorized, format!("{name} needs a login.")).hint(format!(
-        "Ask the operator to run: octoprox login {name}, or call server_login with server {name}."
-    ))
+    ToolError::new(Kind::Unauthorized, format!("{name} needs a login."))
+        .remedy(Remedy::Login { server: name.to_owned() })
 }
 
 /// The caller is authenticated but lacks the rights.
 fn insufficient_rights_error(name: &str) -> ToolError {
     ToolError::new(Kind::Unauthorized, format!("{name} needs a login with more rights for this."))
-        .hint(format!("Ask the operator to run: octoprox login {name}, or call server_login with server {name}; it requests the missing rights."))
+        .hint("A new login requests the missing rights.")
+        .remedy(Remedy::Login { server: name.to_owned() })
 }
 
 fn rpc_error(name: &str, error: &RpcError) -> ToolError {

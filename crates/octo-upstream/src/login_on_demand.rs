@@ -3,18 +3,16 @@
 
 use crate::error::FORBIDDEN_DETAIL;
 use octo_model::{CallId, JsonObject, Kind, Operation, Principal, ToolError};
-use octo_oauth::{LoginProgress, LoginPrompt, LoginSharing, LoginSnapshot, LoginStatus, Logins};
-use octo_toolkit::{BoxFuture, CallContext, Layer, Peer, Source};
+use octo_oauth::{
+    LoginDeadline, LoginProgress, LoginPrompt, LoginSharing, LoginSnapshot, LoginStatus, Logins,
+};
+use octo_toolkit::{BoxFuture, CallContext, Layer, Source};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// Interval at which changes by other processes are noticed.
-const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Maximum time from the browser's callback to a stored login.
-const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pauses between the retries of a call after a login.
 const RETRY_PAUSES: [Duration; 4] = [
     Duration::from_millis(50),
@@ -49,9 +47,9 @@ impl LoginOnDemand {
     }
 
     /// Whether the caller can be prompted, and whether a login could help.
-    async fn should_ask(&self, error: &ToolError, cx: &CallContext, peer: &Arc<dyn Peer>) -> bool {
+    async fn should_ask(&self, error: &ToolError, cx: &CallContext) -> bool {
         let may = self.sharing == LoginSharing::PerCaller || cx.caller.is_admin();
-        if !is_login_required(error) || !may || peer.capabilities().inner("elicitation", "url").is_none() {
+        if !is_login_required(error) || !may || cx.peer.capabilities().inner("elicitation", "url").is_none() {
             return false;
         }
         // After a 403 the same login changes nothing, unless the server has named the missing scopes.
@@ -64,12 +62,7 @@ impl LoginOnDemand {
     }
 
     /// Prompts for the login and waits until it is complete.
-    async fn ask_for_login(
-        &self,
-        error: ToolError,
-        cx: &CallContext,
-        peer: &Arc<dyn Peer>,
-    ) -> Result<(), ToolError> {
+    async fn ask_for_login(&self, error: ToolError, cx: &CallContext) -> Result<(), ToolError> {
         let open = match self.open_prompt(cx).await {
             Ok(Some(open)) => open,
             Ok(None) => return Err(error),
@@ -80,7 +73,7 @@ impl LoginOnDemand {
             .with("elicitationId", open.id.as_str())
             .with("url", open.url.as_str())
             .with("message", open.message.as_str());
-        let Ok(answer) = peer.ask("elicitation/create", question).await else { return Err(error) };
+        let Ok(answer) = cx.peer.ask("elicitation/create", question).await else { return Err(error) };
         if answer.text("action").as_deref() != Some("accept") {
             let name = self.source.name();
             return Err(ToolError::new(
@@ -90,7 +83,7 @@ impl LoginOnDemand {
             .hint(format!("Ask the person what to do; server_login with server {name} prompts again.")));
         }
         let settled = self.wait_for_login(&open, cx).await;
-        peer.notify(
+        cx.peer.notify(
             "notifications/elicitation/complete",
             JsonObject::new().with("elicitationId", open.id.as_str()),
         );
@@ -137,23 +130,19 @@ impl LoginOnDemand {
     /// Waits until there is a new login, or until none can follow.
     async fn wait_for_login(&self, open: &OpenPrompt, cx: &CallContext) -> Result<(), ToolError> {
         let mut changes = self.logins.changes();
-        let mut answered: Option<Instant> = None;
+        let mut deadline = LoginDeadline::default();
         loop {
-            changes.mark_unchanged();
             match open.before.progress_to(&self.logins.snapshot(&cx.caller, self.source.name()).await?) {
                 LoginProgress::LoggedIn => return Ok(()),
                 LoginProgress::Failure(why) => return Err(self.login_failed_error(&why)),
                 LoginProgress::Unchanged => {}
             }
-            let is_open = self.status(cx).await?.pending_secs.is_some();
-            answered = if is_open { None } else { answered.or_else(|| Some(Instant::now())) };
-            if answered.is_some_and(|since| since.elapsed() > EXCHANGE_TIMEOUT) {
+            let (pending_secs, now) = (self.status(cx).await?.pending_secs, Instant::now());
+            let until = deadline.update(pending_secs, now);
+            if until <= now {
                 return Err(self.login_failed_error("It was not completed."));
             }
-            tokio::select! {
-                _ = changes.changed() => {}
-                () = tokio::time::sleep(POLL_INTERVAL) => {}
-            }
+            let _ = tokio::time::timeout_at(until, changes.changed()).await;
         }
     }
 
@@ -163,17 +152,10 @@ impl LoginOnDemand {
             .hint(format!("Call again to retry, or call server_login with server {name}."))
     }
 
-    async fn run_with_login(
-        &self,
-        op: Operation,
-        cx: &CallContext,
-        peer: &Arc<dyn Peer>,
-    ) -> Result<JsonObject, ToolError> {
-        match self.source.run(op.clone(), cx, peer).await {
+    async fn run_with_login(&self, op: Operation, cx: &CallContext) -> Result<JsonObject, ToolError> {
+        match self.source.run(op.clone(), cx).await {
             // Boxed, because every call would carry the state of a login otherwise.
-            Err(error) if is_login_required(&error) => {
-                Box::pin(self.run_after_login(op, error, cx, peer)).await
-            }
+            Err(error) if is_login_required(&error) => Box::pin(self.run_after_login(op, error, cx)).await,
             answer => answer,
         }
     }
@@ -183,17 +165,16 @@ impl LoginOnDemand {
         op: Operation,
         error: ToolError,
         cx: &CallContext,
-        peer: &Arc<dyn Peer>,
     ) -> Result<JsonObject, ToolError> {
-        if !self.should_ask(&error, cx, peer).await {
+        if !self.should_ask(&error, cx).await {
             return Err(error);
         }
-        cx.run(self.ask_for_login(error, cx, peer)).await??;
+        cx.run(self.ask_for_login(error, cx)).await??;
         // The server has not processed the call, so it can be repeated. A connection that was being opened with the
         // previous login is still refused; the next one is not.
         let mut pauses = RETRY_PAUSES.into_iter();
         loop {
-            match (self.source.run(op.clone(), cx, peer).await, pauses.next()) {
+            match (self.source.run(op.clone(), cx).await, pauses.next()) {
                 (Err(error), Some(pause)) if is_login_required(&error) => {
                     cx.run(tokio::time::sleep(pause)).await?
                 }
@@ -213,12 +194,7 @@ impl Layer for LoginOnDemand {
         &self.source
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
-        Box::pin(self.run_with_login(op, cx, peer))
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+        Box::pin(self.run_with_login(op, cx))
     }
 }

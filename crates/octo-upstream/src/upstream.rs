@@ -11,7 +11,7 @@ use crate::listing::change_streams;
 use crate::session::upstream_call::{self, CallRequest};
 use crate::upstream_spec::UpstreamSpec;
 use octo_model::{JsonObject, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Source, SourceState};
 use octo_wire::Era;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -134,9 +134,8 @@ impl Upstream {
         method: &str,
         params: JsonObject,
         cx: &CallContext,
-        peer: &Arc<dyn Peer>,
     ) -> Result<JsonObject, ToolError> {
-        upstream_call::run(&self.links, CallRequest { method, params, peer }, cx).await
+        upstream_call::run(&self.links, CallRequest { method, params, peer: &cx.peer }, cx).await
     }
 
     async fn set_subscription(&self, uri: &str, on: bool) -> Result<(), ToolError> {
@@ -221,13 +220,8 @@ impl Source for Upstream {
         self.links.server.listing.subscribe()
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
-        Box::pin(upstream_call::run(&self.links, CallRequest::new(op, peer), cx))
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+        Box::pin(upstream_call::run(&self.links, CallRequest::new(op, &cx.peer), cx))
     }
 
     fn events(&self) -> Option<broadcast::Receiver<Event>> {

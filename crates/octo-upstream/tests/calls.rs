@@ -47,7 +47,7 @@ async fn unknown_members_survive_both_ways() {
     let upstream = start_stub("legacy");
     wait_ready(&upstream).await;
     let op = Operation { method: Method::CallTool, name: "echo".to_owned(), params: params() };
-    let result = upstream.run(op, &call_context(10), &no_peer()).await.unwrap();
+    let result = upstream.run(op, &call_context(10)).await.unwrap();
     assert_eq!(result.get("vendor").unwrap().as_str(), r#"{"big": 12345678901234567890}"#);
     assert_eq!(result.get("structuredContent").unwrap().as_str(), "null");
     let echo: Value = result.get("echo").unwrap().to().unwrap();
@@ -76,7 +76,7 @@ async fn a_modern_server_gets_the_context_of_this_client_and_no_other() {
     wait_ready(&upstream).await;
     let client = RecordingPeer::new(1, None);
     let op = Operation { method: Method::CallTool, name: "ä".to_owned(), params: params() };
-    let result = upstream.run(op, &call_context(10), &client.peer()).await.unwrap();
+    let result = upstream.run(op, &call_context(10).with_peer(client.peer())).await.unwrap();
     assert_eq!(result.text("resultType").as_deref(), Some("input_required"));
     assert_eq!(result.text("requestState").as_deref(), Some("s"));
     let hit = &server.requests_of("tools/call")[0];
@@ -89,7 +89,7 @@ async fn a_modern_server_gets_the_context_of_this_client_and_no_other() {
     assert_eq!(hit.header("mcp-name"), Some("=?base64?w6Q=?="));
     assert_eq!(hit.header("mcp-method"), Some("tools/call"));
     let read = Operation { method: Method::ReadResource, name: "u:1".to_owned(), params: JsonObject::new() };
-    upstream.run(read, &call_context(10), &client.peer()).await.unwrap();
+    upstream.run(read, &call_context(10).with_peer(client.peer())).await.unwrap();
     assert_eq!(server.requests_of("resources/read")[0].header("mcp-name"), Some("u:1"));
     assert_eq!(server.requests_of("resources/read")[0].body["params"]["uri"], "u:1");
 }
@@ -100,7 +100,7 @@ async fn progress_comes_back_under_the_clients_token() {
     wait_ready(&upstream).await;
     let client = RecordingPeer::new(1, None);
     let op = Operation { method: Method::CallTool, name: "progress".to_owned(), params: params() };
-    upstream.run(op, &call_context(10), &client.peer()).await.unwrap();
+    upstream.run(op, &call_context(10).with_peer(client.peer())).await.unwrap();
     let heard = client.notifications.lock().unwrap().clone();
     assert_eq!(heard.len(), 3);
     assert_eq!(heard[2].0, "notifications/progress");
@@ -316,10 +316,8 @@ async fn a_large_result_arrives_whole() {
     let upstream = Upstream::start(UpstreamSpec::http("s", &server.url));
     wait_ready(&upstream).await;
     for tool in ["json", "sse"] {
-        let result = upstream
-            .run(Operation::tool(tool, Json::empty_object()), &call_context(30), &no_peer())
-            .await
-            .unwrap();
+        let result =
+            upstream.run(Operation::tool(tool, Json::empty_object()), &call_context(30)).await.unwrap();
         assert_eq!(result.get("content").unwrap().bytes().len(), (20 << 20) + 2);
     }
 }

@@ -73,7 +73,7 @@ fn never_ending_call(
     tool: &'static str,
 ) -> JoinHandle<Result<JsonObject, ToolError>> {
     let (upstream, cx) = (upstream.clone(), cx.clone());
-    tokio::spawn(async move { upstream.run(Operation::tool(tool, json!({}).into()), &cx, &no_peer()).await })
+    tokio::spawn(async move { upstream.run(Operation::tool(tool, json!({}).into()), &cx).await })
 }
 
 #[tokio::test]
@@ -124,9 +124,7 @@ async fn the_servers_own_request_id_is_named() {
     let context = call_context(20);
     for n in 1..=3 {
         let (upstream, context) = (upstream.clone(), if n == 2 { context.clone() } else { call_context(20) });
-        tokio::spawn(async move {
-            upstream.run(Operation::tool("a", json!({}).into()), &context, &no_peer()).await
-        });
+        tokio::spawn(async move { upstream.run(Operation::tool("a", json!({}).into()), &context).await });
         old.wait_for("tools/call", n).await;
     }
     context.cancel.cancel();

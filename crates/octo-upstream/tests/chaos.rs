@@ -63,7 +63,7 @@ const FAULT_CASES: [FaultCase; 9] = [
     fault_case("1,000,000 frames of garbage", None, "", || garbage().boxed()),
     fault_case("a line of 1 GB", Some(Kind::TooLarge), "Request less data", || gigabyte().boxed()),
     fault_case("half-open TCP", Some(Kind::Timeout), "did not answer within", || silence().boxed()),
-    fault_case("401 in the middle", Some(Kind::Unauthorized), "octoprox login s", || refusal().boxed()),
+    fault_case("401 in the middle", Some(Kind::Unauthorized), "needs a login", || refusal().boxed()),
     fault_case("list changed in a call", None, "", || change().boxed()),
     fault_case("restarted with other tools", None, "", || restart().boxed()),
     fault_case("slow start", None, "", || slow_start().boxed()),

@@ -40,8 +40,8 @@ fn cx_of(name: &str) -> CallContext {
 }
 
 async fn call_as(upstream: &Upstream, name: &str, key: u64, tool: &str, arguments: Value) -> Value {
-    let peer = RecordingPeer::new(key, None).peer();
-    let result = upstream.run(Operation::tool(tool, arguments.into()), &cx_of(name), &peer).await.unwrap();
+    let cx = cx_of(name).with_peer(RecordingPeer::new(key, None).peer());
+    let result = upstream.run(Operation::tool(tool, arguments.into()), &cx).await.unwrap();
     result.to_json().to().unwrap()
 }
 

@@ -32,7 +32,11 @@ async fn a_person_logs_in_with_a_browser_and_the_server_can_be_used() {
     let peer = RecordingPeer::new(1, None).peer();
     let error = call(&upstream, &peer, "a", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Unauthorized);
-    assert!(error.text().contains("octoprox login s"), "{error}");
+    assert_eq!(
+        error.remedy.as_deref(),
+        Some(&octo_model::Remedy::Login { server: "s".to_owned() }),
+        "{error}"
+    );
     assert_eq!(logins.status(&ada(), "s").await.unwrap().state, LoginState::None);
 
     let url = authorization_url(logins.begin(&ada(), "s").await.unwrap());
@@ -110,7 +114,7 @@ async fn an_answer_of_another_issuer_is_never_redeemed() {
     }
     assert_eq!(world.token_requests("authorization_code").len(), 0);
     let status = logins.status(&ada(), "s").await.unwrap();
-    assert!(status.state == LoginState::None && status.why.unwrap().contains("another"));
+    assert!(status.state == LoginState::None && status.reason.unwrap().contains("another"));
 }
 
 #[tokio::test]
@@ -393,6 +397,6 @@ async fn logging_out_forgets_here_and_revokes_there() {
     assert_eq!(logins.status(&ada(), "s").await.unwrap().state, LoginState::None);
     world.rules().metadata = json!({"revocation_endpoint": null});
     log_in(&world, &logins, "s").await;
-    assert_eq!(logins.logout(&ada(), "s").await.unwrap(), LogoutOutcome::Forgotten);
+    assert_eq!(logins.logout(&ada(), "s").await.unwrap(), LogoutOutcome::Deleted);
     assert!(store.credentials.all(&(&ada()).into(), "s").await.unwrap().is_empty());
 }

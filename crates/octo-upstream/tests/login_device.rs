@@ -89,12 +89,12 @@ async fn a_code_that_is_declined_or_too_old_says_so() {
         assert_eq!(status.state, LoginState::None);
         // Stored right after it stopped waiting.
         for _ in 0..100 {
-            if logins.status(&ada(), "s").await.unwrap().why.is_some() {
+            if logins.status(&ada(), "s").await.unwrap().reason.is_some() {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        assert!(logins.status(&ada(), "s").await.unwrap().why.unwrap().contains(part));
+        assert!(logins.status(&ada(), "s").await.unwrap().reason.unwrap().contains(part));
     }
 }
 

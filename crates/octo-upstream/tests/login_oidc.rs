@@ -199,7 +199,7 @@ async fn a_person_logs_in_renews_and_logs_out() {
     wait_listing(&stolen, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
     stolen.stop().await;
     let status = logins.status(&ada(), "s").await.unwrap();
-    assert!(status.state == LoginState::Lost && status.why.unwrap().contains("revoked"));
+    assert!(status.state == LoginState::Lost && status.reason.unwrap().contains("revoked"));
 
     log_in(&logins).await;
     assert_eq!(logins.logout(&ada(), "s").await.unwrap(), LogoutOutcome::Revoked);

@@ -136,8 +136,8 @@ impl LoginFixture {
     async fn call(&self, caller: Caller, person: &Arc<ScriptedPerson>) -> Result<Value, ToolError> {
         let deadline = Instant::now() + Duration::from_secs(20);
         let cx = CallContext::new(Arc::new(caller), deadline, CancellationToken::new());
-        let peer: Arc<dyn Peer> = Arc::clone(person) as Arc<dyn Peer>;
-        let result = self.source.run(Operation::tool("a", json!({}).into()), &cx, &peer).await?;
+        let cx = cx.with_peer(Arc::clone(person) as Arc<dyn Peer>);
+        let result = self.source.run(Operation::tool("a", json!({}).into()), &cx).await?;
         Ok(result.to_json().to().unwrap())
     }
 
@@ -208,8 +208,8 @@ async fn a_client_that_cannot_sees_the_error_with_both_ways_out() {
         let person = scene.person(Reaction::Agrees, elicitation);
         let error = scene.call(ada(), &person).await.unwrap_err();
         assert_eq!(error.kind, Kind::Unauthorized);
-        let hint = error.hint.unwrap();
-        assert!(hint.contains("octoprox login s") && hint.contains("server_login with server s"), "{hint}");
+        let login = octo_model::Remedy::Login { server: "s".to_owned() };
+        assert_eq!(error.remedy.as_deref(), Some(&login), "its text names both ways");
         assert_eq!(person.asked(), Vec::<Value>::new());
     }
     assert!(scene.world.requests_to("/register").is_empty(), "no login was begun");
@@ -290,9 +290,10 @@ async fn a_call_that_nobody_waits_for_asks_no_longer() {
     let person = scene.person(Reaction::Waits, url());
     let cancel = CancellationToken::new();
     let cx = CallContext::new(Arc::new(ada()), Instant::now() + Duration::from_secs(20), cancel.clone());
-    let (source, peer) = (Arc::clone(&scene.source), Arc::clone(&person) as Arc<dyn Peer>);
+    let cx = cx.with_peer(Arc::clone(&person) as Arc<dyn Peer>);
+    let source = Arc::clone(&scene.source);
     let call = tokio::spawn(async move {
-        source.run(Operation::tool("a", json!({}).into()), &cx, &peer).await.unwrap_err().kind
+        source.run(Operation::tool("a", json!({}).into()), &cx).await.unwrap_err().kind
     });
     wait_until("the person is asked", || !person.asked().is_empty()).await;
     cancel.cancel();

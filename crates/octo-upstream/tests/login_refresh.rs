@@ -12,7 +12,7 @@
 mod auth_server;
 mod common;
 
-use auth_server::{AuthServer, ada, age_login, distinct, log_in, logins, upstream, wait_until};
+use auth_server::{AuthServer, ada, age_login, change_login, distinct, log_in, logins, upstream, wait_until};
 use common::{RecordingPeer, call, wait_listing, wait_ready};
 use octo_model::Kind;
 use octo_oauth::{LoginState, Logins};
@@ -100,6 +100,32 @@ async fn a_login_is_renewed_before_its_end_and_nobody_waits_for_it() {
 }
 
 #[tokio::test]
+async fn a_login_that_cannot_be_used_is_not_tried_all_the_time() {
+    for is_renewable in [false, true] {
+        let world = AuthServer::start().await;
+        let store = Stores::in_memory();
+        let logins = logins(&store, world.spec("s"));
+        log_in(&world, &logins, "s").await;
+        change_login(&store, "s", |grant| {
+            grant["expires"] = json!(1);
+            if !is_renewable {
+                grant.as_object_mut().unwrap().remove("refresh");
+            }
+        })
+        .await;
+        world.rules().refuse = Some((503, "temporarily_unavailable"));
+        world.seen.lock().unwrap().clear();
+        let upstream = upstream(&world, &logins, "s");
+        let attempts = || world.requests_to("/mcp").len() + world.token_requests("refresh_token").len();
+        wait_until("an attempt", || attempts() > 0).await;
+        // A span of time, in which a loop would make hundreds of attempts.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert!(attempts() < 15, "{} with {is_renewable}", attempts());
+        upstream.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn a_token_that_was_revoked_early_is_replaced_within_the_call() {
     let (world, logins) = expired_login(60).await;
     let upstream = upstream(&world, &logins, "s");
@@ -130,7 +156,7 @@ async fn a_refresh_token_that_is_refused_ends_the_login_and_says_so() {
     wait_listing(&upstream, |now| matches!(&now.state, Listed::Down(why) if why.contains("login"))).await;
     for hub in &hubs {
         let status = hub.status(&ada(), "s").await.unwrap();
-        assert!(status.state == LoginState::Lost && status.why.unwrap().contains("revoked"));
+        assert!(status.state == LoginState::Lost && status.reason.unwrap().contains("revoked"));
     }
     // The same again.
     world.rules().refuse = None;
@@ -269,8 +295,9 @@ async fn the_loss_of_an_unused_login_is_announced_once_to_whom_it_concerns() {
     world.rules().refuse = Some((400, "invalid_grant"));
     let _running = kept_alive(&logins);
     let told = tokio::time::timeout(Duration::from_secs(10), events.recv()).await.unwrap().unwrap();
-    let Event::Warning { audience, text } = told else { panic!("{told:?}") };
-    assert!(text.contains("octoprox login s") && text.contains("revoked"), "{text}");
+    let Event::Warning { audience, text, remedy } = told else { panic!("{told:?}") };
+    assert_eq!(remedy, octo_model::Remedy::Login { server: "s".to_owned() });
+    assert!(text.contains("revoked"), "{text}");
     assert!(audience.includes(&ada()) && !audience.includes(&octo_model::Caller::named("bob")));
     assert_ne!(audience, Audience::Everybody);
     let lost = logins.lost_logins().await.unwrap();

@@ -104,10 +104,8 @@ async fn a_program_that_cannot_start_says_why_and_calls_fail_in_time() {
     let upstream = Upstream::start(UpstreamSpec::stdio("stub", command));
     let listing = wait_listing(&upstream, |now| now.state != SourceState::Starting).await;
     assert!(matches!(listing.state, SourceState::Down(why) if why.contains("/no/such/program")));
-    let error = upstream
-        .run(octo_model::Operation::tool("x", json!({}).into()), &call_context(1), &no_peer())
-        .await
-        .unwrap_err();
+    let error =
+        upstream.run(octo_model::Operation::tool("x", json!({}).into()), &call_context(1)).await.unwrap_err();
     assert!(matches!(error.kind, Kind::Unavailable | Kind::Timeout));
     upstream.stop().await;
 }

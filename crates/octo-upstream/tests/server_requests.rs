@@ -50,8 +50,8 @@ async fn a_server_may_take_its_question_back() {
     let (busy, asked) = (upstream.clone(), peer.clone());
     let calling = tokio::spawn(async move { call(&busy, &asked, "retract", json!({})).await });
     wait_until(|| never.requests.lock().unwrap().len() == 1).await;
-    // The test holds two, the call two: the request has released its own.
-    wait_until(|| Arc::strong_count(&never) == 4).await;
+    // The test holds two, the call three: the request has released its own.
+    wait_until(|| Arc::strong_count(&never) == 5).await;
     assert!(!calling.is_finished());
     calling.await.unwrap().unwrap();
 }

@@ -16,7 +16,7 @@ use axum::routing::{get, post};
 use http::{HeaderMap, header};
 use octo_hub::{CallOutcome, Hub, Request};
 use octo_model::{Caller, Frontend, Json, JsonObject, Kind, Operation, ToolError};
-use octo_toolkit::{BoxFuture, NoPeer, Peer};
+use octo_toolkit::BoxFuture;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -79,7 +79,6 @@ struct AdminState {
     hub: Arc<Hub>,
     logins: Arc<dyn BrowserLogins>,
     tokens: Tokens,
-    no_peer: Arc<dyn Peer>,
 }
 
 /// Routes, to be placed behind [`crate::edge`] with [`crate::ADMIN_ROUTES`].
@@ -98,7 +97,7 @@ pub fn admin(parts: AdminConfig) -> Router {
         .route("/auth/callback", get(login_callback::callback_page))
         .route("/openapi.json", get(openapi_document))
         .route("/health", get(crate::rest::health))
-        .with_state(Arc::new(AdminState { hub, logins, tokens, no_peer: Arc::new(NoPeer) }))
+        .with_state(Arc::new(AdminState { hub, logins, tokens }))
 }
 
 type SharedAdmin = State<Arc<AdminState>>;
@@ -158,14 +157,8 @@ impl AdminState {
         let cancel = CancellationToken::new();
         let _gone = cancel.clone().drop_guard();
         let request = Request {
-            op: Operation::tool(tool, arguments.into()),
-            caller,
-            frontend: Frontend::Admin,
-            profile: String::new(),
-            peer: Arc::clone(&self.no_peer),
             cancel,
-            timeout: None,
-            trace: None,
+            ..Request::new(Operation::tool(tool, arguments.into()), caller, Frontend::Admin)
         };
         self.hub.call(request).await
     }

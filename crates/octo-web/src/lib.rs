@@ -16,6 +16,6 @@ pub use edge::{EdgeSettings, TokenConfigError, TokenSettings, Tokens, edge, toke
 pub use error_response::http_status;
 pub use listener::{ListenerLimits, PeerOwner, serve, serve_with_limits};
 pub use readiness::{Check, CheckState, NoProbe, ReadinessProbe};
-pub use rest::{RenderMetrics, RestConfig, rest_router};
+pub use rest::{RenderMetrics, RestConfig, rest_router, tool_reply};
 pub use rest_openapi::openapi_document;
 pub use route_access::{ADMIN_ROUTES, Access, ROUTES, Route};

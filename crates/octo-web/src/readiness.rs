@@ -28,7 +28,7 @@ impl CheckState {
 pub struct Check {
     pub name: String,
     pub state: CheckState,
-    pub why: Option<String>,
+    pub reason: Option<String>,
 }
 
 /// Runs the checks of `/ready` besides sources.

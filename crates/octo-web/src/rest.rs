@@ -11,6 +11,7 @@ pub(crate) use health::health;
 pub(crate) use reply_metadata::CallTarget;
 pub(crate) use request_extractors::{CallRequest, CallerView};
 pub(crate) use rest_reply::call_reply;
+pub use rest_reply::tool_reply;
 
 use crate::edge::Tokens;
 use crate::readiness::ReadinessProbe;

@@ -7,10 +7,11 @@ use crate::dialects::with_dialects;
 use crate::gateway::Gateway;
 use crate::hub_probe::HubProbe;
 use crate::jq_workers;
-use crate::read_only_stores::ReadOnlyStores;
+use crate::remedy_text::remedy_text;
 use crate::settings::state_dir;
 use crate::settings::{Environment, LoadedSettings, Settings, WORKSPACE_REMEDY};
 use crate::shipped_prompts::SHIPPED;
+use crate::stores::read_only_stores::ReadOnlyStores;
 use crate::stores::{stores_of_hub, stores_with_logins};
 use crate::telemetry::{ArgumentExcerpts, LogMode};
 use crate::this_program::this_program;
@@ -123,13 +124,11 @@ impl App {
             result_store,
             jq,
             tracer: session.export.as_ref().map(|export| export.hub_tracer()),
+            remedy_text,
         });
         let hub = hub.map_err(|error| invalid_pattern(&error))?;
         let flows = doors.open::<WorkflowEngine>().ok();
-        if let Some(flows) = &flows {
-            flows.attach(&hub);
-        }
-        gateway.attach(&hub);
+        hub.set_absent_servers(gateway.absent_servers());
         let contents = Arc::new(ArgumentExcerpts::new(Arc::clone(&session.redactor), settings));
         hub.set_excerpts(Arc::clone(&contents) as _);
         Ok(Self { hub, workflows: flows, gateway, contents, audit, audit_reader: stores.audit_reader })

@@ -1,5 +1,6 @@
 //! Errors of commands and their exit codes.
 
+use crate::remedy_text::remedy_text;
 use crate::settings::SettingsProblems;
 use octo_model::{Kind, ToolError};
 use octo_ports::StoreError;
@@ -52,7 +53,7 @@ pub const fn exit_code(kind: Kind) -> u8 {
 
 impl From<ToolError> for AppError {
     fn from(error: ToolError) -> Self {
-        Self { code: exit_code(error.kind), text: error.text() }
+        Self { code: exit_code(error.kind), text: error.with_remedy_text(remedy_text).text() }
     }
 }
 

@@ -4,7 +4,6 @@ mod admin_listener;
 mod attachment;
 pub(crate) mod commands;
 mod file_change;
-mod json_reply;
 mod local_programs;
 mod report_error;
 mod result_text;

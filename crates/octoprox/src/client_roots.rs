@@ -86,15 +86,10 @@ impl Layer for RootRequestingSource {
         &self.source
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
-            self.roots.request_roots(peer).await;
-            self.source.run(op, cx, peer).await
+            self.roots.request_roots(&cx.peer).await;
+            self.source.run(op, cx).await
         })
     }
 }

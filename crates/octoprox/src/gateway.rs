@@ -5,6 +5,7 @@ mod upstream_factory;
 
 use crate::app_context::AppContext;
 use crate::app_error::AppError;
+use crate::remedy_text::remedy_text;
 use crate::settings::{
     Action, AppliedServers, Environment, ReloadPlan, Server, ServerChange, Servers as Wanted,
 };
@@ -19,7 +20,7 @@ use octo_toolkit::{Source, SourceState};
 
 use octo_upstream::{LoginOnDemand, Upstream, UpstreamSpec};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -39,7 +40,6 @@ struct GatewayState {
     servers: Servers,
     factory: UpstreamFactory,
     pins: Arc<dyn Pins>,
-    hub: OnceLock<Weak<Hub>>,
     /// Stops background tasks.
     stop: CancellationToken,
     /// Replaced or dropped servers that stop when their calls have completed.
@@ -72,8 +72,8 @@ impl Gateway {
         let identity = ClientIdentity::new(callback_url(session));
         let servers = Servers::new(Logins::new(stores, identity)?);
         let pins = Arc::clone(&stores.pins);
-        let (hub, stop, leaving) = (OnceLock::new(), CancellationToken::new(), Mutex::default());
-        let inner = GatewayState { servers, factory: ground, pins, hub, stop, retiring: leaving };
+        let (stop, leaving) = (CancellationToken::new(), Mutex::default());
+        let inner = GatewayState { servers, factory: ground, pins, stop, retiring: leaving };
         let gateway = Self(Arc::new(inner));
         for (name, server) in settings.servers.iter().filter(|(name, _)| which(name)) {
             let off = session.loaded.unset_variables.for_server(name);
@@ -96,22 +96,15 @@ impl Gateway {
         self.0.servers.all().into_values().filter_map(|known| known.source).collect()
     }
 
-    /// Sets the hub that receives later changes.
-    pub fn attach(&self, hub: &Arc<Hub>) {
-        let _ = self.0.hub.set(Arc::downgrade(hub));
-        hub.set_absent_servers(self.absent_servers());
-    }
-
     /// Returns the servers that are not connected, with the reasons.
-    fn absent_servers(&self) -> BTreeMap<String, String> {
+    pub fn absent_servers(&self) -> BTreeMap<String, String> {
         let all = self.0.servers.all().into_iter();
         all.filter_map(|(name, known)| known.disabled.map(|why| (name, with_period(&why)))).collect()
     }
 
     /// Connects, drops or swaps changed servers and logs each change. Running calls complete on their old connection.
-    pub fn apply(&self, reloaded: &ReloadPlan) {
-        let Some(hub) = self.0.hub.get().and_then(Weak::upgrade) else { return };
-        for ServerChange { server: name, action, why } in &reloaded.changes {
+    pub fn apply(&self, hub: &Hub, reloaded: &ReloadPlan) {
+        for ServerChange { server: name, action, reason } in &reloaded.changes {
             match (action, reloaded.settings.servers.get(name)) {
                 (Action::Unchanged, _) => continue,
                 (Action::Connect | Action::Swap | Action::Drop, Some(server)) => {
@@ -132,7 +125,7 @@ impl Gateway {
                     self.retire(self.0.servers.remove(name));
                 }
             }
-            tracing::info!(target: "servers", server = %name, %action, why, "server settings changed");
+            tracing::info!(target: "servers", server = %name, %action, reason, "server settings changed");
         }
         hub.set_absent_servers(self.absent_servers());
         if !reloaded.settings.servers.is_empty() && self.0.factory.servers_toolbox_enabled() {
@@ -172,7 +165,7 @@ impl Gateway {
             && let Err(why) = self.start_server(name, server, &mut known)
         {
             tracing::error!(target: "servers", server = name, %why, "cannot start the server");
-            known.disabled = Some(why.text());
+            known.disabled = Some(why.with_remedy_text(remedy_text).text());
         }
         let trust = Trust::new(Arc::clone(&self.0.pins), all.keys().cloned());
         let parts = server.command.iter().chain(&server.args).chain(&server.url).chain(&server.document);

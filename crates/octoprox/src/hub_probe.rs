@@ -1,5 +1,6 @@
 //! Readiness checks beyond sources: disk, audit log and logins.
 
+use crate::remedy_text::lost_login_text;
 use octo_model::Caller;
 use octo_oauth::LostLogin;
 use octo_ports::AuditLog;
@@ -38,7 +39,7 @@ impl HubProbe {
             Err(_) => Some("the disk does not respond".to_owned()),
         };
         let state = if why.is_none() { CheckState::Ok } else { CheckState::Failed };
-        let check = Check { name: "audit".to_owned(), state, why };
+        let check = Check { name: "audit".to_owned(), state, reason: why };
         *last = Some((Instant::now(), check.clone()));
         check
     }
@@ -63,7 +64,7 @@ impl ReadinessProbe for HubProbe {
                 Check {
                     name: format!("login {}{whose}", login.server),
                     state: CheckState::Degraded,
-                    why: Some(format!("{} Log in again: {}", login.why, login.remedy())),
+                    reason: Some(format!("{} Log in again: {}", login.reason, lost_login_text(&login))),
                 }
             };
             told.map(check).collect()

@@ -157,7 +157,7 @@ impl Reloader {
         self.contents.update(settings);
         self.pruner.set_retention(settings.audit.retention());
         self.logs.set_level(&settings.telemetry.log_level);
-        self.gateway.apply(&reloaded);
+        self.gateway.apply(&self.hub, &reloaded);
         rereader.mark_applied(&reloaded);
         for setting in &reloaded.applied {
             tracing::info!(setting, "setting applied");
@@ -185,7 +185,7 @@ impl Reloader {
 
 fn report(reloaded: ReloadPlan) -> ReloadReport {
     let changed = reloaded.changes.iter().filter(|change| change.action != Action::Unchanged);
-    let servers = changed.map(|change| format!("{} {}: {}", change.action, change.server, change.why));
+    let servers = changed.map(|change| format!("{} {}: {}", change.action, change.server, change.reason));
     ReloadReport {
         servers: servers.collect(),
         applied: reloaded.applied,

@@ -16,7 +16,7 @@ mod tests {
     use octo_grants::config_dirs::ConfigDirs;
     use octo_hub::prompt_files::{problems, source};
     use octo_model::{Caller, Json, JsonObject, Method, Operation};
-    use octo_toolkit::{CallContext, NoPeer, Peer, Source};
+    use octo_toolkit::{CallContext, Source};
     use serde_json::{Map, Value, json};
     use std::sync::Arc;
     use std::time::{Duration, Instant};
@@ -25,10 +25,9 @@ mod tests {
     async fn fill(source: &Arc<dyn Source>, name: &str, arguments: Map<String, Value>) -> String {
         let deadline = Instant::now() + Duration::from_secs(10);
         let cx = CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
-        let peer: Arc<dyn Peer> = Arc::new(NoPeer);
         let params = JsonObject::new().with("arguments", Json::from(Value::Object(arguments)));
         let op = Operation { method: Method::GetPrompt, name: name.to_owned(), params };
-        let result: Value = source.run(op, &cx, &peer).await.unwrap().to_json().to().unwrap();
+        let result: Value = source.run(op, &cx).await.unwrap().to_json().to().unwrap();
         result["messages"][0]["content"]["text"].as_str().unwrap().to_owned()
     }
 

@@ -1,5 +1,7 @@
 //! Opens the stores of a hub according to the settings.
 
+pub(crate) mod read_only_stores;
+
 use crate::app_error::AppError;
 use crate::secret_key;
 use crate::settings::state_dir;

@@ -277,21 +277,24 @@ async fn a_browser_comes_back_to_this_machine() {
     assert!(code == 0 && err.contains("Logged out of s."), "{code} {err}");
     assert_ne!(home.whoami("s").await.0, 0);
     let (code, out, _) = home.run(&["logout", "s", "--json"], "").await;
-    assert_eq!((code, serde_json::from_str::<Value>(&out).unwrap()["left"].as_str()), (0, Some("nothing")));
+    assert_eq!(
+        (code, serde_json::from_str::<Value>(&out).unwrap()["outcome"].as_str()),
+        (0, Some("not_logged_in"))
+    );
 }
 
 #[tokio::test]
 async fn a_person_has_a_login_of_their_own() {
     let servers = OidcServers::start().await;
     let home = LoginHome::new(&json!({"s": {"url": servers.mcp, "auth": {"type": "oauth2-pkce"}}}));
-    let left = async || home.run(&["logout", "s", "--json"], "").await.1;
-    assert!(left().await.contains("nothing"));
+    let logout = async || home.run(&["logout", "s", "--json"], "").await.1;
+    assert!(logout().await.contains("not_logged_in"));
     let mut login = home.start(&["login", "s"]);
     let back = Browser::new().log_in(&login.read_line().await).await;
     login.write_input(&format!("{back}\n")).await;
     assert_eq!(login.wait_for_exit().await.0, 0);
-    assert!(left().await.contains("revoked"));
-    assert!(left().await.contains("nothing"));
+    assert!(logout().await.contains("revoked"));
+    assert!(logout().await.contains("not_logged_in"));
 }
 
 #[tokio::test]
@@ -300,7 +303,7 @@ async fn the_last_address_is_pasted_after_a_wrong_one() {
     let home = LoginHome::new(&oauth(&servers));
     let mut login = home.start(&["login", "s", "--json"]);
     let begun: Value = serde_json::from_str(&login.read_line().await).unwrap();
-    assert_eq!(begun["next"], "open");
+    assert_eq!(begun["action"], "open_url");
     let back = Browser::new().log_in(begun["url"].as_str().unwrap()).await;
     for wrong in
         ["two words\n", "http://evil.example/auth/callback?code=x&state=y\n", "code=x&state=guessed\n"]
@@ -354,7 +357,7 @@ async fn a_code_is_entered_on_another_device() {
     let home = LoginHome::new(&oauth(&servers));
     let mut login = home.start(&["login", "s", "--device", "--json"]);
     let begun: Value = serde_json::from_str(&login.read_line().await).unwrap();
-    assert_eq!(begun["next"], "enter");
+    assert_eq!(begun["action"], "enter_code");
     assert!(begun["user_code"].as_str().is_some_and(|code| !code.is_empty()), "{begun}");
     Browser::new().log_in(begun["url_with_code"].as_str().unwrap()).await;
     let done: Value = serde_json::from_str(&login.read_line().await).unwrap();

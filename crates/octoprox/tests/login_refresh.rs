@@ -16,7 +16,7 @@ use octo_model::{Caller, JsonObject, Operation};
 use octo_oauth::{ClientIdentity, LoginPrompt, LoginSpec, Logins};
 use octo_ports::{Credentials, Owner};
 use octo_store::{Options, sqlite};
-use octo_toolkit::{CallContext, NoPeer, Peer, Source};
+use octo_toolkit::{CallContext, Source};
 use octo_upstream::{Upstream, UpstreamSpec};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashSet};
@@ -156,9 +156,8 @@ async fn worker() {
                     Instant::now() + Duration::from_secs(30),
                     CancellationToken::new(),
                 );
-                let peer: Arc<dyn Peer> = Arc::new(NoPeer);
                 let arguments = JsonObject::new().to_json();
-                upstream.run(Operation::tool("a", arguments), &cx, &peer).await
+                upstream.run(Operation::tool("a", arguments), &cx).await
             });
         }
         let failed: Vec<_> = calls.join_all().await.into_iter().filter_map(Result::err).collect();

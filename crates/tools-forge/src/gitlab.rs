@@ -16,7 +16,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
 use octo_toolkit::net::{NetRequest, NetResponse, retry_after};
-use octo_toolkit::{CallContext, Kind, Net, Secret, ToolError, Toolbox};
+use octo_toolkit::{CallContext, Kind, Net, Remedy, Secret, ToolError, Toolbox};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ use url::Url;
 
 /// GitLab's own instance.
 const GITLAB_COM_URL: &str = "https://gitlab.com";
-const TOKEN_VARIABLE: &str = "OCTOPROX_GITLAB_TOKEN";
+const TOKEN_SETTING: &[&str] = &["gitlab.token"];
 const PRIVATE_TOKEN: HeaderName = HeaderName::from_static("private-token");
 const JOB_TOKEN: HeaderName = HeaderName::from_static("job-token");
 /// Maximum bytes of a response that are read.
@@ -95,7 +95,8 @@ impl Instance {
     fn api(&self) -> Result<Url, ToolError> {
         let unfit = || {
             ToolError::unavailable("The address of the GitLab instance is not an HTTP URL.")
-                .hint("Ask the operator to check OCTOPROX_GITLAB_URL.")
+                .hint("Ask the operator to check gitlab.url.")
+                .remedy(Remedy::settings(&["gitlab.url"]))
         };
         let mut api = match &self.settings.url {
             Some(url) => url.clone(),
@@ -112,9 +113,9 @@ impl Instance {
     fn credential(&self) -> Result<Option<(HeaderName, HeaderValue)>, ToolError> {
         let Some(token) = &self.settings.token else { return Ok(None) };
         let sent = match kind(token, self.settings.token_kind) {
-            TokenKind::Bearer => (AUTHORIZATION, token_header("Bearer ", token, TOKEN_VARIABLE)?),
-            TokenKind::Job => (JOB_TOKEN, token_header("", token, TOKEN_VARIABLE)?),
-            TokenKind::Private | TokenKind::Auto => (PRIVATE_TOKEN, token_header("", token, TOKEN_VARIABLE)?),
+            TokenKind::Bearer => (AUTHORIZATION, token_header("Bearer ", token, TOKEN_SETTING)?),
+            TokenKind::Job => (JOB_TOKEN, token_header("", token, TOKEN_SETTING)?),
+            TokenKind::Private | TokenKind::Auto => (PRIVATE_TOKEN, token_header("", token, TOKEN_SETTING)?),
         };
         Ok(Some(sent))
     }
@@ -151,13 +152,15 @@ impl Instance {
             StatusCode::UNAUTHORIZED if self.settings.token.is_some() => Some(
                 ToolError::new(Kind::Unauthorized, format!("GitLab rejected the configured token{words}"))
                     .hint(
-                        "Ask the operator to check OCTOPROX_GITLAB_TOKEN: it may be expired, revoked or of another \
-                         instance, or need OCTOPROX_GITLAB_TOKEN_KIND.",
-                    ),
+                        "Ask the operator to check gitlab.token: it may be expired, revoked or of another instance, or \
+                         need gitlab.token_kind.",
+                    )
+                    .remedy(Remedy::settings(&["gitlab.token", "gitlab.token_kind"])),
             ),
             StatusCode::UNAUTHORIZED => Some(
                 ToolError::new(Kind::Unauthorized, format!("GitLab requires authentication{words}"))
-                    .hint("Ask the operator to set OCTOPROX_GITLAB_TOKEN; without one only public data can be read."),
+                    .hint("Ask the operator to set gitlab.token; without one only public data can be read.")
+                    .remedy(Remedy::settings(TOKEN_SETTING)),
             ),
             StatusCode::TOO_MANY_REQUESTS => {
                 let reset = forge_http::epoch_header(&answer.headers, "ratelimit-reset");

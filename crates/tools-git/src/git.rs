@@ -205,7 +205,7 @@ impl GitCall<'_> {
             })
         };
         output.dry_run = true;
-        output.note = Some(git_commit::COMMITS_DISABLED.to_owned());
+        output.note = Some(self.cx.append_remedy(git_commit::COMMITS_DISABLED, &git_commit::commit_remedy()));
         Ok(output)
     }
 }

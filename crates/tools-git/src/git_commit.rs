@@ -7,12 +7,16 @@ use crate::program::run_git::GitRepo;
 use crate::program::safe_arg::{self, Pathspec};
 use crate::{GitSettings, git_defaults};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Remedy, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub const COMMITS_DISABLED: &str = "Nothing was committed: commits are disabled. Enable them with the setting git.allow_commit (OCTOPROX_GIT_ALLOW_COMMIT).";
+pub const COMMITS_DISABLED: &str =
+    "Nothing was committed: commits are disabled. Enable them with the setting git.allow_commit.";
+pub fn commit_remedy() -> Remedy {
+    Remedy::settings(&["git.allow_commit"])
+}
 const HOOKS_SKIPPED: &str = "The repository has hooks; they were not run.";
 
 /// Commits exactly the named files, all tracked changes, or what is staged, and returns the new commit; if disabled,
@@ -92,7 +96,7 @@ impl Tool for Commit {
         let branch = git.branch().await?.unwrap_or_else(|| "(detached)".to_owned());
         if !self.0.allow_commit {
             let files = files_to_commit(&git, paths, input.all).await?;
-            let note = Some(COMMITS_DISABLED.to_owned());
+            let note = Some(cx.append_remedy(COMMITS_DISABLED, &commit_remedy()));
             let files_changed = files.len();
             return Ok(Output { commit: None, branch, files_changed, files, message, dry_run: true, note });
         }

@@ -7,12 +7,16 @@ use crate::program::run_git::{GitOutput, GitRepo};
 use crate::program::safe_arg::{BranchName, Number, RemoteName, Rev, SafeArg, TrustedArg};
 use crate::remote_access::{Direction, RemoteResolver, remote_urls};
 use crate::{GitSettings, RemoteGrants, git_defaults, remote_url};
-use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Remedy, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-pub const PUSH_DISABLED: &str = "Nothing was pushed: pushes are disabled. Enable them with the setting git.allow_push (OCTOPROX_GIT_ALLOW_PUSH).";
+pub const PUSH_DISABLED: &str =
+    "Nothing was pushed: pushes are disabled. Enable them with the setting git.allow_push.";
+pub fn push_remedy() -> Remedy {
+    Remedy::settings(&["git.allow_push"])
+}
 const MAX_COMMITS: u64 = 50;
 
 /// Pushes a branch to the remote's branch of the same name, never by force, and returns whether it changed; if
@@ -86,7 +90,7 @@ impl Tool for Push {
         };
         let branch = branch(&git, named).await?;
         if !self.0.allow_push {
-            return dry_run(&git, &remote, &branch).await;
+            return dry_run(&git, &remote, &branch, cx).await;
         }
         let way =
             RemoteResolver::for_repo(&git, (&ssh, &net)).to_remote(&git, &remote, Direction::Push).await?;
@@ -130,16 +134,20 @@ async fn branch(git: &GitRepo, named: Option<BranchName>) -> Result<BranchName, 
 }
 
 /// What a push would send, as far as known without contacting the remote.
-pub async fn dry_run(git: &GitRepo, remote: &RemoteName, branch: &BranchName) -> Result<Output, ToolError> {
+pub async fn dry_run(
+    git: &GitRepo,
+    remote: &RemoteName,
+    branch: &BranchName,
+    cx: &CallContext,
+) -> Result<Output, ToolError> {
     let addresses = remote_urls(git, remote, Direction::Push).unwrap_or_default();
     for address in &addresses {
         remote_url::parse(address)?;
     }
-    let note = if addresses.is_empty() {
-        format!("{PUSH_DISABLED} The remote {} is not configured yet.", remote.as_str())
-    } else {
-        PUSH_DISABLED.to_owned()
-    };
+    let mut note = cx.append_remedy(PUSH_DISABLED, &push_remedy());
+    if addresses.is_empty() {
+        note.push_str(&format!(" The remote {} is not configured yet.", remote.as_str()));
+    }
     let command = GitCommand::read("log")
         .flags(&[
             "--no-color",

@@ -55,7 +55,7 @@ struct ReportedIssue {
     /// Line of the file, or number of the entity or relation in a document, counted from 1.
     at: u64,
     /// What is wrong with it.
-    why: String,
+    reason: String,
 }
 
 pub struct Import;
@@ -130,7 +130,7 @@ fn initial_output(graph: &mut Graph) -> Output {
         troubles: issues
             .into_iter()
             .take(MAX_REPORTED_ISSUES)
-            .map(|trouble| ReportedIssue { at: trouble.position, why: trouble.reason })
+            .map(|trouble| ReportedIssue { at: trouble.position, reason: trouble.reason })
             .collect(),
         notice: (graph.removed_chars > 0).then_some(notice),
     }

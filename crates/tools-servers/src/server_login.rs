@@ -2,7 +2,7 @@
 
 use crate::server_registry::Servers;
 use crate::server_views::LoginView;
-use octo_model::Frontend;
+use octo_model::{Frontend, Remedy};
 use octo_oauth::LoginPrompt;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -23,8 +23,8 @@ pub struct Input {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Output {
-    /// What to do next: open (the URL), enter (the code at the URL), key (an API key is needed), or nothing.
-    next: &'static str,
+    /// What the person does next: open_url, enter_code (at the URL), enter_api_key, or none.
+    action: &'static str,
     /// URL that the person opens in a browser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     url: Option<String>,
@@ -70,17 +70,14 @@ impl Tool for Login {
         let name = &input.server;
         servers.login_sharing(name, &cx.caller)?;
         let mut output = match &input.answer {
-            None => output_for(name, servers.logins().begin(&cx.caller, name).await?),
+            None => output_for(name, servers.logins().begin(&cx.caller, name).await?, cx),
             Some(answer) => {
                 if servers.logins().takes_key(name)? && is_from_model(cx) {
-                    return Err(ToolError::denied("API keys are not accepted in a conversation.").hint(
-                        format!(
-                            "The person runs `octoprox login {name}` instead, which prompts for the key."
-                        ),
-                    ));
+                    return Err(ToolError::denied("API keys are not accepted in a conversation.")
+                        .remedy(Remedy::EnterApiKey { server: name.clone() }));
                 }
                 servers.logins().complete(&cx.caller, name, answer).await?;
-                Output::new("nothing", format!("The login at {name} is complete."))
+                Output::new("none", format!("The login at {name} is complete."))
             }
         };
         output.login = LoginView::of(&servers, name, &cx.caller).await?;
@@ -90,14 +87,14 @@ impl Tool for Login {
 
 /// MCP arguments are part of a model's context, where a permanent secret does not belong.
 fn is_from_model(cx: &CallContext) -> bool {
-    cx.origin.as_ref().is_none_or(|origin| matches!(origin.frontend, Frontend::Stdio | Frontend::Http))
+    matches!(cx.frontend, Frontend::Stdio | Frontend::Http)
 }
 
 impl Output {
-    fn new(next: &'static str, message: String) -> Self {
+    fn new(action: &'static str, message: String) -> Self {
         let login = LoginView::default();
         Self {
-            next,
+            action,
             url: None,
             auth_url: None,
             state: None,
@@ -109,7 +106,7 @@ impl Output {
     }
 }
 
-fn output_for(name: &str, begun: LoginPrompt) -> Output {
+fn output_for(name: &str, begun: LoginPrompt, cx: &CallContext) -> Output {
     match begun {
         LoginPrompt::Open { url, start, state, code_host, expires_in } => {
             let elsewhere = if start.is_some() { "open auth_url instead, and " } else { "" };
@@ -121,7 +118,7 @@ fn output_for(name: &str, begun: LoginPrompt) -> Output {
                 auth_url: Some(url),
                 state: Some(state),
                 expires_in: Some(expires_in),
-                ..Output::new("open", String::new())
+                ..Output::new("open_url", String::new())
             }
         }
         LoginPrompt::Enter { url, user_code, url_with_code, expires_in } => Output {
@@ -129,13 +126,11 @@ fn output_for(name: &str, begun: LoginPrompt) -> Output {
             url: Some(url_with_code.unwrap_or(url)),
             user_code: Some(user_code),
             expires_in: Some(expires_in),
-            ..Output::new("enter", String::new())
+            ..Output::new("enter_code", String::new())
         },
-        LoginPrompt::ApiKey => Output::new(
-            "key",
-            format!(
-                "{name} needs an API key. Run `octoprox login {name}` where the hub runs; it prompts for the key."
-            ),
-        ),
+        LoginPrompt::ApiKey => {
+            let remedy = Remedy::EnterApiKey { server: name.to_owned() };
+            Output::new("enter_api_key", cx.append_remedy(&format!("{name} needs an API key."), &remedy))
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! `server_logout`.
 
 use crate::server_registry::Servers;
-use octo_oauth::LogoutOutcome;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,8 +19,8 @@ pub struct Input {
 pub struct Output {
     /// Name of the server in the settings.
     server: String,
-    /// Result: nothing (there was no login), forgotten (here only), or revoked (at the authorization server as well).
-    left: &'static str,
+    /// Result: not_logged_in, deleted (here only), or revoked (at the authorization server as well).
+    outcome: &'static str,
 }
 
 pub struct Logout;
@@ -40,11 +39,7 @@ impl Tool for Logout {
 
     async fn run(&self, input: Input, servers: Servers, cx: &CallContext) -> Result<Output, ToolError> {
         servers.login_sharing(&input.server, &cx.caller)?;
-        let left = match servers.logins().logout(&cx.caller, &input.server).await? {
-            LogoutOutcome::NotLoggedIn => "nothing",
-            LogoutOutcome::Forgotten => "forgotten",
-            LogoutOutcome::Revoked => "revoked",
-        };
-        Ok(Output { server: input.server, left })
+        let outcome = servers.logins().logout(&cx.caller, &input.server).await?.as_str();
+        Ok(Output { server: input.server, outcome })
     }
 }

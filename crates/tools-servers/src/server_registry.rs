@@ -1,6 +1,6 @@
 //! Registry of the configured servers, as a grant for the tools.
 
-use octo_model::{Caller, ToolError};
+use octo_model::{Caller, Remedy, ToolError};
 use octo_oauth::{LoginSharing, Logins};
 use octo_toolkit::{Capabilities, Grant, Source};
 use octo_upstream::Upstream;
@@ -73,12 +73,12 @@ impl Servers {
         let known = self.0.entries.read().unwrap_or_else(PoisonError::into_inner);
         known.get(name).cloned().ok_or_else(|| {
             let names: Vec<&str> = known.keys().map(String::as_str).collect();
-            let hint = if names.is_empty() {
-                "No server is configured yet: `octoprox servers add` adds one.".to_owned()
+            let error = ToolError::not_found(format!("Server not found: `{name}`."));
+            if names.is_empty() {
+                error.hint("No server is configured yet.").remedy(Remedy::AddServer)
             } else {
-                format!("Configured servers: {}.", names.join(", "))
-            };
-            ToolError::not_found(format!("Server not found: `{name}`.")).hint(hint)
+                error.hint(format!("Configured servers: {}.", names.join(", ")))
+            }
         })
     }
 

@@ -21,7 +21,7 @@ pub struct ServerView {
     pub state: &'static str,
     /// Why it is down or off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    pub reason: Option<String>,
     /// Number of tools.
     pub tools: usize,
     /// Software name that it declares, once connected.
@@ -64,7 +64,7 @@ impl ServerView {
                 ServerKind::Document => "document",
             },
             state: status.as_str(),
-            why: status.reason().map(str::to_owned),
+            reason: status.reason().map(str::to_owned),
             tools,
             software: report.as_ref().and_then(|report| report.server_info.as_ref()).map(software_label),
             era: report.as_ref().and_then(|report| report.era).map(Era::as_str),
@@ -80,7 +80,7 @@ fn status(known: &ServerEntry, report: Option<&UpstreamReport>, login: Option<&L
         return ServerStatus::Off(why.clone());
     }
     if let Some(login) = login.filter(|login| !login.connected) {
-        return ServerStatus::NeedsLogin(login.why.clone());
+        return ServerStatus::NeedsLogin(login.reason.clone());
     }
     if let Some(report) = report {
         return report.status.clone();
@@ -124,7 +124,7 @@ pub struct LoginView {
     pub waits: Option<i64>,
     /// Why the login was lost, or why the last attempt failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+    pub reason: Option<String>,
 }
 
 impl LoginView {
@@ -144,7 +144,7 @@ impl LoginView {
             expires_in: status.expires_in,
             renews: status.refreshes,
             waits: status.pending_secs,
-            why: status.why,
+            reason: status.reason,
         })
     }
 }

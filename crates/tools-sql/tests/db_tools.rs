@@ -13,7 +13,7 @@ mod postgres_fixture;
 
 use octo_grants::sql::{SqlConnection, SqlSpec};
 use octo_model::Json;
-use octo_toolkit::{Kind, ToolError};
+use octo_toolkit::{CallContext, Kind};
 use postgres_fixture::{TestDatabase, bench, capabilities, client, cx, spec, wait_until};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -326,18 +326,21 @@ async fn a_statement_ends_at_the_server_when_its_call_ends() {
     assert_eq!(error.kind, Kind::Timeout, "{error}");
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     let tool = hub.tools().iter().find(|tool| tool.name == "db_query").unwrap();
-    let input = || Json::from(json!({"sql": "SELECT pg_sleep(60)"}));
+    let spawn = |context: CallContext| {
+        let (tool, capabilities) = (tool.clone(), capabilities.clone());
+        let input = Json::from(json!({"sql": "SELECT pg_sleep(60)"}));
+        tokio::spawn(async move { tool.run(input, &capabilities, &context).await })
+    };
     // Cancelled by its token.
     let (context, cancel) = cx(30);
-    let call = tokio::spawn(tool.run(input(), &capabilities, &context));
+    let call = spawn(context);
     wait_until("the statement runs", || async { sleeping().await == 1 }).await;
     cancel.cancel();
-    let ended: Result<Json, ToolError> = call.await.unwrap();
-    assert_eq!(ended.unwrap_err().kind, Kind::Cancelled);
+    assert_eq!(call.await.unwrap().unwrap_err().kind, Kind::Cancelled);
     wait_until("the statement has ended", || async { sleeping().await == 0 }).await;
     // Dropped by the caller.
     let (context, _cancel) = cx(30);
-    let call = tokio::spawn(tool.run(input(), &capabilities, &context));
+    let call = spawn(context);
     wait_until("the statement runs", || async { sleeping().await == 1 }).await;
     call.abort();
     wait_until("the statement has ended", || async { sleeping().await == 0 }).await;

@@ -82,7 +82,7 @@ async fn what_cannot_be_done_says_what_to_do() {
     for (text, kind, hint) in [
         (" \n", Kind::Invalid, "Pass the text"),
         ("too many", Kind::RateLimited, "in 7 s"),
-        ("odd", Kind::Unavailable, "OCTOPROX_LLM_URL"),
+        ("odd", Kind::Unavailable, "llm.url"),
     ] {
         let (doors, _) = start_model().await;
         let error = summarize(&doors, json!({"text": text})).await.unwrap_err();
@@ -91,7 +91,7 @@ async fn what_cannot_be_done_says_what_to_do() {
         assert!(!format!("{error:?}").contains("k-1"));
     }
     let error = summarize(&Capabilities::default(), json!({"text": "x"})).await.unwrap_err();
-    assert!(error.hint.unwrap().contains("OCTOPROX_LLM_URL"));
+    assert!(error.hint.unwrap().contains("llm.url"));
 }
 
 #[tokio::test]

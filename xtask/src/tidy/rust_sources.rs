@@ -19,6 +19,13 @@ impl Source {
         Self { path: path.to_owned(), code: rust_scan::blank_non_code(text), text: text.to_owned() }
     }
 
+    /// Whether the file is no part of the binary.
+    pub fn is_test(&self) -> bool {
+        ["tests/", "xtask/"].iter().any(|home| self.path.starts_with(home))
+            || ["/tests/", "/examples/", "/benches/"].iter().any(|part| self.path.contains(part))
+            || self.path.ends_with("/tests.rs")
+    }
+
     /// Line number of a byte, from one.
     pub fn line_of(&self, byte: usize) -> usize {
         self.text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1

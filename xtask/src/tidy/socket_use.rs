@@ -62,18 +62,11 @@ pub const SOCKET_EXCEPTIONS: &[SocketException] = &[
     },
 ];
 
-/// Tests are servers and clients themselves and not part of the binary.
-fn is_test(path: &str) -> bool {
-    ["tests/", "xtask/"].iter().any(|home| path.starts_with(home))
-        || ["/tests/", "/examples/", "/benches/"].iter().any(|part| path.contains(part))
-        || path.ends_with("/tests.rs")
-}
-
 pub fn check(sources: &[Source], elsewhere: &[SocketException]) -> Report {
     let mut report = Report::default();
     let mut used = vec![false; elsewhere.len()];
-    for source in
-        sources.iter().filter(|source| !source.path.starts_with(NETWORK_CRATE) && !is_test(&source.path))
+    // Tests are servers and clients themselves.
+    for source in sources.iter().filter(|source| !source.path.starts_with(NETWORK_CRATE) && !source.is_test())
     {
         for (at, word) in socket_names(&source.code) {
             let excused = elsewhere.iter().position(|one| one.covers(&source.path, &word));

@@ -7,11 +7,12 @@ pub(crate) mod interpreter;
 use super::artifacts::Artifacts;
 use super::journal::{Journal, StepRecord};
 use super::stop_reason::{StepFailure, StopReason};
-use super::{EngineInner, Invoker, LiveRun};
+use super::{EngineInner, LiveRun};
 use crate::compiled_workflow::CompiledWorkflow;
 use crate::engine::run_executor::frame::{Frame, RunScope};
 use octo_model::{Json, Kind, ToolError};
 use octo_ports::{RunLease, RunStatus};
+use octo_toolkit::CallContext;
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ pub struct RunExecutor {
     pub(super) params: Arc<Value>,
     pub(super) lease: Box<dyn RunLease>,
     pub(super) journal: Journal,
-    pub(super) invoker: Invoker,
+    /// The call that started the run, cancelled with the run.
+    pub(super) cx: CallContext,
     pub(super) artifacts: Artifacts,
     pub(super) live: Arc<LiveRun>,
 }

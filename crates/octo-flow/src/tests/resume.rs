@@ -155,6 +155,20 @@ async fn a_cancelled_call_cancels_its_run_which_can_go_on_later() {
 }
 
 #[tokio::test]
+async fn a_call_waits_for_a_run_of_another_process() {
+    let bench = WorkflowHub::new(
+        "steps:\n- {id: a, tool: append, with: {line: a, ms: 300}}\n- {id: b, tool: append, with: {line: b}}\n",
+    );
+    let waits = async {
+        wait_until(|| bench.tool_log.calls.lock().unwrap().contains_key("a")).await;
+        bench.restarted().run(json!({"run_id": "w_0"})).await.unwrap()
+    };
+    let (begun, reply) = tokio::join!(bench.begin(), waits);
+    assert_eq!((&begun["status"], &reply["status"]), (&json!("done"), &json!("done")), "{reply}");
+    assert_eq!(bench.lines(), ["a", "b"]);
+}
+
+#[tokio::test]
 async fn a_run_outlives_the_call_that_began_it() {
     let mut bench = WorkflowHub::new(
         "steps:\n- {id: a, tool: append, with: {line: a, ms: 700}}\n- {id: b, tool: append, with: {line: b}}\n",

@@ -7,12 +7,10 @@ use octo_hub::jq_eval::{Jq, JqRunner};
 use octo_hub::{Hub, HubConfig, PolicySettings, Profile, ProfileSettings, Request, ResultLimits};
 use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Kind, Operation, ToolError};
 use octo_ports::{
-    AuditLog, CallEnded, CallStarted, LeasedRun, NewRun, Port, ResultStore, RunLease, RunStatus, Runs,
-    StoreError, StoreResult, StoredRun, StoredStep,
+    AuditLog, CallEnded, CallStarted, ChangeNotifier, Changes, LeasedRun, NewRun, Port, ResultStore,
+    RunLease, RunStatus, Runs, StoreError, StoreResult, StoredRun, StoredStep,
 };
-use octo_toolkit::{
-    BoxFuture, CallContext, Definition, Listing, ListingState, NoPeer, Peer, Source, SourceState,
-};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Source, SourceState};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
@@ -76,7 +74,6 @@ impl Source for ScriptedSource {
         &'a self,
         op: Operation,
         _cx: &'a CallContext,
-        _peer: &'a Arc<dyn Peer>,
     ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let given: Value = op.params.get("arguments").map(|json| json.to().unwrap()).unwrap_or_default();
@@ -112,12 +109,18 @@ impl Source for ScriptedSource {
 pub struct RunTable {
     runs: Mutex<HashMap<String, (String, StoredRun)>>,
     leased: Mutex<HashSet<String>>,
+    notifier: ChangeNotifier,
     pub writes_left: AtomicI64,
 }
 
 impl Default for RunTable {
     fn default() -> Self {
-        Self { runs: Mutex::default(), leased: Mutex::default(), writes_left: AtomicI64::new(i64::MAX) }
+        Self {
+            runs: Mutex::default(),
+            leased: Mutex::default(),
+            notifier: ChangeNotifier::default(),
+            writes_left: AtomicI64::new(i64::MAX),
+        }
     }
 }
 
@@ -129,6 +132,7 @@ struct MemoryLease(Arc<RunTable>, String);
 impl Drop for MemoryLease {
     fn drop(&mut self) {
         self.0.leased.lock().unwrap().remove(&self.1);
+        self.0.notifier.notify();
     }
 }
 
@@ -138,6 +142,7 @@ impl MemoryLease {
             return Err(StoreError::unavailable(Port::Runs, "the process is gone"));
         }
         change(&mut self.0.runs.lock().unwrap().get_mut(&self.1).unwrap().1);
+        self.0.notifier.notify();
         Ok(())
     }
 }
@@ -184,6 +189,10 @@ impl MemoryRuns {
 }
 
 impl Runs for MemoryRuns {
+    fn changes(&self) -> Changes {
+        self.0.notifier.subscribe()
+    }
+
     fn begin<'a>(&'a self, caller: &'a Caller, run: NewRun) -> BoxFuture<'a, StoreResult<Box<dyn RunLease>>> {
         Box::pin(async move {
             let mut runs = self.0.runs.lock().unwrap();
@@ -328,9 +337,9 @@ impl WorkflowHub {
             result_store: Arc::clone(&stores) as _,
             jq: JqRunner::new(Arc::clone(&stores) as _),
             tracer: None,
+            remedy_text: |_| String::new(),
         })
         .unwrap();
-        flows.attach(&hub);
         Self { hub, flows, stores, tool_log, runs, dir, timeout: None }
     }
 
@@ -349,14 +358,14 @@ impl WorkflowHub {
         let called = self
             .hub
             .call(Request {
-                op: Operation::tool(tool, Json::from(arguments)),
-                caller: Arc::new(Caller::named(caller)),
-                frontend: Frontend::Rest,
                 profile: profile.to_owned(),
-                peer: Arc::new(NoPeer),
                 cancel,
                 timeout: self.timeout,
-                trace: None,
+                ..Request::new(
+                    Operation::tool(tool, Json::from(arguments)),
+                    Arc::new(Caller::named(caller)),
+                    Frontend::Rest,
+                )
             })
             .await;
         let whole = self.hub.untruncated(&Caller::named(caller), called.outcome?).await?;

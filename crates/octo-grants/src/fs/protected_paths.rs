@@ -2,7 +2,7 @@
 
 use super::root::Root;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use octo_model::ToolError;
+use octo_model::{Remedy, ToolError};
 use std::path::{Path, PathBuf};
 
 /// Default protected patterns. Exceptions come before patterns that must not be excepted.
@@ -165,7 +165,8 @@ pub(super) fn protected_error(told: &str, pattern: &str) -> ToolError {
         return ToolError::denied(format!(
             "`{told}` belongs to the settings of this hub; tools may not change it."
         ))
-        .hint("Ask the operator to change it. A changed file takes effect after `octoprox trust`.");
+        .hint("Ask the operator to change it.")
+        .remedy(Remedy::ApproveSettings);
     }
     ToolError::denied(format!("`{told}` is protected by `{pattern}`."))
         .hint("Use another path, or ask the operator to change the setting `files.protected`.")

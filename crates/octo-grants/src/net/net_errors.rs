@@ -2,7 +2,7 @@
 //! never contacted.
 
 use super::dial::DialError;
-use octo_model::{Kind, ToolError};
+use octo_model::{Kind, Remedy, ToolError};
 use std::error::Error;
 use std::time::Duration;
 
@@ -16,10 +16,13 @@ pub(super) fn dial_error(host: &str, fail: &DialError) -> ToolError {
             .detail(error_chain(fail)),
         DialError::Refused => {
             let own = if is_loopback(host) { LOCAL_SERVER_HINT } else { "" };
-            ToolError::denied(format!("`{host}` is not on the public internet, and only public hosts are allowed."))
-                .hint(format!(
-                    "Private addresses are refused; the operator can allow this one with net.allow or OCTOPROX_NET_ALLOW={host}.{own}"
-                ))
+            ToolError::denied(format!(
+                "`{host}` is not on the public internet, and only public hosts are allowed."
+            ))
+            .hint(format!(
+                "Private addresses are refused; the operator can allow this one with net.allow.{own}"
+            ))
+            .remedy(Remedy::AllowHost { host: host.to_owned() })
         }
         DialError::Own => ToolError::denied("Tools cannot send requests to the hub itself.")
             .hint("Call its tools directly."),

@@ -3,7 +3,7 @@
 
 use arc_swap::ArcSwap;
 use octo_model::{JsonObject, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, Listing, ListingState, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Listing, ListingState, Source, SourceState};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -40,12 +40,7 @@ impl Source for AbsentSource {
         watch::channel(ListingState { state: SourceState::Off(String::new()), listing: lists, version: 0 }).1
     }
 
-    fn run<'a>(
-        &'a self,
-        _: Operation,
-        _: &'a CallContext,
-        _: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, _: Operation, _: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async { Err(ToolError::unavailable(format!("The server `{}` is not connected.", self.0))) })
     }
 }

@@ -4,38 +4,15 @@ use crate::catalogue::header_params::{HeaderParam, parse_header_params};
 use crate::catalogue::tool_override::ToolOverride;
 use crate::pipeline::call_metrics::CallMetrics;
 use crate::pipeline::compiled_schema::CompiledSchema;
-use octo_model::{Effect, Json, JsonObject, listed_name};
+use octo_model::{Effect, ItemKind, Json, JsonObject, listed_name};
 use octo_toolkit::{Definition, Source};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 
-/// The four MCP lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ListKind {
-    Tools,
-    Prompts,
-    Resources,
-    Templates,
-}
-
-impl ListKind {
-    pub const ALL: [ListKind; 4] = [Self::Tools, Self::Prompts, Self::Resources, Self::Templates];
-
-    /// The member of a list result that contains the entries.
-    pub const fn member(self) -> &'static str {
-        match self {
-            Self::Tools => "tools",
-            Self::Prompts => "prompts",
-            Self::Resources => "resources",
-            Self::Templates => "resourceTemplates",
-        }
-    }
-}
-
 /// An item of one source. Its schemas are compiled on first use.
 pub struct Item {
     pub source: Arc<dyn Source>,
-    pub kind: ListKind,
+    pub kind: ItemKind,
     pub key: String,
     /// The name at `/mcp`, without renaming: the name that rules, limits and profiles refer to.
     pub canonical_name: String,
@@ -49,7 +26,7 @@ pub struct Item {
 }
 
 impl Item {
-    pub fn new(source: &Arc<dyn Source>, kind: ListKind, definition: &Definition) -> Self {
+    pub fn new(source: &Arc<dyn Source>, kind: ItemKind, definition: &Definition) -> Self {
         Self {
             source: Arc::clone(source),
             kind,
@@ -71,7 +48,7 @@ impl Item {
 
     /// Returns whether the input schema is compiled already. Only tools have one.
     pub fn has_compiled_input(&self) -> bool {
-        self.kind != ListKind::Tools || self.input.get().is_some()
+        self.kind != ItemKind::Tool || self.input.get().is_some()
     }
 
     pub fn output(&self) -> Option<&CompiledSchema> {
@@ -79,7 +56,7 @@ impl Item {
     }
 
     fn compile(&self, member: &str) -> Option<CompiledSchema> {
-        if self.kind != ListKind::Tools {
+        if self.kind != ItemKind::Tool {
             return None;
         }
         let schema: Value = self.members.get(member)?.to().ok()?;
@@ -88,7 +65,7 @@ impl Item {
 
     /// Returns whether it is listed by its own URI.
     pub fn is_resource(&self) -> bool {
-        self.kind == ListKind::Resources
+        self.kind == ItemKind::Resource
     }
 
     fn header_params(&self) -> &[HeaderParam] {
@@ -111,8 +88,8 @@ impl Item {
     }
 }
 
-fn canonical_name(source: &Arc<dyn Source>, kind: ListKind, key: &str) -> String {
-    if source.is_native() || matches!(kind, ListKind::Resources | ListKind::Templates) {
+fn canonical_name(source: &Arc<dyn Source>, kind: ItemKind, key: &str) -> String {
+    if source.is_native() || matches!(kind, ItemKind::Resource | ItemKind::Template) {
         key.to_owned()
     } else {
         listed_name(&format!("{}__{key}", source.name()))
@@ -146,7 +123,7 @@ impl Entry {
     pub fn definition(&self) -> JsonObject {
         let members = self.tool_override.as_ref().map_or(&self.item.members, |recast| &recast.members);
         let mut members = members.clone();
-        if matches!(self.item.kind, ListKind::Tools | ListKind::Prompts) {
+        if matches!(self.item.kind, ItemKind::Tool | ItemKind::Prompt) {
             members.set("name", &*self.listed_name);
         }
         members

@@ -1,12 +1,11 @@
 //! The view of the catalogue through one profile.
 
-use crate::catalogue::item::{Entry, Item, ListKind};
+use crate::catalogue::item::{Entry, Item};
 use crate::catalogue::profile::Profile;
 use crate::catalogue::tool_override::ToolOverride;
-use octo_model::nearest;
 use octo_model::{
-    Effect, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name, normalized_name,
-    with_suffix,
+    Effect, ItemKind, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name, nearest,
+    normalized_name, with_suffix,
 };
 use octo_toolkit::{Definition, ListingState, Source, SourceState};
 use regex::Regex;
@@ -36,11 +35,11 @@ pub struct SourceSnapshot {
 pub struct View {
     pub version: u64,
     pub profile: Profile,
-    lists: HashMap<ListKind, Vec<Entry>>,
-    rendered: HashMap<ListKind, Vec<Json>>,
+    lists: HashMap<ItemKind, Vec<Entry>>,
+    rendered: HashMap<ItemKind, Vec<Json>>,
     /// Rendered pages, created on first request.
-    pages: Mutex<HashMap<(ListKind, usize), Json>>,
-    names: HashMap<(ListKind, String), Entry>,
+    pages: Mutex<HashMap<(ItemKind, usize), Json>>,
+    names: HashMap<(ItemKind, String), Entry>,
     patterns: Vec<(Regex, Entry)>,
     /// Sources that list resources of a URI scheme.
     schemes: HashMap<String, Vec<Arc<dyn Source>>>,
@@ -52,7 +51,7 @@ pub struct View {
     /// Sources on their first listing.
     first_listing: Vec<Arc<dyn Source>>,
     /// Names that several servers have, in profiles without server prefixes.
-    ambiguous_names: HashSet<(ListKind, String)>,
+    ambiguous_names: HashSet<(ItemKind, String)>,
     pub is_starting: bool,
     pub ttl_ms: u64,
     pub completes: bool,
@@ -82,7 +81,7 @@ impl View {
             subscribes: false,
             instructions: None,
         };
-        let own = view.profile.override_names().map(|name| (ListKind::Tools, normalized_name(name)));
+        let own = view.profile.override_names().map(|name| (ItemKind::Tool, normalized_name(name)));
         let mut taken: HashSet<_> = own.collect();
         let shown: Vec<&SourceSnapshot> =
             stocks.iter().filter(|stock| view.profile.shows_source(&stock.name)).collect();
@@ -91,14 +90,14 @@ impl View {
             view.add_source(stock, &mut taken);
         }
         view.add_short_names();
-        for kind in ListKind::ALL {
+        for kind in ItemKind::ALL {
             let rendered = view.list(kind).iter().map(|entry| entry.definition().to_json()).collect();
             view.rendered.insert(kind, rendered);
         }
         view
     }
 
-    fn add_source(&mut self, stock: &SourceSnapshot, taken: &mut HashSet<(ListKind, String)>) {
+    fn add_source(&mut self, stock: &SourceSnapshot, taken: &mut HashSet<(ItemKind, String)>) {
         match &stock.listing.state {
             SourceState::Off(how) => {
                 let hint = format!("The toolbox `{}` is disabled; the operator can {how}.", stock.name);
@@ -138,12 +137,12 @@ impl View {
         }
     }
 
-    fn add(&mut self, stock: &SourceSnapshot, item: &Arc<Item>, taken: &mut HashSet<(ListKind, String)>) {
+    fn add(&mut self, stock: &SourceSnapshot, item: &Arc<Item>, taken: &mut HashSet<(ItemKind, String)>) {
         let kind = item.kind;
-        if matches!(kind, ListKind::Resources | ListKind::Templates) {
+        if matches!(kind, ItemKind::Resource | ItemKind::Template) {
             return self.add_uri(item);
         }
-        if kind == ListKind::Tools && self.add_override(item) {
+        if kind == ItemKind::Tool && self.add_override(item) {
             return;
         }
         let contested = || self.ambiguous_names.contains(&(kind, normalized_name(&item.key)));
@@ -168,7 +167,7 @@ impl View {
     /// Accepts the tools of a server that prefixes its tool names with its own name without that prefix, too:
     /// `notion:search` and `notion__search` for its `notion-search`. Existing names take precedence.
     fn add_short_names(&mut self) {
-        for kind in [ListKind::Tools, ListKind::Prompts] {
+        for kind in [ItemKind::Tool, ItemKind::Prompt] {
             let entries =
                 self.lists.get(&kind).into_iter().flatten().filter(|entry| entry.tool_override.is_none());
             let short = entries.filter_map(|entry| {
@@ -204,8 +203,8 @@ impl View {
                         item: Arc::clone(item),
                         tool_override: recast,
                     };
-                    self.names.insert((ListKind::Tools, name), entry.clone());
-                    self.lists.entry(ListKind::Tools).or_default().push(entry);
+                    self.names.insert((ItemKind::Tool, name), entry.clone());
+                    self.lists.entry(ItemKind::Tool).or_default().push(entry);
                 }
                 Err(why) => {
                     tracing::warn!(profile = %self.profile.name, tool = %name, %why, "invalid tool override in profile");
@@ -229,7 +228,7 @@ impl View {
         if !of_scheme.iter().any(|source| Arc::ptr_eq(source, &item.source)) {
             of_scheme.push(Arc::clone(&item.source));
         }
-        if item.kind == ListKind::Templates
+        if item.kind == ItemKind::Template
             && let Some(pattern) = template_pattern(&item.key)
         {
             self.patterns.push((pattern, entry.clone()));
@@ -238,28 +237,28 @@ impl View {
         self.lists.entry(item.kind).or_default().push(entry);
     }
 
-    pub fn list(&self, kind: ListKind) -> &[Entry] {
+    pub fn list(&self, kind: ItemKind) -> &[Entry] {
         self.lists.get(&kind).map(Vec::as_slice).unwrap_or_default()
     }
 
     /// Returns a rendered page of a list.
-    pub(crate) fn page(&self, kind: ListKind, number: usize, make: impl FnOnce() -> Json) -> Json {
+    pub(crate) fn page(&self, kind: ItemKind, number: usize, make: impl FnOnce() -> Json) -> Json {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.entry((kind, number)).or_insert_with(make).clone()
     }
 
-    pub fn rendered(&self, kind: ListKind) -> &[Json] {
+    pub fn rendered(&self, kind: ItemKind) -> &[Json] {
         self.rendered.get(&kind).map(Vec::as_slice).unwrap_or_default()
     }
 
-    pub fn by_name(&self, kind: ListKind, name: &str) -> Option<&Entry> {
+    pub fn by_name(&self, kind: ItemKind, name: &str) -> Option<&Entry> {
         self.names.get(&(kind, name.to_owned()))
     }
 
     pub fn find(&self, op: &Operation) -> Option<Entry> {
         let found = match op.method {
-            Method::CallTool => self.by_name(ListKind::Tools, &op.name).cloned(),
-            Method::GetPrompt => self.by_name(ListKind::Prompts, &op.name).cloned(),
+            Method::CallTool => self.by_name(ItemKind::Tool, &op.name).cloned(),
+            Method::GetPrompt => self.by_name(ItemKind::Prompt, &op.name).cloned(),
             Method::ReadResource | Method::Subscribe | Method::Unsubscribe => self.resource(&op.name),
             Method::Complete => self.completion_target(op),
         };
@@ -270,13 +269,13 @@ impl View {
     fn passthrough_entry(&self, op: &Operation) -> Option<Entry> {
         let source = self.profile.passthrough_source()?;
         let (kind, key) = match op.method {
-            Method::CallTool => (ListKind::Tools, op.name.as_str()),
-            Method::GetPrompt => (ListKind::Prompts, op.name.as_str()),
+            Method::CallTool => (ItemKind::Tool, op.name.as_str()),
+            Method::GetPrompt => (ItemKind::Prompt, op.name.as_str()),
             Method::Complete if op.params.object("ref").get("name").is_some() => {
-                (ListKind::Prompts, op.name.as_str())
+                (ItemKind::Prompt, op.name.as_str())
             }
             Method::ReadResource | Method::Subscribe | Method::Unsubscribe | Method::Complete => {
-                (ListKind::Resources, UNLISTED_URI_KEY)
+                (ItemKind::Resource, UNLISTED_URI_KEY)
             }
         };
         Some(unlisted_entry(source, kind, key, &op.name))
@@ -285,8 +284,7 @@ impl View {
     /// Returns the listed resource, the first template that matches the URI, or the only source that lists
     /// resources of its scheme: a server may serve resources that it does not list, or has not listed yet.
     pub fn resource(&self, uri: &str) -> Option<Entry> {
-        let listed =
-            self.by_name(ListKind::Resources, uri).or_else(|| self.by_name(ListKind::Templates, uri));
+        let listed = self.by_name(ItemKind::Resource, uri).or_else(|| self.by_name(ItemKind::Template, uri));
         let fitting =
             || self.patterns.iter().find(|(pattern, _)| pattern.is_match(uri)).map(|(_, entry)| entry);
         listed.or_else(fitting).cloned().or_else(|| self.unlisted_resource(uri))
@@ -294,13 +292,13 @@ impl View {
 
     fn unlisted_resource(&self, uri: &str) -> Option<Entry> {
         let [source] = self.schemes.get(scheme(uri))?.as_slice() else { return None };
-        Some(unlisted_entry(source, ListKind::Resources, UNLISTED_URI_KEY, uri))
+        Some(unlisted_entry(source, ItemKind::Resource, UNLISTED_URI_KEY, uri))
     }
 
     /// A completion refers to a prompt by its listed name or to a template by its URI.
     fn completion_target(&self, op: &Operation) -> Option<Entry> {
         match op.params.object("ref").text("type").as_deref() {
-            Some("ref/prompt") => self.by_name(ListKind::Prompts, &op.name).cloned(),
+            Some("ref/prompt") => self.by_name(ItemKind::Prompt, &op.name).cloned(),
             _ => self.resource(&op.name),
         }
     }
@@ -348,7 +346,7 @@ impl View {
         }
         let meant = |source: &Arc<dyn Source>| {
             has_server_prefix(source, &op.name)
-                && may_know(&unlisted_entry(source, ListKind::Tools, &op.name, &op.name))
+                && may_know(&unlisted_entry(source, ItemKind::Tool, &op.name, &op.name))
         };
         if let Some((source, why)) = self.down.iter().find(|(source, _)| meant(source)) {
             return format!("The server `{}` is down: {why}", source.name());
@@ -363,8 +361,7 @@ impl View {
         if op.method != Method::CallTool {
             return LIST_HINT.to_owned();
         }
-        let tools =
-            self.names.iter().filter(|((kind, _), entry)| *kind == ListKind::Tools && may_know(entry));
+        let tools = self.names.iter().filter(|((kind, _), entry)| *kind == ItemKind::Tool && may_know(entry));
         match nearest(&op.name, tools.map(|((_, name), _)| name.as_str())) {
             Some(close) => format!("Did you mean `{close}`?"),
             None => self.longer_names(&op.name, may_know).unwrap_or_else(|| LIST_HINT.to_owned()),
@@ -374,7 +371,7 @@ impl View {
     /// Suggests a few tools whose names start with `name` and an underscore.
     fn longer_names(&self, name: &str, may_know: impl Fn(&Entry) -> bool) -> Option<String> {
         let begins = format!("{name}_");
-        let tools = self.list(ListKind::Tools).iter();
+        let tools = self.list(ItemKind::Tool).iter();
         let close: Vec<String> = tools
             .filter(|entry| entry.listed_name.starts_with(&begins) && may_know(entry))
             .take(MAX_SUGGESTIONS)
@@ -391,7 +388,7 @@ fn has_server_prefix(source: &Arc<dyn Source>, name: &str) -> bool {
 }
 
 /// An entry of which only the name is known.
-fn unlisted_entry(source: &Arc<dyn Source>, kind: ListKind, key: &str, listed: &str) -> Entry {
+fn unlisted_entry(source: &Arc<dyn Source>, kind: ItemKind, key: &str, listed: &str) -> Entry {
     let definition = Definition {
         key: key.to_owned(),
         members: JsonObject::new(),
@@ -407,8 +404,8 @@ fn unlisted_entry(source: &Arc<dyn Source>, kind: ListKind, key: &str, listed: &
 
 /// In a profile without prefixes no server gets a name that two servers have: the first one would shadow the
 /// other.
-fn find_ambiguous_names(profile: &Profile, shown: &[&SourceSnapshot]) -> HashSet<(ListKind, String)> {
-    let mut owners: HashMap<(ListKind, String), &str> = HashMap::new();
+fn find_ambiguous_names(profile: &Profile, shown: &[&SourceSnapshot]) -> HashSet<(ItemKind, String)> {
+    let mut owners: HashMap<(ItemKind, String), &str> = HashMap::new();
     let mut contested = HashSet::new();
     let servers = shown.iter().filter(|stock| !profile.prefix && !stock.is_native);
     for (stock, item) in servers.flat_map(|stock| stock.items.iter().map(move |item| (stock, item))) {

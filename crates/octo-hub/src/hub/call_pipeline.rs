@@ -6,7 +6,6 @@ use crate::hub::Hub;
 use crate::pipeline::approval::{ApprovalRequest, no_approver_error};
 use crate::pipeline::audit_record::AuditRecord;
 use crate::pipeline::call_request::{Request, timeout_error};
-use crate::pipeline::error_limits::truncate_error;
 use crate::pipeline::policy::{Obligations, Permit};
 use crate::pipeline::redact::redact;
 use crate::pipeline::telemetry;
@@ -15,9 +14,9 @@ use crate::trust::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
 use futures_util::FutureExt;
 use octo_model::{CallId, JsonObject, Method, Operation, ToolError};
 use octo_ports::Outcome;
-use octo_toolkit::{CallContext, CallOrigin, ReplyBudget};
+use octo_toolkit::{CallContext, CallHeader, ReplyBudget};
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tracing::Instrument;
 
@@ -55,7 +54,7 @@ impl Hub {
         let mut record =
             opened.inspect_err(|error| log.finish(Outcome::Error(error.kind), 0, Some(error)))?;
         let outcome = self.run_stages(id, request, &mut record).await;
-        let outcome = outcome.map_err(|error| truncate_error(error, self.results.limits.max_bytes));
+        let outcome = outcome.map_err(|error| self.finish_error(error));
         let word = record.set_outcome(&outcome);
         log.entry.clone_from(&record.entry);
         log.finish(word, record.bytes(), outcome.as_ref().err());
@@ -169,29 +168,31 @@ impl Hub {
         let item = &permit.entry().item;
         let cancel = request.cancel.child_token();
         let _cancelled_with_this_future = cancel.clone().drop_guard();
-        let mut cx = CallContext::new(Arc::clone(&request.caller), Instant::now() + allowed, cancel.clone());
-        cx.id = id;
-        cx.reply = ReplyBudget::new(self.results.limits.max_bytes);
-        if let Some(token) = op.params.inner("_meta", "progressToken") {
-            cx = cx.with_progress(token, Arc::clone(&request.peer));
-        }
+        let progress_token = op.params.inner("_meta", "progressToken");
         use_source_name(&mut op, &item.key);
         let parent = self.tracer.as_ref().and_then(|it| it.parent_for_target(&tracing::Span::current()));
-        cx.origin = Some(Arc::new(CallOrigin {
-            frontend: request.frontend,
-            profile: request.profile.clone(),
-            peer: Arc::clone(&request.peer),
-            trace: parent.clone().or_else(|| request.trace.clone()).unwrap_or_else(|| trace_parent(id)),
-        }));
-        if let Some(parent) = parent {
+        if let Some(parent) = &parent {
             let meta = op.params.object("_meta").with("traceparent", parent.as_str());
             op.params.set("_meta", meta);
         }
-        let run = AssertUnwindSafe(item.source.run(op, &cx, &request.peer)).catch_unwind();
+        let header = CallHeader {
+            id,
+            caller: Arc::clone(&request.caller),
+            frontend: request.frontend,
+            profile: request.profile.clone(),
+            deadline: Instant::now() + allowed,
+            reply: ReplyBudget::new(self.results.limits.max_bytes),
+            depth: request.depth,
+            trace: parent.or_else(|| request.trace.clone()),
+            progress_token,
+        };
+        let cx = CallContext::from_header(header, cancel, Arc::clone(&request.peer))
+            .with_nested_calls(Weak::<Self>::clone(&self.this));
+        let run = AssertUnwindSafe(item.source.run(op, &cx)).catch_unwind();
         tokio::select! {
             biased;
             done = run => done.unwrap_or_else(|panic| Err(panic_error(panic.as_ref()))),
-            () = cancel.cancelled() => Err(ToolError::cancelled()),
+            () = cx.cancel.cancelled() => Err(ToolError::cancelled()),
             () = tokio::time::sleep_until(cx.deadline.into()) => Err(timeout_error(allowed)),
         }
     }
@@ -228,12 +229,6 @@ fn use_source_name(op: &mut Operation, key: &str) {
     if !op.method.names_resource() {
         op.name = key.to_owned();
     }
-}
-
-/// Without a client trace, nested calls get a trace with the id of the outer call.
-fn trace_parent(id: CallId) -> String {
-    let id = id.to_string();
-    format!("00-{id}-{}-00", id.get(16..).unwrap_or_default())
 }
 
 fn panic_error(panic: &(dyn std::any::Any + Send)) -> ToolError {

@@ -1,10 +1,9 @@
 //! Paginated lists, filtered by what the caller may see.
 
-use crate::catalogue::item::ListKind;
 use crate::catalogue::profile_view::View;
 use crate::hub::Hub;
 use crate::pipeline::policy::is_visible;
-use octo_model::{Caller, Json, RpcError, ToolError};
+use octo_model::{Caller, ItemKind, Json, RpcError, ToolError};
 use std::sync::Arc;
 
 /// Large enough that clients which ignore cursors still see everything in a hand-written configuration.
@@ -23,7 +22,7 @@ impl Hub {
     pub async fn list(
         &self,
         profile: &str,
-        kind: ListKind,
+        kind: ItemKind,
         caller: &Caller,
         cursor: Option<&str>,
     ) -> Result<Page, ToolError> {

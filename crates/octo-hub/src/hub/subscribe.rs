@@ -4,7 +4,6 @@ use crate::hub::Hub;
 use crate::hub::call_pipeline::check_single_uri;
 use crate::pipeline::audit_record::AuditRecord;
 use crate::pipeline::call_request::Request;
-use crate::pipeline::error_limits::truncate_error;
 use crate::subscriptions::subscription_counts::Subscription;
 use octo_model::{CallId, JsonObject, Kind, ToolError};
 
@@ -24,7 +23,7 @@ impl Hub {
         }
         let mut record = AuditRecord::open(&self.audit_log, CallId::fresh(), request, None).await?;
         let subscribed = self.decide_and_subscribe(request, &mut record).await;
-        let subscribed = subscribed.map_err(|error| truncate_error(error, self.results.limits.max_bytes));
+        let subscribed = subscribed.map_err(|error| self.finish_error(error));
         record.set_outcome(&subscribed.as_ref().map(|_| JsonObject::new()).map_err(ToolError::clone));
         subscribed
     }
@@ -51,7 +50,7 @@ impl Hub {
     /// Ends a subscription of the caller of `request`.
     pub async fn unsubscribe(&self, request: &Request, subscription: Subscription) -> Result<(), ToolError> {
         let mut record = AuditRecord::open(&self.audit_log, CallId::fresh(), request, None).await?;
-        let ended = subscription.end().await;
+        let ended = subscription.end().await.map_err(|error| self.finish_error(error));
         record.set_outcome(&ended.as_ref().map(|()| JsonObject::new()).map_err(ToolError::clone));
         ended
     }

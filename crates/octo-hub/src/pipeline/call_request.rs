@@ -1,7 +1,7 @@
 //! A request for one call.
 
 use octo_model::{Caller, Frontend, Kind, Operation, ToolError};
-use octo_toolkit::Peer;
+use octo_toolkit::{NoPeer, Peer};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,25 @@ pub struct Request {
     pub timeout: Option<Duration>,
     /// The `traceparent` of the request.
     pub trace: Option<String>,
+    /// The number of calls around this one; 0 for the call of a client.
+    pub depth: u8,
+}
+
+impl Request {
+    /// A call of a client that nobody can ask or interrupt.
+    pub fn new(op: Operation, caller: Arc<Caller>, frontend: Frontend) -> Self {
+        Self {
+            op,
+            caller,
+            frontend,
+            profile: String::new(),
+            peer: Arc::new(NoPeer),
+            cancel: CancellationToken::new(),
+            timeout: None,
+            trace: None,
+            depth: 0,
+        }
+    }
 }
 
 pub(crate) fn timeout_error(allowed: Duration) -> ToolError {

@@ -1,6 +1,6 @@
 //! Rules for calls from the settings: policy, limits, cache and timeout, replaced as a whole.
 
-use crate::catalogue::item::{Entry, ListKind};
+use crate::catalogue::item::Entry;
 use crate::pipeline::audit_record::AuditRecord;
 use crate::pipeline::call_request::Request;
 use crate::pipeline::policy::{
@@ -8,7 +8,7 @@ use crate::pipeline::policy::{
 };
 use crate::pipeline::rate_limit::{LimitRule, RateLimits};
 use crate::pipeline::response_cache::{CacheRule, ResponseCache};
-use octo_model::{Json, ToolError};
+use octo_model::{ItemKind, Json, ToolError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl CallRules {
         arguments: Option<&'a Json>,
         record: &mut AuditRecord,
     ) -> Result<Permit<'a>, ToolError> {
-        let is_uri = matches!(entry.item.kind, ListKind::Resources | ListKind::Templates);
+        let is_uri = matches!(entry.item.kind, ItemKind::Resource | ItemKind::Template);
         let decision = authorize(
             &*self.policy,
             &PolicyRequest {

@@ -95,12 +95,12 @@ impl<'a> Permit<'a> {
 /// A refusal, and the rule that decided.
 pub struct Denial {
     pub rule: Box<str>,
-    pub error: ToolError,
+    pub error: Box<ToolError>,
 }
 
 impl From<Denial> for ToolError {
     fn from(denial: Denial) -> Self {
-        denial.error
+        *denial.error
     }
 }
 
@@ -138,5 +138,5 @@ pub fn check_visible(
 fn denial(entry: &Entry, rule: &str, hint: Option<&str>) -> Denial {
     let hint = hint.unwrap_or("Use another tool, or ask the operator to change the rule.").to_owned();
     let error = ToolError::denied(format!("The policy rule `{rule}` does not allow {}.", entry.listed_name));
-    Denial { rule: rule.into(), error: error.hint(hint) }
+    Denial { rule: rule.into(), error: Box::new(error.hint(hint)) }
 }

@@ -4,7 +4,6 @@
 use super::*;
 use octo_grants::config_dirs::ConfigDirs;
 use octo_model::{Caller, Kind};
-use octo_toolkit::NoPeer;
 use serde_json::json;
 use std::fs;
 use std::path::Path;
@@ -56,8 +55,7 @@ async fn run(source: &Arc<dyn Source>, op: Operation) -> Result<Value, ToolError
         Instant::now() + Duration::from_secs(10),
         CancellationToken::new(),
     );
-    let peer: Arc<dyn Peer> = Arc::new(NoPeer);
-    source.run(op, &cx, &peer).await.map(|members| members.to_json().to().unwrap())
+    source.run(op, &cx).await.map(|members| members.to_json().to().unwrap())
 }
 
 async fn get(source: &Arc<dyn Source>, name: &str, arguments: Value) -> Result<String, ToolError> {

@@ -6,9 +6,7 @@ use crate::results::result_read::{ResultRead, ResultReader};
 use octo_grants::Capabilities;
 use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, ToolError};
 use octo_ports::ResultStore;
-use octo_toolkit::{
-    BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState, Toolbox,
-};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Source, SourceState, Toolbox};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -55,14 +53,9 @@ impl Source for ResultsSource {
         self.listing.subscribe()
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         if op.method != Method::ReadResource {
-            return self.tools.run(op, cx, peer);
+            return self.tools.run(op, cx);
         }
         Box::pin(async move {
             let uri = op.params.text("uri").unwrap_or_default();

@@ -100,7 +100,7 @@ impl Drop for Subscription {
 mod tests {
     use super::*;
     use octo_model::{JsonObject, Operation};
-    use octo_toolkit::{BoxFuture, CallContext, ListingState, Peer, SourceState};
+    use octo_toolkit::{BoxFuture, CallContext, ListingState, SourceState};
     use std::sync::atomic::{AtomicBool, Ordering};
     use tokio::sync::watch;
 
@@ -127,7 +127,6 @@ mod tests {
             &'a self,
             _: Operation,
             _: &'a CallContext,
-            _: &'a Arc<dyn Peer>,
         ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
             Box::pin(async { Ok(JsonObject::new()) })
         }

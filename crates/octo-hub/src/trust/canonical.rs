@@ -1,12 +1,12 @@
 //! Canonical text of definitions: one text for all spellings.
 
 use aws_lc_rs::digest::{Context, SHA256};
-use octo_ports::ItemKind;
+use octo_ports::PinKind;
 use serde_json::{Number, Value};
 
 /// SHA-256 of a definition, in hexadecimal. Without `_meta`, which is for programs and may change with every
 /// listing.
-pub fn hash(what: ItemKind, definition: &Value) -> String {
+pub fn hash(what: PinKind, definition: &Value) -> String {
     let mut text = String::new();
     match definition {
         Value::Object(members) => {
@@ -77,15 +77,18 @@ fn canonical_number(number: &Number) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use octo_model::ItemKind;
     use serde_json::json;
+
+    const TOOL: PinKind = PinKind::Item(ItemKind::Tool);
 
     #[test]
     fn spellings_of_the_same_have_one_hash() {
         let one = json!({"name": "a", "inputSchema": {"type": "object", "maximum": 1}, "_meta": {"at": 1}});
         let other = json!({"inputSchema": {"maximum": 1.0, "type": "object"}, "name": "a"});
-        assert_eq!(hash(ItemKind::Tool, &one), hash(ItemKind::Tool, &other));
-        assert_ne!(hash(ItemKind::Tool, &one), hash(ItemKind::Prompt, &one));
-        assert_ne!(hash(ItemKind::Tool, &json!({"name": "a"})), hash(ItemKind::Tool, &json!({"name": "a "})));
+        assert_eq!(hash(TOOL, &one), hash(TOOL, &other));
+        assert_ne!(hash(TOOL, &one), hash(PinKind::Item(ItemKind::Prompt), &one));
+        assert_ne!(hash(TOOL, &json!({"name": "a"})), hash(TOOL, &json!({"name": "a "})));
         assert_ne!(digest(["ab", "c"]), digest(["a", "bc"]));
         assert_eq!(canonical_text(&json!({"b": [1.0, -0.5], "a": "é\n"})), r#"{"a":"é\n","b":[1,-0.5]}"#);
     }

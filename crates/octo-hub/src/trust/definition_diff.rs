@@ -33,8 +33,8 @@ pub fn add_difference(
     let (before, after) = (before.map(display_value), after.map(display_value));
     out.push(Difference {
         severity,
-        at: at.to_owned(),
-        what: what.to_owned(),
+        path: at.to_owned(),
+        message: what.to_owned(),
         before,
         after,
         always_held: false,

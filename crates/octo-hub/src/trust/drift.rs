@@ -3,7 +3,8 @@
 use super::definition_diff::{add_difference, all_keys, compare_text, is_equivalent, is_plain_word};
 use super::schema_drift::{compare_schemas, has_no_text};
 use super::{Difference, Severity};
-use octo_ports::ItemKind;
+use octo_model::ItemKind;
+use octo_ports::PinKind;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ const ANNOTATION_HINTS: [(&str, bool); 4] =
 /// Members with facts about the item, which change with it.
 const FACT_MEMBERS: [&str; 4] = ["size", "mimeType", "execution", "_meta"];
 
-pub fn compare(what: ItemKind, old: &Value, new: &Value) -> Vec<Difference> {
+pub fn compare(what: PinKind, old: &Value, new: &Value) -> Vec<Difference> {
     let mut out = Vec::new();
     match (old, new) {
         (Value::Object(old), Value::Object(new)) => {
@@ -27,7 +28,7 @@ pub fn compare(what: ItemKind, old: &Value, new: &Value) -> Vec<Difference> {
 }
 
 fn compare_member(
-    what: ItemKind,
+    what: PinKind,
     key: &str,
     old: Option<&Value>,
     new: Option<&Value>,
@@ -38,11 +39,13 @@ fn compare_member(
     }
     match (key, what) {
         ("title" | "description", _) => compare_text(key, old, new, out),
-        ("name", ItemKind::Resource | ItemKind::Template) => compare_text(key, old, new, out),
-        ("inputSchema" | "outputSchema", ItemKind::Tool) => compare_schema_member(key, old, new, out),
-        ("annotations", ItemKind::Tool) => compare_hints(old, new, out),
+        ("name", PinKind::Item(ItemKind::Resource | ItemKind::Template)) => compare_text(key, old, new, out),
+        ("inputSchema" | "outputSchema", PinKind::Item(ItemKind::Tool)) => {
+            compare_schema_member(key, old, new, out)
+        }
+        ("annotations", PinKind::Item(ItemKind::Tool)) => compare_hints(old, new, out),
         ("annotations", _) => add_difference(out, Severity::Harmless, key, "metadata changed", old, new),
-        ("arguments", ItemKind::Prompt) => compare_arguments(old, new, out),
+        ("arguments", PinKind::Item(ItemKind::Prompt)) => compare_arguments(old, new, out),
         (key, _) if FACT_MEMBERS.contains(&key) => {
             add_difference(out, Severity::Harmless, key, "metadata changed", old, new);
         }

@@ -4,7 +4,7 @@
 use super::definition_diff::is_plain_word;
 use super::shadowing;
 use super::{Difference, Severity};
-use octo_ports::{ItemKind, ServerIdentity};
+use octo_ports::{PinKind, ServerIdentity};
 use octo_toolkit::hidden_text::strip_hidden;
 use regex::Regex;
 use serde_json::Value;
@@ -14,14 +14,16 @@ use std::sync::LazyLock;
 /// Findings in all texts of `new` that were not in `old`, which a person has accepted or seen.
 pub fn find_poisoning(
     whose: &ServerIdentity,
-    what: ItemKind,
+    what: PinKind,
     key: &str,
     old: Option<&Value>,
     new: &Value,
 ) -> Vec<Difference> {
     let mut out = Vec::new();
     if old.is_none() {
-        if let Some(why) = shadowing::shadowing_reason(whose, what, key) {
+        if let PinKind::Item(kind) = what
+            && let Some(why) = shadowing::shadowing_reason(whose, kind, key)
+        {
             out.push(finding("name", &why, key, true));
         }
         check_text("name", key, whose, &mut out);
@@ -59,8 +61,8 @@ struct DefinitionText<'a> {
 
 fn finding(at: &str, what: &str, after: &str, firm: bool) -> Difference {
     let after = Some(after.to_owned());
-    let (at, what) = (at.to_owned(), what.to_owned());
-    Difference { severity: Severity::Dangerous, at, what, before: None, after, always_held: firm }
+    let (path, message) = (at.to_owned(), what.to_owned());
+    Difference { severity: Severity::Dangerous, path, message, before: None, after, always_held: firm }
 }
 
 /// Collects all strings with their paths, including member names; `_meta` is not shown to models.

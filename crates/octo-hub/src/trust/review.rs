@@ -4,8 +4,8 @@ use super::{
     ChangePolicy, Difference, NewItems, Severity, TrustSettings, find_differences, make_pin, sanitize,
     worst_severity,
 };
-use octo_model::{Effect, Json};
-use octo_ports::{ItemKind, Pin, PinDelta, PinSet, ServerIdentity};
+use octo_model::{Effect, ItemKind, Json};
+use octo_ports::{Pin, PinDelta, PinKind, PinSet, ServerIdentity};
 use octo_toolkit::{Definition, Listing};
 use serde_json::Value;
 use std::collections::{HashMap, HashSet};
@@ -18,21 +18,21 @@ pub struct Review {
     pub lists: Listing,
     pub news: PinDelta,
     /// Held definitions, with the reasons.
-    pub held: HashMap<(ItemKind, String), Vec<Difference>>,
+    pub held: HashMap<(PinKind, String), Vec<Difference>>,
     /// Definitions that passed but are reported, with the reasons.
-    pub reported: HashMap<(ItemKind, String), Vec<Difference>>,
+    pub reported: HashMap<(PinKind, String), Vec<Difference>>,
 }
 
 struct Reviewer<'a> {
     identity: &'a ServerIdentity,
     settings: TrustSettings,
     taken: &'a HashSet<String>,
-    pins: HashMap<(ItemKind, &'a str), &'a Pin>,
+    pins: HashMap<(PinKind, &'a str), &'a Pin>,
     /// Kinds that the server has listed before.
-    known_kinds: HashSet<ItemKind>,
+    known_kinds: HashSet<PinKind>,
     news: PinDelta,
-    held: HashMap<(ItemKind, String), Vec<Difference>>,
-    reported: HashMap<(ItemKind, String), Vec<Difference>>,
+    held: HashMap<(PinKind, String), Vec<Difference>>,
+    reported: HashMap<(PinKind, String), Vec<Difference>>,
 }
 
 pub fn review(lists: &Listing, pinned: &PinSet, whose: &ServerIdentity, settings: TrustSettings) -> Review {
@@ -66,7 +66,7 @@ impl Reviewer<'_> {
 
     fn review_one(&mut self, what: ItemKind, definition: &Definition) -> Option<Definition> {
         let text = definition.members.to_json();
-        let members = self.choose_definition(what, &definition.key, text)?.members().ok()?;
+        let members = self.choose_definition(PinKind::Item(what), &definition.key, text)?.members().ok()?;
         // The effect only applies to the definition it came with; the pinned one gets an unknown effect.
         let effect = if members == definition.members { definition.effect } else { Effect::unknown() };
         let members = sanitize::sanitize_definition(&members);
@@ -79,12 +79,12 @@ impl Reviewer<'_> {
     }
 
     fn instructions(&mut self, text: &str) -> Option<String> {
-        let shown = self.choose_definition(ItemKind::Instructions, "", Json::text(text))?.to_text()?;
+        let shown = self.choose_definition(PinKind::Instructions, "", Json::text(text))?.to_text()?;
         Some(octo_toolkit::hidden_text::strip_hidden_owned(shown, &mut 0))
     }
 
     /// The definition to show: the new one, the pinned one, or none.
-    fn choose_definition(&mut self, what: ItemKind, key: &str, text: Json) -> Option<Json> {
+    fn choose_definition(&mut self, what: PinKind, key: &str, text: Json) -> Option<Json> {
         let value: Value = text.to().ok()?;
         let new = make_pin(what, key, &value, text.clone());
         let old = self.pins.get(&(what, key)).copied();
@@ -116,21 +116,30 @@ impl Reviewer<'_> {
     }
 
     /// Why a definition that was never seen before is held.
-    fn refusal_of_new(&self, what: ItemKind, key: &str) -> Option<Difference> {
+    fn refusal_of_new(&self, what: PinKind, key: &str) -> Option<Difference> {
         let full = self.pins.len() + self.news.new_pins.len() >= MAX_DEFINITIONS;
         let why = if full {
             "exceeds the limit of definitions"
-        } else if matches!(what, ItemKind::Resource | ItemKind::Template) && self.taken.contains(key) {
+        } else if matches!(what, PinKind::Item(ItemKind::Resource | ItemKind::Template))
+            && self.taken.contains(key)
+        {
             "has a URI that another server listed first"
         } else if self.settings.new == NewItems::Hold
-            && matches!(what, ItemKind::Tool | ItemKind::Prompt)
+            && matches!(what, PinKind::Item(ItemKind::Tool | ItemKind::Prompt))
             && self.known_kinds.contains(&what)
         {
             "is new"
         } else {
             return None;
         };
-        let (severity, at) = (Severity::Serious, "name".to_owned());
-        Some(Difference { severity, at, what: why.to_owned(), before: None, after: None, always_held: true })
+        let (severity, path) = (Severity::Serious, "name".to_owned());
+        Some(Difference {
+            severity,
+            path,
+            message: why.to_owned(),
+            before: None,
+            after: None,
+            always_held: true,
+        })
     }
 }

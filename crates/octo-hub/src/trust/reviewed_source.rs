@@ -3,16 +3,14 @@
 use super::review::{Review, review};
 use super::sanitizing_peer::SanitizingPeer;
 use super::{Difference, HeldCalls, SharedPins, TrustSettings, sanitize, worst_severity};
-use octo_model::{JsonObject, Method, Operation, ToolError};
-use octo_ports::{ItemKind, Pin, PinSet, PinWrite, ServerIdentity};
-use octo_toolkit::{BoxFuture, CallContext, Layer, Listing, ListingState, Peer, Source, SourceState};
+use octo_model::{ItemKind, JsonObject, Method, Operation, Remedy, ToolError};
+use octo_ports::{Changes, Pin, PinKind, PinSet, PinWrite, ServerIdentity};
+use octo_toolkit::{BoxFuture, CallContext, Layer, Listing, ListingState, Source, SourceState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Poll interval for decisions of a person while something is held.
-const DECISION_POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// Delay before pins that could not be read or written are tried again.
 const PIN_RETRY_DELAY: Duration = Duration::from_secs(3);
 /// Attempts to write pins when other processes write, too.
@@ -73,29 +71,54 @@ struct ReviewedListing {
     revision: u64,
 }
 
+/// What makes another review necessary, besides a new listing.
+#[derive(PartialEq)]
+enum NextReview {
+    Nothing,
+    /// A decision about what is held.
+    Decision,
+    /// The pins could not be read or written.
+    Retry,
+}
+
 /// Reviews every listing in turn.
 async fn run_reviews(guard: Weak<ReviewedSource>, mut listing: watch::Receiver<ListingState>) {
+    // Subscribed while something is held.
+    let mut decisions: Option<Changes> = None;
     loop {
         let now = listing.borrow_and_update().clone();
         let Some(strong) = guard.upgrade() else { return };
-        let pause = strong.apply_listing(now).await;
+        let next = strong.apply_listing(now).await;
+        if next != NextReview::Decision {
+            decisions = None;
+        } else if decisions.is_none() {
+            decisions = Some(strong.pins.changes());
+            // The decision may have been made before the subscription.
+            continue;
+        }
         drop(strong);
-        let changed = match pause {
-            None => Ok(listing.changed().await),
-            Some(pause) => tokio::time::timeout(pause, listing.changed()).await,
+        let again = async {
+            match (next, &mut decisions) {
+                (NextReview::Retry, _) => tokio::time::sleep(PIN_RETRY_DELAY).await,
+                (_, Some(decisions)) => decisions.changed().await,
+                (_, None) => std::future::pending().await,
+            }
         };
-        if matches!(changed, Ok(Err(_))) {
-            return;
+        tokio::select! {
+            changed = listing.changed() => if changed.is_err() {
+                return;
+            },
+            () = again => {}
         }
     }
 }
 
 impl ReviewedSource {
-    /// Publishes the reviewed listing; returns the time until the next review.
-    async fn apply_listing(&self, now: ListingState) -> Option<Duration> {
+    /// Publishes the reviewed listing.
+    async fn apply_listing(&self, now: ListingState) -> NextReview {
         if now.state == SourceState::Starting && is_empty(&now.listing) {
             self.publish(now.state, Arc::default());
-            return None;
+            return NextReview::Nothing;
         }
         let judged = match self.review_listing(&now.listing).await {
             Ok(judged) => judged,
@@ -103,13 +126,13 @@ impl ReviewedSource {
                 tracing::error!(target: "trust", server = %self.identity.server, %error, detail = error.detail, "cannot review definitions");
                 let before = self.listing.borrow().listing.clone();
                 self.publish(SourceState::Down("its definitions cannot be reviewed".to_owned()), before);
-                return Some(PIN_RETRY_DELAY);
+                return NextReview::Retry;
             }
         };
-        let pause = (!judged.review.held.is_empty()).then_some(DECISION_POLL_INTERVAL);
+        let next = if judged.review.held.is_empty() { NextReview::Nothing } else { NextReview::Decision };
         self.publish(now.state, Arc::clone(&judged.published));
         *self.last_review.lock().unwrap_or_else(PoisonError::into_inner) = Some(judged);
-        pause
+        next
     }
 
     async fn review_listing(&self, lists: &Arc<Listing>) -> Result<ReviewedListing, ToolError> {
@@ -161,9 +184,10 @@ impl ReviewedSource {
     fn report(&self, verdict: &Review, fresh: &[Pin]) {
         for pin in fresh {
             let place = (pin.kind, pin.key.clone());
-            let why = |found: &HashMap<(ItemKind, String), Vec<Difference>>| {
+            let why = |found: &HashMap<(PinKind, String), Vec<Difference>>| {
                 let found = found.get(&place)?;
-                let first = found.first().map(|one| format!("{} {}", one.at, one.what)).unwrap_or_default();
+                let first =
+                    found.first().map(|one| format!("{} {}", one.path, one.message)).unwrap_or_default();
                 Some((
                     worst_severity(found).as_str(),
                     octo_toolkit::hidden_text::strip_hidden_owned(first, &mut 0),
@@ -172,7 +196,7 @@ impl ReviewedSource {
             let name = octo_toolkit::hidden_text::strip_hidden_owned(pin.key.clone(), &mut 0);
             let (server, what) = (&self.identity.server, pin.kind.as_str());
             if let Some((severity, why)) = why(&verdict.held) {
-                tracing::warn!(target: "trust", %server, what, name, severity, why, "definition held; review it with `octoprox servers diff {server}`");
+                tracing::warn!(target: "trust", %server, what, name, severity, why, "definition held until it is reviewed");
             } else if let Some((severity, why)) = why(&verdict.reported) {
                 tracing::warn!(target: "trust", %server, what, name, severity, why, "definition changed");
             }
@@ -190,14 +214,16 @@ impl ReviewedSource {
             Method::Complete => return Ok(()),
         };
         let judged = self.last_review.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if !judged.is_some_and(|judged| judged.review.held.contains_key(&(what, op.name.clone()))) {
+        if !judged
+            .is_some_and(|judged| judged.review.held.contains_key(&(PinKind::Item(what), op.name.clone())))
+        {
             return Ok(());
         }
         let (server, word) = (&self.identity.server, what.as_str());
         Err(ToolError::denied(format!(
             "The server `{server}` has changed the definition of this {word}, and the change has not been reviewed."
         ))
-        .hint(format!("The operator can review and accept the change: octoprox servers diff {server}")))
+        .remedy(Remedy::ReviewDefinitions { server: server.clone() }))
     }
 }
 
@@ -211,17 +237,12 @@ impl Layer for ReviewedSource {
         &self.source
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             self.refuse_held(&op)?;
             let method = op.method;
-            let washed: Arc<dyn Peer> = Arc::new(SanitizingPeer(Arc::clone(peer)));
-            let result = self.source.run(op, cx, &washed).await.map_err(sanitize::sanitize_error)?;
+            let cx = cx.with_peer(Arc::new(SanitizingPeer(Arc::clone(&cx.peer))));
+            let result = self.source.run(op, &cx).await.map_err(sanitize::sanitize_error)?;
             let (result, removed) = sanitize::sanitize_result(method, result)?;
             if removed > 0 {
                 tracing::warn!(target: "trust", server = %self.identity.server, call = %cx.id, removed, "removed hidden text from a reply");

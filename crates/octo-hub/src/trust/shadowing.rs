@@ -1,6 +1,7 @@
 //! Names that imitate another server's. Names are compared by what a person would read.
 
-use octo_ports::{ItemKind, ServerIdentity};
+use octo_model::ItemKind;
+use octo_ports::ServerIdentity;
 
 /// The hub's own namespace; no server may use it.
 const HUB_NAMESPACE: &str = "octoprox";
@@ -10,7 +11,6 @@ pub fn shadowing_reason(whose: &ServerIdentity, what: ItemKind, key: &str) -> Op
     match what {
         ItemKind::Tool | ItemKind::Prompt => shadowed_name(whose, key),
         ItemKind::Resource | ItemKind::Template => shadowed_uri(whose, what, key),
-        ItemKind::Instructions => None,
     }
 }
 

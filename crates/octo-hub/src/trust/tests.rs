@@ -8,7 +8,7 @@ mod reviewed_source;
 use super::review::{Review, review};
 use super::{ChangePolicy, TrustSettings};
 use octo_model::{Effect, Json};
-use octo_ports::{ItemKind, PinSet, ServerIdentity};
+use octo_ports::{PinKind, PinSet, ServerIdentity};
 use octo_toolkit::{Definition, Listing};
 use serde_json::{Map, Value, json};
 
@@ -143,5 +143,5 @@ fn the_first_listing_is_taken_on_as_it_is() {
     let again = reviewed(&everything(), &everything(), settings_with(ChangePolicy::Hold));
     assert!(again.news.is_empty() && again.held.is_empty());
     assert_eq!(listing_json(&again.lists), everything());
-    assert!(known.pins.iter().any(|pin| pin.kind == ItemKind::Instructions && pin.hash.len() == 64));
+    assert!(known.pins.iter().any(|pin| pin.kind == PinKind::Instructions && pin.hash.len() == 64));
 }

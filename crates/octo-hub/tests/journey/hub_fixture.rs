@@ -2,18 +2,15 @@
 
 use octo_hub::jq_eval::{self, Jq, JqRunner};
 use octo_hub::{CallOutcome, Hub, HubConfig, PolicySettings, Request, ResultLimits};
-use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, ToolError};
+use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, Remedy, ToolError};
 use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
-use octo_toolkit::{
-    BoxFuture, CallContext, Definition, Listing, ListingState, NoPeer, Peer, Source, SourceState,
-};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Event, Listing, ListingState, Source, SourceState};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::{broadcast, watch};
 
 #[derive(Default)]
 pub struct RecordingStore {
@@ -73,13 +70,14 @@ pub struct ScriptedSource {
     name: &'static str,
     listing: watch::Sender<ListingState>,
     pub calls: AtomicUsize,
+    pub events: broadcast::Sender<Event>,
 }
 
 impl ScriptedSource {
     pub fn new(name: &'static str, tools: Vec<Value>) -> Arc<Self> {
         let (listing, _) =
             watch::channel(ListingState { state: SourceState::Ready, listing: lists(tools), version: 1 });
-        Arc::new(Self { name, listing, calls: AtomicUsize::new(0) })
+        Arc::new(Self { name, listing, calls: AtomicUsize::new(0), events: broadcast::channel(4).0 })
     }
 
     /// An upstream with one resource, `big://file`, whose text has 8,000 bytes.
@@ -132,19 +130,22 @@ impl Source for ScriptedSource {
         self.listing.subscribe()
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
-        let _ = (cx, peer);
+    fn events(&self) -> Option<broadcast::Receiver<Event>> {
+        Some(self.events.subscribe())
+    }
+
+    fn run<'a>(&'a self, op: Operation, _: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let count = self.calls.fetch_add(1, Ordering::Relaxed);
             let arguments: Value = op.params.get("arguments").map_or(json!({}), |json| json.to().unwrap());
             match op.name.as_str() {
                 "sleeps" => tokio::time::sleep(Duration::from_secs(60)).await,
                 "panics" => panic!("on purpose"),
+                "needs_login" => {
+                    return Err(ToolError::invalid("No login.")
+                        .hint("Log in.")
+                        .remedy(Remedy::Login { server: self.name.to_owned() }));
+                }
                 "fails" => {
                     return Ok(JsonObject::new().with("content", Json::array([])).with("isError", true));
                 }
@@ -198,6 +199,7 @@ pub fn hub_config(sources: Vec<Arc<dyn Source>>, memory: &Arc<RecordingStore>) -
         result_store: Arc::clone(memory) as Arc<dyn ResultStore>,
         jq: JqRunner::new(Arc::new(InProcessJq)),
         tracer: None,
+        remedy_text: |remedy| format!("{remedy:?}"),
     }
 }
 
@@ -210,16 +212,7 @@ impl HubFixture {
     }
 
     pub fn request(name: &str, arguments: Value) -> Request {
-        Request {
-            op: Operation::tool(name, Json::from(arguments)),
-            caller: Arc::new(Caller::local()),
-            frontend: Frontend::Cli,
-            profile: String::new(),
-            peer: Arc::new(NoPeer),
-            cancel: CancellationToken::new(),
-            timeout: None,
-            trace: None,
-        }
+        Request::new(Operation::tool(name, Json::from(arguments)), Arc::new(Caller::local()), Frontend::Cli)
     }
 
     pub async fn call(&self, name: &str, arguments: Value) -> Result<JsonObject, ToolError> {

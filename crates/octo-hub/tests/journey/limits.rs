@@ -4,7 +4,7 @@
 use crate::hub_fixture::HubFixture;
 use octo_hub::{CacheRule, Decision, PolicySettings, Profile, ProfileSettings, Request, Rule};
 use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, RpcError, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -53,12 +53,7 @@ impl Source for UntrustedSource {
         self.listing.subscribe()
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        _: &'a CallContext,
-        _: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, op: Operation, _: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let answer = (self.answer)(&op);
         self.seen.lock().unwrap().push(op);

@@ -16,12 +16,10 @@ mod policy_engine;
 mod profiles;
 
 use hub_fixture::{HubFixture, ScriptedSource, tool};
-use octo_hub::{
-    CacheRule, Change, Decision, LimitRule, ListKind, PolicySettings, Profile, ProfileSettings, Rule,
-};
-use octo_model::{Caller, Json, JsonObject, Kind, Method, Operation, Principal, ToolError};
+use octo_hub::{CacheRule, Change, Decision, LimitRule, PolicySettings, Profile, ProfileSettings, Rule};
+use octo_model::{Caller, ItemKind, Json, JsonObject, Kind, Method, Operation, Principal, Remedy, ToolError};
 use octo_ports::{AuditLog, Outcome};
-use octo_toolkit::{Source, SourceState};
+use octo_toolkit::{Audience, Event, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -40,7 +38,7 @@ fn error_kind(outcome: Result<JsonObject, ToolError>) -> Kind {
 }
 
 async fn listed_names(bench: &HubFixture, profile: &str) -> Vec<String> {
-    let page = bench.hub.list(profile, ListKind::Tools, &Caller::local(), None).await.unwrap();
+    let page = bench.hub.list(profile, ItemKind::Tool, &Caller::local(), None).await.unwrap();
     let tools: Vec<Value> = page.items.to().unwrap();
     tools.iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
@@ -53,7 +51,7 @@ async fn lists_and_calls_under_every_accepted_name_and_keeps_unknown_members() {
         let result = bench.call(name, json!({})).await.unwrap();
         assert_eq!(result.get("vendor").unwrap().as_str(), "1.50");
     }
-    let page = bench.hub.list("", ListKind::Tools, &Caller::local(), None).await.unwrap();
+    let page = bench.hub.list("", ItemKind::Tool, &Caller::local(), None).await.unwrap();
     assert!(page.items.as_str().contains(r#""vendor":{"kept":1.5}"#));
 }
 
@@ -126,6 +124,27 @@ async fn without_a_record_nothing_runs() {
     assert_eq!(error_kind(bench.call("up__do", json!({})).await), Kind::Unavailable);
     assert_eq!(source.calls.load(Ordering::Relaxed), 0);
     assert!(bench.store.closed.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn errors_and_warnings_leave_with_the_text_of_their_remedy() {
+    let (source, login) = (upstream(&["needs_login"]), Remedy::Login { server: "up".to_owned() });
+    let bench = HubFixture::new(vec![Arc::clone(&source) as Arc<dyn Source>], |_| {});
+    let error = bench.call("up__needs_login", json!({})).await.unwrap_err();
+    let text = format!("{login:?}");
+    assert_eq!((error.hint.as_deref(), error.remedy), (Some(&*format!("Log in. {text}")), None));
+    let mut changes = bench.hub.changes();
+    let (audience, lost) = (Audience::Everybody, "Lost.".to_owned());
+    source.events.send(Event::Warning { audience, text: lost, remedy: login }).unwrap();
+    let told = async {
+        loop {
+            if let Change::Warning { text, .. } = changes.recv().await.unwrap() {
+                return text;
+            }
+        }
+    };
+    let told = tokio::time::timeout(Duration::from_secs(10), told).await.unwrap();
+    assert_eq!(told, format!("Lost. {text}"));
 }
 
 #[tokio::test]
@@ -375,7 +394,7 @@ async fn a_profile_shows_a_part_under_its_own_names() {
         },
     );
     assert_eq!(listed_names(&bench, "bare").await, ["do"]);
-    assert!(bench.hub.list("nosuch", ListKind::Tools, &Caller::local(), None).await.is_err());
+    assert!(bench.hub.list("nosuch", ItemKind::Tool, &Caller::local(), None).await.is_err());
 }
 
 #[tokio::test]
@@ -394,7 +413,7 @@ async fn a_source_that_hangs_costs_only_its_own_tools() {
     slow.relist(SourceState::Ready, vec![tool("do")]);
     assert!(late.await.unwrap().is_ok());
     let change = tokio::time::timeout(Duration::from_secs(2), changes.recv()).await.unwrap().unwrap();
-    assert!(matches!(change, Change::List(ListKind::Tools)));
+    assert!(matches!(change, Change::List(ItemKind::Tool)));
     slow.relist(SourceState::Down("it is gone".into()), vec![]);
     tokio::time::timeout(Duration::from_secs(2), changes.recv()).await.unwrap().unwrap();
     let error = bench.call("slow__do", json!({})).await.unwrap_err();
@@ -408,7 +427,7 @@ async fn two_thousand_tools_come_in_pages() {
     let mut cursor = None;
     let mut seen = 0;
     loop {
-        let page = bench.hub.list("", ListKind::Tools, &Caller::local(), cursor.as_deref()).await.unwrap();
+        let page = bench.hub.list("", ItemKind::Tool, &Caller::local(), cursor.as_deref()).await.unwrap();
         seen += page.items.elements().unwrap().len();
         match page.next {
             Some(next) => cursor = Some(next),
@@ -416,5 +435,5 @@ async fn two_thousand_tools_come_in_pages() {
         }
     }
     assert_eq!(seen, 2_001);
-    assert!(bench.hub.list("", ListKind::Tools, &Caller::local(), Some("nonsense")).await.is_err());
+    assert!(bench.hub.list("", ItemKind::Tool, &Caller::local(), Some("nonsense")).await.is_err());
 }

@@ -84,6 +84,6 @@ async fn a_server_is_called_without_its_own_name_in_front_of_a_tools() {
     assert_eq!(error_kind(bench.call("other__search", json!({})).await), Kind::NotFound);
     // An item that has the short name itself keeps it.
     let view = bench.hub.view("").unwrap();
-    let named = view.by_name(octo_hub::ListKind::Tools, "notion__save").unwrap();
+    let named = view.by_name(octo_model::ItemKind::Tool, "notion__save").unwrap();
     assert_eq!(named.item.key, "save");
 }

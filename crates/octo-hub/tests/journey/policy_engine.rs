@@ -3,10 +3,10 @@
 use crate::hub_fixture::{HubFixture, ScriptedSource, tool};
 use crate::{error_kind, listed_names};
 use octo_hub::{
-    Action, ApprovalRequest, Approver, CacheRule, Change, ListKind, Obligations, PolicyDecision,
-    PolicyEngine, PolicyRequest, PolicySettings, RuleSettings,
+    Action, ApprovalRequest, Approver, CacheRule, Change, Obligations, PolicyDecision, PolicyEngine,
+    PolicyRequest, PolicySettings, RuleSettings,
 };
-use octo_model::{Kind, Method, ToolError};
+use octo_model::{ItemKind, Kind, Method, ToolError};
 use octo_toolkit::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
@@ -206,7 +206,7 @@ async fn another_policy_takes_effect_at_once_and_lists_are_announced() {
         )
         .unwrap();
     assert_eq!(error_kind(bench.call("up__do", json!({})).await), Kind::Denied);
-    let announced = async { while !matches!(changes.recv().await, Ok(Change::List(ListKind::Tools))) {} };
+    let announced = async { while !matches!(changes.recv().await, Ok(Change::List(ItemKind::Tool))) {} };
     tokio::time::timeout(Duration::from_secs(5), announced).await.unwrap();
     bench.hub.set_policy(None).unwrap();
     assert!(bench.call("up__do", json!({})).await.is_ok());

@@ -1,8 +1,8 @@
 //! Tools renamed by a profile, and rules that still apply to them.
 
 use crate::hub_fixture::{HubFixture, ScriptedSource};
-use octo_hub::{ListKind, Profile, ProfileSettings};
-use octo_model::{Caller, JsonObject, Kind};
+use octo_hub::{Profile, ProfileSettings};
+use octo_model::{Caller, ItemKind, JsonObject, Kind};
 use serde_json::{Value, json};
 
 fn echo_tool() -> Value {
@@ -30,7 +30,7 @@ fn override_fixture(recasts: Value, more: Value) -> HubFixture {
 }
 
 async fn tools(bench: &HubFixture) -> Vec<Value> {
-    bench.hub.list("p", ListKind::Tools, &Caller::local(), None).await.unwrap().items.to().unwrap()
+    bench.hub.list("p", ItemKind::Tool, &Caller::local(), None).await.unwrap().items.to().unwrap()
 }
 
 async fn call(bench: &HubFixture, name: &str, arguments: Value) -> Result<JsonObject, octo_model::ToolError> {

@@ -298,7 +298,7 @@ async fn open_notifications(mcp: &Arc<Mcp>, session: Arc<Session>, last: Option<
 
 async fn next_notification(mut state: NotificationStream) -> Option<(Bytes, NotificationStream)> {
     let change = if std::mem::take(&mut state.missed) {
-        Change::List(octo_hub::ListKind::Tools)
+        Change::List(octo_model::ItemKind::Tool)
     } else {
         next_change(&mut state).await?
     };

@@ -12,8 +12,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::StatusCode;
-use octo_hub::ListKind;
-use octo_model::{Frontend, JsonObject, RpcError};
+use octo_model::{Frontend, ItemKind, JsonObject, RpcError};
 use octo_toolkit::BoxFuture;
 use octo_wire::Level;
 use octo_wire::{Id, Message, Revision, code, meta, sse};
@@ -61,7 +60,7 @@ fn check_headers(
         return Ok(());
     };
     let name = params.text("name").unwrap_or_default();
-    match view.by_name(ListKind::Tools, &name) {
+    match view.by_name(ItemKind::Tool, &name) {
         Some(entry) => header_checks::check_params(&arrived.headers, entry.header_params(), params),
         None => Ok(()),
     }

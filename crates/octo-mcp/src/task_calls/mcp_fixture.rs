@@ -8,7 +8,7 @@ use octo_hub::jq_eval::{Jq, JqRunner};
 use octo_hub::{Hub, HubConfig, PolicySettings, ResultLimits};
 use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, RpcError, ToolError};
 use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
-use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Source, SourceState};
 use octo_wire::Revision;
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -126,12 +126,7 @@ impl Source for ScriptedSource {
         self.listing.subscribe()
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let said = match op.name.as_str() {
                 "quick" => json!("at once"),
@@ -147,7 +142,7 @@ impl Source for ScriptedSource {
                 "asks" => {
                     self.wait_at_gate().await;
                     let ask = |question| {
-                        peer.ask(
+                        cx.peer.ask(
                             "elicitation/create",
                             Json::from(elicitation(question)).members().unwrap().object("params"),
                         )
@@ -204,6 +199,7 @@ impl McpFixture {
             result_store: Arc::clone(&stores) as Arc<dyn ResultStore>,
             jq: JqRunner::new(Arc::clone(&stores) as _),
             tracer: None,
+            remedy_text: |_| String::new(),
         });
         let mut tasks =
             TaskSettings { long_tool_wait: Duration::from_millis(150), ..TaskSettings::default() };

@@ -2,8 +2,7 @@ use super::mcp_fixture::{McpFixture, modern_client, task_client};
 use crate::TaskSettings;
 use crate::listen::ListenStream;
 use crate::task::{Task, TaskEnd};
-use octo_hub::ListKind;
-use octo_model::{Json, RpcError};
+use octo_model::{ItemKind, Json, RpcError};
 use octo_ports::Outcome;
 use octo_wire::{Id, Message};
 use serde_json::{Value, json};
@@ -59,7 +58,7 @@ async fn who_ends_in_time_or_has_not_declared_tasks_gets_the_plain_result() {
 async fn a_tool_that_is_listed_only_after_its_call_began_is_a_task_as_soon() {
     let (bench, client) = (McpFixture::new(|_| {}), task_client("anna"));
     let ready = bench.source.reset_to_starting();
-    while bench.mcp.hub.view("").unwrap().by_name(ListKind::Tools, "slow").is_some() {
+    while bench.mcp.hub.view("").unwrap().by_name(ItemKind::Tool, "slow").is_some() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let lists = async {

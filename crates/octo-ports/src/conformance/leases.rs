@@ -25,6 +25,9 @@ pub async fn held_by_one(open: &Open) -> StoreResult<()> {
 pub async fn expired_and_fenced(open: &Open) -> StoreResult<()> {
     let (one, two) = (open().leases, open().leases);
     let late = one.acquire("a", Duration::ZERO).await?;
+    if let Some(late) = &late {
+        assert!(one.renew(late, Duration::ZERO).await?, "expired, but nobody has acquired it since");
+    }
     let next = two.acquire("a", MINUTE).await?;
     let token = |lease: &Option<crate::Lease>| lease.as_ref().map(|lease| lease.token);
     assert!(token(&late) < token(&next) && late.is_some(), "tokens rise");

@@ -1,6 +1,6 @@
 use super::Open;
-use crate::{ItemKind, Pin, PinDelta, PinWrite, ServerIdentity, StoreResult};
-use octo_model::Json;
+use crate::{Pin, PinDelta, PinKind, PinWrite, ServerIdentity, StoreResult};
+use octo_model::{ItemKind, Json};
 
 fn whose(server: &str, identity: &str, others: &[&str]) -> ServerIdentity {
     let others = others.iter().map(|name| (*name).to_owned()).collect();
@@ -8,7 +8,12 @@ fn whose(server: &str, identity: &str, others: &[&str]) -> ServerIdentity {
 }
 
 fn pin(key: &str, text: &str) -> Pin {
-    Pin { kind: ItemKind::Tool, key: key.to_owned(), text: Json::text(text), hash: format!("#{text}") }
+    Pin {
+        kind: PinKind::Item(ItemKind::Tool),
+        key: key.to_owned(),
+        text: Json::text(text),
+        hash: format!("#{text}"),
+    }
 }
 
 fn first(pins: Vec<Pin>) -> PinDelta {
@@ -36,6 +41,11 @@ pub async fn first_one_stays(open: &Open) -> StoreResult<()> {
         |old: &str| PinDelta { replaced: vec![(pin("a", "3"), old.to_owned())], ..PinDelta::default() };
     assert_eq!(pins.write(&notion, replaced("#2")).await?, PinWrite::Conflict);
     assert_eq!(pins.write(&notion, replaced("#1")).await?, UNCHANGED);
+    assert_eq!(
+        pins.write(&notion, replaced("#1")).await?,
+        UNCHANGED,
+        "another process has replaced it already"
+    );
     assert_eq!(pins.load(&notion).await?.pins, [pin("a", "3")]);
     Ok(())
 }
@@ -80,7 +90,7 @@ pub async fn follow_a_renamed_server(open: &Open) -> StoreResult<()> {
 
 pub async fn addresses_of_others(open: &Open) -> StoreResult<()> {
     let pins = open().pins;
-    let page = Pin { kind: ItemKind::Resource, ..pin("x://page", "1") };
+    let page = Pin { kind: PinKind::Item(ItemKind::Resource), ..pin("x://page", "1") };
     pins.write(&whose("notion", "i", &[]), first(vec![page, pin("tool", "1")])).await?;
     let taken = pins.load(&whose("evil", "j", &["notion"])).await?.uris_of_others;
     assert_eq!(taken.into_iter().collect::<Vec<_>>(), ["x://page"]);

@@ -1,6 +1,8 @@
 use super::{Open, ada, others};
-use crate::{NewRun, Port, RunStatus, StoreError, StoreResult, StoredStep};
+use crate::runs::lease_name;
+use crate::{Lease, NewRun, Port, RunStatus, StoreError, StoreResult, StoredStep};
 use octo_model::{Json, sha256_hex};
+use std::time::Duration;
 
 fn new(name: &str) -> NewRun {
     NewRun {
@@ -76,6 +78,35 @@ pub async fn written_by_one(open: &Open) -> StoreResult<()> {
     assert_eq!(one.lease(&ada(), &id).await.err(), Some(StoreError::Conflict(Port::Runs)));
     drop(lease);
     one.lease(&ada(), &id).await.map(drop)
+}
+
+/// Ends the lease of a run, as its expiry would. Its token is older than that of a new lease.
+async fn end_lease(open: &Open, id: &str) -> StoreResult<()> {
+    let leases = open().leases;
+    let newer = leases.acquire("another", Duration::ZERO).await?.map_or(0, |lease| lease.token);
+    for token in 0..newer {
+        leases.release(&Lease { name: lease_name(id), token }).await?;
+    }
+    Ok(())
+}
+
+/// A process slept for longer than its lease, and another one has resumed the run.
+pub async fn fenced(open: &Open) -> StoreResult<()> {
+    let late = open().runs.begin(&ada(), new("test")).await?;
+    late.step(step("a", "started", None)).await?;
+    end_lease(open, late.id()).await?;
+    assert!(!open().runs.get(&ada(), late.id()).await?.is_leased);
+    let (run, lease) = open().runs.lease(&ada(), late.id()).await?;
+    assert_eq!(run.steps.len(), 1);
+    lease.step(step("a", "done", Some("x"))).await?;
+    let conflict = Err(StoreError::Conflict(Port::Runs));
+    assert_eq!(late.step(step("a", "failed", None)).await, conflict);
+    assert_eq!(late.status(RunStatus::Failed, None, None).await, conflict);
+    drop(late);
+    let seen = open().runs.get(&ada(), &run.id).await?;
+    assert!(seen.is_leased && seen.status == RunStatus::Running);
+    assert_eq!(seen.steps.iter().map(|step| step.status.as_str()).collect::<Vec<_>>(), ["done"]);
+    Ok(())
 }
 
 pub async fn listed_newest_first(open: &Open) -> StoreResult<()> {

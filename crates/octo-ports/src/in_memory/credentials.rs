@@ -1,111 +1,104 @@
 //! In-memory credentials.
 
 use super::ready;
-use crate::credentials::{check_credential_count, check_pending_count, check_secret};
-use crate::{CredentialStore, Owner, PendingLogin, Port, Slot, StoreError, StoreResult, StoredCredential};
+use crate::credentials::{
+    CredentialChange, CredentialRecords, CredentialSet, SealedRevisions, check_credential_count,
+    check_pending_count,
+};
+use crate::{ChangeNotifier, Changes, Owner, PendingLogin, StoreResult, StoredCredential};
 use octo_model::BoxFuture;
-use octo_model::Secret;
-use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
-pub struct InMemoryCredentials(Mutex<Table>);
-
-#[derive(Default)]
-struct Table {
-    revision: u64,
-    credentials: HashMap<Slot, (u64, Secret)>,
-    pending: HashMap<(Owner, String), PendingLogin>,
+pub struct InMemoryCredentials {
+    set: Mutex<CredentialSet>,
+    notifier: ChangeNotifier,
 }
 
 impl InMemoryCredentials {
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, CredentialSet> {
+        self.set.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
-    fn put(&mut self, slot: &Slot, secret: Secret, over: Option<u64>) -> StoreResult<u64> {
-        check_secret(&secret)?;
-        let present = self.credentials.get(slot).map(|(revision, _)| *revision);
-        if over.is_some() && over != present {
-            return Err(StoreError::Conflict(Port::Credentials));
+fn apply(set: &mut CredentialSet, change: CredentialChange) -> StoreResult<()> {
+    match change {
+        CredentialChange::Put(kept) => {
+            let others = |one: &&StoredCredential| one.slot.owner == kept.slot.owner && one.slot != kept.slot;
+            check_credential_count(set.credentials.iter().filter(others).count())?;
+            set.credentials.retain(|one| one.slot != kept.slot);
+            set.credentials.push(kept);
         }
-        let owned = self.credentials.keys().filter(|kept| kept.owner == slot.owner).count();
-        if present.is_none() {
-            check_credential_count(owned)?;
+        CredentialChange::Remove(slot) => set.credentials.retain(|one| one.slot != slot),
+        CredentialChange::Replace { credentials, logins } => {
+            (set.credentials, set.logins) = (credentials, logins);
         }
-        self.revision += 1;
-        self.credentials.insert(slot.clone(), (self.revision, secret));
-        Ok(self.revision)
     }
-
-    fn wait(&mut self, waiting: PendingLogin, now: i64) -> StoreResult<()> {
-        check_secret(&waiting.secret)?;
-        self.pending.retain(|_, one| one.expires > now);
-        check_pending_count(self.pending.len())?;
-        self.pending.insert((waiting.owner.clone(), waiting.server.clone()), waiting);
-        Ok(())
-    }
+    Ok(())
 }
 
-fn stored(slot: &Slot, (revision, secret): &(u64, Secret)) -> StoredCredential {
-    StoredCredential { slot: slot.clone(), revision: *revision, secret: secret.clone() }
-}
+impl CredentialRecords for InMemoryCredentials {
+    fn changes(&self) -> Changes {
+        self.notifier.subscribe()
+    }
 
-impl CredentialStore for InMemoryCredentials {
-    fn all<'a>(
+    fn revisions(&self) -> BoxFuture<'_, StoreResult<Option<SealedRevisions>>> {
+        ready(Ok(self.lock().revisions.clone()))
+    }
+
+    fn load<'a>(&'a self, owner: &'a Owner, server: &'a str) -> BoxFuture<'a, StoreResult<CredentialSet>> {
+        let mut set = self.lock().clone();
+        set.credentials.retain(|kept| kept.slot.owner == *owner && kept.slot.server == server);
+        ready(Ok(set))
+    }
+
+    fn load_all(&self) -> BoxFuture<'_, StoreResult<CredentialSet>> {
+        ready(Ok(self.lock().clone()))
+    }
+
+    fn write<'a>(
         &'a self,
-        owner: &'a Owner,
-        server: &'a str,
-    ) -> BoxFuture<'a, StoreResult<Vec<StoredCredential>>> {
-        let table = self.lock();
-        let own = table.credentials.iter().filter(|(slot, _)| slot.owner == *owner && slot.server == server);
-        let mut found: Vec<StoredCredential> = own.map(|(slot, value)| stored(slot, value)).collect();
-        found.sort_by_key(|kept| std::cmp::Reverse(kept.revision));
-        ready(Ok(found))
+        before: Option<SealedRevisions>,
+        after: SealedRevisions,
+        change: CredentialChange,
+    ) -> BoxFuture<'a, StoreResult<bool>> {
+        let mut set = self.lock();
+        if set.revisions != before {
+            return ready(Ok(false));
+        }
+        let applied = apply(&mut set, change);
+        if applied.is_ok() {
+            set.revisions = Some(after);
+            self.notifier.notify();
+        }
+        ready(applied.map(|()| true))
     }
 
-    fn find<'a>(&'a self, slot: &'a Slot) -> BoxFuture<'a, StoreResult<Option<StoredCredential>>> {
-        ready(Ok(self.lock().credentials.get(slot).map(|value| stored(slot, value))))
+    fn put_pending(&self, login: PendingLogin, now: i64) -> BoxFuture<'_, StoreResult<()>> {
+        let logins = &mut self.lock().logins;
+        logins.retain(|one| one.expires > now);
+        let checked = check_pending_count(logins.len());
+        if checked.is_ok() {
+            logins.retain(|one| (&one.owner, &one.server) != (&login.owner, &login.server));
+            logins.push(login);
+            self.notifier.notify();
+        }
+        ready(checked)
     }
 
-    fn slots(&self) -> BoxFuture<'_, StoreResult<Vec<Slot>>> {
-        ready(Ok(self.lock().credentials.keys().cloned().collect()))
-    }
-
-    fn put<'a>(
-        &'a self,
-        slot: &'a Slot,
-        secret: Secret,
-        over: Option<u64>,
-    ) -> BoxFuture<'a, StoreResult<u64>> {
-        ready(self.lock().put(slot, secret, over))
-    }
-
-    fn remove<'a>(&'a self, slot: &'a Slot) -> BoxFuture<'a, StoreResult<bool>> {
-        ready(Ok(self.lock().credentials.remove(slot).is_some()))
-    }
-
-    fn put_pending<'a>(&'a self, waiting: PendingLogin, at: i64) -> BoxFuture<'a, StoreResult<()>> {
-        ready(self.lock().wait(waiting, at))
-    }
-
-    fn take_pending<'a>(&'a self, id: &'a str, at: i64) -> BoxFuture<'a, StoreResult<Option<PendingLogin>>> {
-        let mut table = self.lock();
-        let place = table.pending.iter().find(|(_, one)| one.id == id).map(|(place, _)| place.clone());
-        let taken = place.and_then(|place| table.pending.remove(&place));
-        ready(Ok(taken.filter(|one| one.expires > at)))
+    fn take_pending<'a>(&'a self, id: &'a str) -> BoxFuture<'a, StoreResult<Option<PendingLogin>>> {
+        let logins = &mut self.lock().logins;
+        let at = logins.iter().position(|one| one.id == id);
+        self.notifier.notify();
+        ready(Ok(at.map(|at| logins.remove(at))))
     }
 
     fn find_pending<'a>(
         &'a self,
         owner: &'a Owner,
         server: &'a str,
-        at: i64,
     ) -> BoxFuture<'a, StoreResult<Option<PendingLogin>>> {
-        let table = self.lock();
-        let found = table.pending.get(&(owner.clone(), server.to_owned())).filter(|one| one.expires > at);
-        ready(Ok(found.cloned()))
+        let set = self.lock();
+        ready(Ok(set.logins.iter().find(|one| one.owner == *owner && one.server == server).cloned()))
     }
 }

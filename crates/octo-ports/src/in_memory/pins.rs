@@ -1,30 +1,42 @@
 //! In-memory pins.
 
 use super::ready;
-use crate::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, ServerIdentity, StoreResult};
-use octo_model::BoxFuture;
+use crate::{
+    ChangeNotifier, Changes, PendingPin, Pin, PinDelta, PinKind, PinSet, PinWrite, Pins, ServerIdentity,
+    StoreResult,
+};
+use octo_model::{BoxFuture, ItemKind};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Default)]
-pub struct InMemoryPins(Mutex<HashMap<String, ServerPins>>);
+pub struct InMemoryPins {
+    servers: Mutex<HashMap<String, ServerPins>>,
+    notifier: ChangeNotifier,
+}
 
 #[derive(Default, Clone)]
 struct ServerPins {
     identity: String,
-    pins: BTreeMap<(ItemKind, String), Pin>,
-    pending: BTreeMap<(ItemKind, String), Pin>,
-    seen: HashSet<(ItemKind, String, String)>,
+    pins: BTreeMap<(PinKind, String), Pin>,
+    pending: BTreeMap<(PinKind, String), Pin>,
+    seen: HashSet<(PinKind, String, String)>,
     revision: u64,
 }
 
-fn pin_key(pin: &Pin) -> (ItemKind, String) {
+fn pin_key(pin: &Pin) -> (PinKind, String) {
     (pin.kind, pin.key.clone())
 }
 
 impl InMemoryPins {
     fn with<T>(&self, work: impl FnOnce(&mut HashMap<String, ServerPins>) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.servers.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn with_change<T>(&self, work: impl FnOnce(&mut HashMap<String, ServerPins>) -> T) -> T {
+        let done = self.with(work);
+        self.notifier.notify();
+        done
     }
 }
 
@@ -40,14 +52,15 @@ fn load(all: &mut HashMap<String, ServerPins>, whose: &ServerIdentity) -> PinSet
     let (pins, revision) = (known.pins.values().cloned().collect(), known.revision);
     let others = whose.others.iter().filter_map(|other| all.get(other));
     let theirs = others.flat_map(|known| known.pins.keys());
-    let taken = theirs.filter(|(what, _)| matches!(what, ItemKind::Resource | ItemKind::Template));
+    let taken =
+        theirs.filter(|(what, _)| matches!(what, PinKind::Item(ItemKind::Resource | ItemKind::Template)));
     PinSet { pins, uris_of_others: taken.map(|(_, key)| key.clone()).collect(), revision }
 }
 
 fn write(known: &mut ServerPins, news: PinDelta) -> PinWrite {
     let hash = |pin: &Pin| known.pins.get(&pin_key(pin)).map(|pin| pin.hash.as_str());
     let overtaken = news.new_pins.iter().any(|pin| hash(pin).is_some_and(|hash| hash != pin.hash))
-        || news.replaced.iter().any(|(pin, old)| hash(pin) != Some(old.as_str()));
+        || news.replaced.iter().any(|(pin, old)| ![Some(old.as_str()), Some(&pin.hash)].contains(&hash(pin)));
     if overtaken {
         return PinWrite::Conflict;
     }
@@ -76,8 +89,12 @@ fn accept(known: &mut ServerPins, chosen: Vec<Pin>) -> usize {
 }
 
 impl Pins for InMemoryPins {
+    fn changes(&self) -> Changes {
+        self.notifier.subscribe()
+    }
+
     fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, StoreResult<PinSet>> {
-        ready(Ok(self.with(|all| load(all, whose))))
+        ready(Ok(self.with_change(|all| load(all, whose))))
     }
 
     fn write<'a>(
@@ -85,7 +102,7 @@ impl Pins for InMemoryPins {
         whose: &'a ServerIdentity,
         news: PinDelta,
     ) -> BoxFuture<'a, StoreResult<PinWrite>> {
-        ready(Ok(self.with(|all| write(all.entry(whose.server.clone()).or_default(), news))))
+        ready(Ok(self.with_change(|all| write(all.entry(whose.server.clone()).or_default(), news))))
     }
 
     fn revision<'a>(&'a self, server: &'a str) -> BoxFuture<'a, StoreResult<u64>> {
@@ -105,6 +122,6 @@ impl Pins for InMemoryPins {
     }
 
     fn accept<'a>(&'a self, server: &'a str, chosen: Vec<Pin>) -> BoxFuture<'a, StoreResult<usize>> {
-        ready(Ok(self.with(|all| accept(all.entry(server.to_owned()).or_default(), chosen))))
+        ready(Ok(self.with_change(|all| accept(all.entry(server.to_owned()).or_default(), chosen))))
     }
 }

@@ -1,31 +1,57 @@
 //! In-memory runs.
 
+use super::leases::InMemoryLeases;
 use super::ready;
+use crate::runs::lease_name;
 use crate::{
-    LeasedRun, NewRun, Port, RunLease, RunStatus, Runs, StoreError, StoreResult, StoredRun, StoredStep,
+    ChangeNotifier, Changes, Lease, LeasedRun, Leases, NewRun, Port, RunLease, RunStatus, Runs, StoreError,
+    StoreResult, StoredRun, StoredStep,
 };
 use jiff::Timestamp;
 use octo_model::{BoxFuture, CallId, Caller, Json, Principal, sha256_hex};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Oldest first.
-#[derive(Default, Clone)]
-pub struct InMemoryRuns(Arc<Mutex<Vec<(Principal, StoredRun)>>>);
+#[derive(Clone)]
+pub struct InMemoryRuns {
+    /// Oldest first.
+    records: Arc<Mutex<Vec<Record>>>,
+    leases: Arc<InMemoryLeases>,
+    notifier: ChangeNotifier,
+}
+
+struct Record {
+    owner: Principal,
+    run: StoredRun,
+    /// Token of the newest lease. Writes with an older one are refused.
+    fence: u64,
+}
 
 impl InMemoryRuns {
-    fn lock(&self) -> MutexGuard<'_, Vec<(Principal, StoredRun)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn new(leases: &Arc<InMemoryLeases>) -> Self {
+        Self { records: Arc::default(), leases: Arc::clone(leases), notifier: ChangeNotifier::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Record>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<T>(
         &self,
         caller: &Caller,
         id: &str,
-        work: impl FnOnce(&mut StoredRun) -> StoreResult<T>,
+        work: impl FnOnce(&mut Record) -> StoreResult<T>,
     ) -> StoreResult<T> {
-        let mut runs = self.lock();
-        let run = runs.iter_mut().find(|(owner, run)| run.id == id && *owner == caller.principal);
-        run.map_or(Err(StoreError::NotFound(Port::Runs)), |(_, run)| work(run))
+        let mut records = self.lock();
+        let known = records.iter_mut().find(|known| known.run.id == id && known.owner == caller.principal);
+        known.map_or(Err(StoreError::NotFound(Port::Runs)), work)
+    }
+
+    fn acquire(&self, id: &str) -> StoreResult<Lease> {
+        self.leases.acquire_now(&lease_name(id), None).ok_or(StoreError::Conflict(Port::Runs))
+    }
+
+    fn writer(&self, caller: &Caller, id: &str, lease: Lease) -> Box<dyn RunLease> {
+        Box::new(InMemoryRunLease { runs: self.clone(), caller: caller.clone(), id: id.to_owned(), lease })
     }
 }
 
@@ -39,48 +65,59 @@ fn without_outputs(run: &StoredRun) -> StoredRun {
 }
 
 impl Runs for InMemoryRuns {
+    fn changes(&self) -> Changes {
+        self.notifier.subscribe().or(self.leases.changes())
+    }
+
     fn begin<'a>(&'a self, caller: &'a Caller, run: NewRun) -> BoxFuture<'a, StoreResult<Box<dyn RunLease>>> {
         let id = format!("w_{}", CallId::fresh());
-        let run = StoredRun {
-            id: id.clone(),
-            hash: sha256_hex(run.text.as_bytes()),
-            path: run.path,
-            name: run.name,
-            text: run.text,
-            params: run.params,
-            status: RunStatus::Running,
-            outputs: None,
-            error: None,
-            begun: now(),
-            changed: now(),
-            is_leased: true,
-            steps: Vec::new(),
-        };
-        self.lock().push((caller.principal.clone(), run));
-        ready(Ok(Box::new(InMemoryRunLease { runs: self.clone(), caller: caller.clone(), id })))
+        let begun = self.acquire(&id).map(|lease| {
+            let run = StoredRun {
+                id: id.clone(),
+                hash: sha256_hex(run.text.as_bytes()),
+                path: run.path,
+                name: run.name,
+                text: run.text,
+                params: run.params,
+                status: RunStatus::Running,
+                outputs: None,
+                error: None,
+                begun: now(),
+                changed: now(),
+                is_leased: true,
+                steps: Vec::new(),
+            };
+            self.lock().push(Record { owner: caller.principal.clone(), run, fence: lease.token });
+            self.notifier.notify();
+            self.writer(caller, &id, lease)
+        });
+        ready(begun)
     }
 
     fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<LeasedRun>> {
-        let leased = self.with(caller, id, |run| {
-            if std::mem::replace(&mut run.is_leased, true) {
-                return Err(StoreError::Conflict(Port::Runs));
-            }
-            Ok(run.clone())
-        });
-        ready(leased.map(|run| {
-            let (runs, caller, id) = (self.clone(), caller.clone(), run.id.clone());
-            (run, Box::new(InMemoryRunLease { runs, caller, id }) as Box<dyn RunLease>)
+        ready(self.with(caller, id, |known| {
+            let lease = self.acquire(id)?;
+            known.fence = lease.token;
+            Ok((known.run.clone(), self.writer(caller, id, lease)))
         }))
     }
 
     fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<StoredRun>> {
-        ready(self.with(caller, id, |run| Ok(without_outputs(run))))
+        ready(self.with(caller, id, |known| {
+            let is_leased = self.leases.is_held(&lease_name(id));
+            Ok(StoredRun { is_leased, ..without_outputs(&known.run) })
+        }))
     }
 
     fn list<'a>(&'a self, caller: &'a Caller, most: usize) -> BoxFuture<'a, StoreResult<Vec<StoredRun>>> {
-        let runs = self.lock();
-        let own = runs.iter().rev().filter(|(owner, _)| *owner == caller.principal).take(most);
-        let brief = own.map(|(_, run)| StoredRun { text: String::new(), steps: Vec::new(), ..run.clone() });
+        let records = self.lock();
+        let own = records.iter().rev().filter(|known| known.owner == caller.principal).take(most);
+        let brief = own.map(|known| StoredRun {
+            text: String::new(),
+            steps: Vec::new(),
+            is_leased: self.leases.is_held(&lease_name(&known.run.id)),
+            ..known.run.clone()
+        });
         ready(Ok(brief.collect()))
     }
 }
@@ -89,13 +126,19 @@ struct InMemoryRunLease {
     runs: InMemoryRuns,
     caller: Caller,
     id: String,
+    lease: Lease,
 }
 
 impl InMemoryRunLease {
-    fn change(&self, change: impl FnOnce(&mut StoredRun)) -> BoxFuture<'_, StoreResult<()>> {
-        ready(self.runs.with(&self.caller, &self.id, |run| {
-            change(run);
-            run.changed = now();
+    /// Writes to the run, unless there is a newer lease of it.
+    fn write(&self, change: impl FnOnce(&mut StoredRun)) -> BoxFuture<'_, StoreResult<()>> {
+        ready(self.runs.with(&self.caller, &self.id, |known| {
+            if known.fence > self.lease.token {
+                return Err(StoreError::Conflict(Port::Runs));
+            }
+            change(&mut known.run);
+            known.run.changed = now();
+            self.runs.notifier.notify();
             Ok(())
         }))
     }
@@ -103,10 +146,7 @@ impl InMemoryRunLease {
 
 impl Drop for InMemoryRunLease {
     fn drop(&mut self) {
-        let _ = self.runs.with(&self.caller, &self.id, |run| {
-            run.is_leased = false;
-            Ok(())
-        });
+        self.runs.leases.release_now(&self.lease);
     }
 }
 
@@ -116,7 +156,7 @@ impl RunLease for InMemoryRunLease {
     }
 
     fn step(&self, step: StoredStep) -> BoxFuture<'_, StoreResult<()>> {
-        self.change(|run| match run.steps.iter_mut().find(|known| known.key == step.key) {
+        self.write(|run| match run.steps.iter_mut().find(|known| known.key == step.key) {
             Some(known) => *known = step,
             None => run.steps.push(step),
         })
@@ -128,6 +168,6 @@ impl RunLease for InMemoryRunLease {
         outputs: Option<Json>,
         error: Option<Json>,
     ) -> BoxFuture<'_, StoreResult<()>> {
-        self.change(|run| (run.status, run.outputs, run.error) = (status, outputs, error))
+        self.write(|run| (run.status, run.outputs, run.error) = (status, outputs, error))
     }
 }

@@ -66,7 +66,7 @@ fn seq_of(row: &Row<'_>) -> rusqlite::Result<u64> {
 fn record_of(row: &Row<'_>) -> Result<AuditRecord, SqliteError> {
     let seq = seq_of(row)?;
     let bytes = row.get_ref(2)?.as_bytes().map_err(rusqlite::Error::from)?;
-    let record = record_codec::decode(bytes).map_err(|why| BrokenChain { seq, why: why.to_owned() })?;
+    let record = record_codec::decode(bytes).map_err(|why| BrokenChain { seq, reason: why.to_owned() })?;
     Ok(AuditRecord { seq, hash: Hash(row.get(1)?).to_string(), ..record })
 }
 

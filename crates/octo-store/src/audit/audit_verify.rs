@@ -23,7 +23,7 @@ pub(crate) fn verify(dir: &Path, anchor: Option<Anchor>) -> Result<Verified, Sql
         && (anchor.seq < pruned.seq || (anchor.seq == pruned.seq && anchor.hash != pruned.hash))
     {
         let why = "it was pruned, so the anchor cannot be verified";
-        return Err(BrokenChain { seq: anchor.seq, why: why.to_owned() }.into());
+        return Err(BrokenChain { seq: anchor.seq, reason: why.to_owned() }.into());
     }
     let mut walk = ChainVerifier { at, pruned, link: ChainHasher::default(), anchor };
     // Starts below 1: there must be no rows.
@@ -66,7 +66,7 @@ impl ChainVerifier {
     }
 
     fn broken(&self, seq: u64, why: impl Into<String>) -> SqliteError {
-        BrokenChain { seq, why: why.into() }.into()
+        BrokenChain { seq, reason: why.into() }.into()
     }
 
     fn verify_row(&mut self, row: &Row<'_>) -> Result<i64, SqliteError> {

@@ -1,8 +1,8 @@
 use super::*;
-use octo_model::Caller;
-use octo_ports::Credentials;
+use octo_model::{Caller, Secret};
+use octo_ports::Slot;
+use rusqlite::Connection;
 use rusqlite::types::Value;
-use std::sync::Arc;
 
 const CANARY: &str = "c4nary-t0ken";
 
@@ -10,12 +10,12 @@ fn keys(secret: Option<&str>, older: &[&str]) -> SealKeys {
     SealKeys { secret: secret.map(Secret::new), previous: older.iter().copied().map(Secret::new).collect() }
 }
 
-fn store(dir: &Path) -> Credentials {
+fn store(dir: &Path) -> CredentialStore {
     with_keys(dir, SealKeys::default())
 }
 
-fn with_keys(dir: &Path, keys: SealKeys) -> Credentials {
-    Arc::new(SqliteCredentialStore::new(dir, keys))
+fn with_keys(dir: &Path, keys: SealKeys) -> CredentialStore {
+    credential_store(dir, keys)
 }
 
 fn slot(subject: &str) -> Slot {
@@ -198,4 +198,28 @@ async fn a_login_is_taken_once_by_whichever_process_comes_first() {
     let eve = Owner::from(&Caller::named("eve"));
     assert!(one.find_pending(&eve, "notion", 0).await.is_err(), "bound to whoever began");
     assert_eq!(one.take_pending("third", 100).await.unwrap(), None, "too late");
+}
+
+/// Rows as every version since the first writes them, and a removed one of Bob.
+const STORED_ROWS: &str = "
+    INSERT INTO credentials VALUES ('shared', '', '', 'notion', 'https://auth.example', 3, x'01ef7f1461b71a1938741b95ae41aec7f03348a205375636ada195bf8187d8dcf72e04eaad2115ef');
+    INSERT INTO credentials VALUES ('person', 'default', 'ada', 'notion', 'https://auth.example', 4, x'019d59421a96a120fb01571213937d18dd4b0f9266edd5c09796d874b142bda6a13ea211ab2bfaf02a');
+    INSERT INTO ledger VALUES (1, 5, x'01a6d8d0b2eb9badce4e30909a424229577e6b9679008e5db2749daa39c62cb8ed17364e853e71b4b7922a0c2f92dabbfb2a753a3034e184de51c4bb7e4f58f6d680f93f7cec1bb6c0def51f38ca92550115cf27a7947748e49dd771b7362b31dca084b119e4a6fd91bbc3a339d96c21ccc26812d76ca5d66693880d0ac685ca913a4b5b53be07300145c69c6a4421f9f7d6936dcf53399787398c26992e6f81cc03');
+    INSERT INTO logins VALUES ('id', 'person', 'default', 'ada', 'notion', 100, x'016f0f83b95598f09cbd370b7cd1c581a735c373a6e20278f72c0a9bcb88df641f464e84a1');
+";
+
+#[tokio::test]
+async fn databases_of_earlier_versions_open() {
+    let temp = tempfile::tempdir().unwrap();
+    DATABASE.open(temp.path(), Durability::Fsync).unwrap().execute_batch(STORED_ROWS).unwrap();
+    let store = with_keys(temp.path(), keys(Some("the first long secret"), &[]));
+    let (ada, shared) = (slot("ada"), Slot { owner: Owner::Shared, ..slot("") });
+    for (slot, revision, secret) in [(&ada, 4, CANARY), (&shared, 3, "everybody's")] {
+        let kept = store.find(slot).await.unwrap().unwrap();
+        assert_eq!((kept.revision, kept.secret.expose()), (revision, secret));
+    }
+    let waiting = store.find_pending(&ada.owner, "notion", 0).await.unwrap().unwrap();
+    assert_eq!(waiting.secret.expose(), "verifier");
+    assert_eq!(store.find(&slot("bob")).await.unwrap(), None);
+    assert_eq!(store.put(&slot("bob"), Secret::new("b"), None).await.unwrap(), 6);
 }

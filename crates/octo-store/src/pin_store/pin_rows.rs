@@ -2,7 +2,7 @@
 
 use crate::result_files::now_micros;
 use octo_model::Json;
-use octo_ports::{ItemKind, PendingPin, Pin, PinDelta, PinSet, PinWrite, ServerIdentity};
+use octo_ports::{PendingPin, Pin, PinDelta, PinKind, PinSet, PinWrite, ServerIdentity};
 use rusqlite::{OptionalExtension, Row, Transaction};
 use std::collections::HashSet;
 
@@ -62,7 +62,7 @@ fn adopt_renamed(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::
 fn pin_from_row(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
     let (what, key, hash): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
     let text = Json::parse(row.get::<_, String>(3)?).ok();
-    Ok(ItemKind::parse(&what).zip(text).map(|(what, text)| Pin { kind: what, key, text, hash }))
+    Ok(PinKind::parse(&what).zip(text).map(|(what, text)| Pin { kind: what, key, text, hash }))
 }
 
 pub fn write(change: &Transaction<'_>, server: &str, news: &PinDelta) -> rusqlite::Result<PinWrite> {

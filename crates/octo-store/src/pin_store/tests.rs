@@ -1,6 +1,6 @@
 use super::*;
-use octo_model::Json;
-use octo_ports::ItemKind;
+use octo_model::{ItemKind, Json};
+use octo_ports::PinKind;
 use rusqlite::Connection;
 
 fn pins(dir: &Path) -> SqlitePinStore {
@@ -13,7 +13,12 @@ fn whose(server: &str, identity: &str, others: &[&str]) -> ServerIdentity {
 }
 
 fn pin(key: &str, text: &str) -> Pin {
-    Pin { kind: ItemKind::Tool, key: key.to_owned(), text: Json::text(text), hash: format!("#{text}") }
+    Pin {
+        kind: PinKind::Item(ItemKind::Tool),
+        key: key.to_owned(),
+        text: Json::text(text),
+        hash: format!("#{text}"),
+    }
 }
 
 fn first(pins: Vec<Pin>) -> PinDelta {

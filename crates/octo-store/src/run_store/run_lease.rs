@@ -1,15 +1,13 @@
 //! The right to write one run.
 
-use super::SqliteRunStore;
+use super::{LEASE_DURATION, SqliteRunStore};
 use crate::result_files::now_micros;
 use octo_model::{BoxFuture, Json};
 use octo_ports::{Lease, Leases, RunLease, RunStatus, StoreResult, StoredStep};
-use std::time::Duration;
 use tokio::task::AbortHandle;
 
 /// Renewals per lease duration.
 const RENEWALS: u32 = 3;
-const MIN_RENEWAL_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(super) struct SqliteRunLease {
     runs: SqliteRunStore,
@@ -35,10 +33,9 @@ impl SqliteRunLease {
 }
 
 async fn renew(runs: SqliteRunStore, lease: Lease) {
-    let duration = runs.0.lease_duration;
     loop {
-        tokio::time::sleep((duration / RENEWALS).max(MIN_RENEWAL_INTERVAL)).await;
-        match runs.0.leases.renew(&lease, duration).await {
+        tokio::time::sleep(LEASE_DURATION / RENEWALS).await;
+        match runs.0.leases.renew(&lease, LEASE_DURATION).await {
             Ok(true) => {}
             Ok(false) => {
                 tracing::error!(lease = lease.name, "lease lost: another process has taken over");

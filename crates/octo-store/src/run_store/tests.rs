@@ -73,30 +73,6 @@ async fn what_ended_long_ago_is_forgotten() {
     assert_eq!(steps.unwrap(), 1);
 }
 
-/// Its process slept, and another one has resumed the run.
-#[tokio::test]
-async fn an_expired_holder_that_wakes_up_writes_nothing() {
-    let temp = tempfile::tempdir().unwrap();
-    let (dir, ada) = (temp.path(), Caller::named("ada"));
-    let sleepy = SqliteRunStore::with_lease_duration(
-        dir,
-        Durability::Flush,
-        SqliteLeaseStore::new(dir),
-        Duration::ZERO,
-    );
-    let late = sleepy.begin(&ada, new()).await.unwrap();
-    late.step(step("a", "started", None)).await.unwrap();
-    let (run, lease) = runs(dir).lease(&ada, late.id()).await.unwrap();
-    assert_eq!(run.steps.len(), 1);
-    lease.step(step("a", "done", Some("x"))).await.unwrap();
-    let conflict = Err(StoreError::Conflict(Port::Runs));
-    assert_eq!(late.step(step("a", "failed", None)).await, conflict);
-    assert_eq!(late.status(RunStatus::Failed, None, None).await, conflict);
-    drop(late);
-    let seen = runs(dir).get(&ada, &run.id).await.unwrap();
-    assert!(seen.is_leased && seen.status == RunStatus::Running && seen.steps[0].status == "done");
-}
-
 const KILL_TEST_DIR: &str = "OCTO_RUNS_KILL_TEST";
 
 /// The child: starts a run, records a step, reports it, and waits to be killed.

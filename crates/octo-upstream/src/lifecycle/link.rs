@@ -130,6 +130,10 @@ impl Link {
         self.state.borrow()
     }
 
+    pub(crate) fn watch_state(&self) -> watch::Receiver<LinkState> {
+        self.state.subscribe()
+    }
+
     /// Applies an event; false if it has no effect in the current state.
     pub(crate) fn apply(&self, event: LinkEvent) -> bool {
         self.state.send_if_modified(|state| match state.after(event) {
@@ -152,7 +156,7 @@ impl Link {
 
     pub(crate) async fn wait_for_state(&self, is_wanted: impl FnMut(&LinkState) -> bool) -> LinkState {
         // `self` holds the sender, so the channel does not close.
-        self.state.subscribe().wait_for(is_wanted).await.map_or(LinkState::Stopped, |state| state.clone())
+        self.watch_state().wait_for(is_wanted).await.map_or(LinkState::Stopped, |state| state.clone())
     }
 
     /// HTTP connection pool, created on first use.

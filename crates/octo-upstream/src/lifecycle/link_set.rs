@@ -100,7 +100,7 @@ impl LinkSet {
         let weight = |link: &&Arc<Link>| (link.active_calls.count(), !link.state().is_up());
         let mut chosen = all.min_by_key(weight).unwrap_or(&self.primary).clone();
         let count = links.open.len();
-        if chosen.active_calls.count() > 0 && count + 1 < most.min(self.max_extra()) {
+        if chosen.active_calls.count() > 0 && count < self.max_extra().min(most.saturating_sub(1)) {
             let number = count as u64 + 1;
             let account = self.primary.account.clone();
             chosen = links.open_link(&self.server, (None, number), account);
@@ -212,6 +212,26 @@ impl ExtraLinks {
     fn close_link(&mut self, key: &LinkKey) {
         if let Some(extra) = self.open.remove(key) {
             self.closing.push(extra.stop());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream_spec::UpstreamSpec;
+    use octo_grants::Command;
+
+    #[tokio::test]
+    async fn a_pool_has_as_many_links_as_configured_and_allowed() {
+        let allowed = MAX_EXTRA_PROCESSES + 1;
+        for (most, links) in [(0, 1), (1, 1), (3, 3), (allowed, allowed), (allowed + 1, allowed)] {
+            let command = Command { program: "x".into(), args: vec![], env: [].into(), cwd: None };
+            let set = LinkSet::new(Arc::new(Server::new(UpstreamSpec::stdio("s", command))));
+            let calls: Vec<_> = (0..most + 10).map(|_| set.least_busy(most)).collect();
+            assert_eq!(set.extra().open.len() + 1, links, "{most}");
+            drop(calls);
+            set.close().await;
         }
     }
 }

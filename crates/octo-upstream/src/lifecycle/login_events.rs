@@ -3,19 +3,19 @@
 use crate::lifecycle::link::Link;
 use crate::lifecycle::link_set::LinkSet;
 use crate::lifecycle::link_state::LinkState;
-use octo_model::Caller;
+use octo_model::{Caller, Remedy};
 use octo_oauth::{Accounts, LoginChange, LoginEvent};
-use octo_ports::Owner;
-use octo_toolkit::{Audience, Event};
-use std::sync::Weak;
+use octo_ports::{Changes, Owner};
+use octo_toolkit::{Audience, Event, SourceState};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// Interval at which logins made by other processes are noticed.
-const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Minimum time between two attempts with the same login, such as one whose refresh fails.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Runs until the upstream is stopped.
 pub(crate) async fn run(
@@ -24,17 +24,43 @@ pub(crate) async fn run(
     mut news: Receiver<LoginEvent>,
     stop: CancellationToken,
 ) {
+    let subscribe = |links: Arc<LinkSet>| (links.primary.watch_state(), links.server.listing.subscribe());
+    let Some((mut state, mut listing)) = links.upgrade().map(subscribe) else { return };
+    // Subscribed while only a login can help.
+    let mut changes: Option<Changes> = None;
+    let mut next_check = Instant::now();
     loop {
+        let is_refused = matches!(*state.borrow_and_update(), LinkState::Refused(_));
+        let is_ready = listing.borrow_and_update().state == SourceState::Ready;
+        if !is_refused || is_ready {
+            changes = None;
+        } else {
+            changes.get_or_insert_with(|| accounts.changes());
+            let Some(links) = links.upgrade() else { return };
+            if next_check <= Instant::now() {
+                next_check = Instant::now() + RETRY_INTERVAL;
+                check_external_login(&links, &accounts, &news).await;
+            }
+        }
+        let can_check = changes.is_some();
+        let changed = async {
+            match &mut changes {
+                Some(changes) => changes.changed().await,
+                None => std::future::pending().await,
+            }
+        };
         let told = tokio::select! {
-            told = news.recv() => Some(told),
-            () = tokio::time::sleep(POLL_INTERVAL) => None,
+            told = news.recv() => told,
+            () = changed => {
+                next_check = Instant::now();
+                continue;
+            }
+            () = tokio::time::sleep_until(next_check), if can_check => continue,
+            changed = state.changed() => if changed.is_ok() { continue } else { return },
+            changed = listing.changed() => if changed.is_ok() { continue } else { return },
             () = stop.cancelled() => return,
         };
         let Some(links) = links.upgrade() else { return };
-        let Some(told) = told else {
-            check_external_login(&links, &accounts).await;
-            continue;
-        };
         match told {
             Ok(news) if accounts.concerns(&news) => apply(&links, &news),
             Ok(_) => {}
@@ -47,11 +73,8 @@ pub(crate) async fn run(
 
 /// Another process, such as the command line, may have completed a login while nothing is listed, so no call can notice
 /// it. A login that was refused is not tried again.
-async fn check_external_login(links: &LinkSet, accounts: &Accounts) {
+async fn check_external_login(links: &LinkSet, accounts: &Accounts, news: &Receiver<LoginEvent>) {
     let (first, server) = (&links.primary, &links.server);
-    if server.listing.is_ready() {
-        return;
-    }
     let whose = match (&first.account, &server.spec.listing_caller) {
         (Some(account), _) if account.has_untried_login().await => account.owner().clone(),
         (None, Some(lister))
@@ -61,7 +84,8 @@ async fn check_external_login(links: &LinkSet, accounts: &Accounts) {
         }
         _ => return,
     };
-    if matches!(&*first.state(), LinkState::Refused(_)) {
+    // A login of this process has its own event.
+    if news.is_empty() && matches!(&*first.state(), LinkState::Refused(_)) {
         let server = server.name.to_string();
         apply(links, &LoginEvent { server, owner: whose, change: LoginChange::LoggedIn });
     }
@@ -82,10 +106,9 @@ fn warn_login_lost(links: &LinkSet, news: &LoginEvent, why: &str) {
         Owner::Person(principal) => Audience::Principal(principal.clone()),
     };
     let server = &news.server;
-    let text = format!(
-        "The login at {server} was lost. {why} Log in again: run `octoprox login {server}`, or call server_login with server {server}."
-    );
-    let _ = links.server.events.send(Event::Warning { audience, text });
+    let text = format!("The login at {server} was lost. {why}");
+    let remedy = Remedy::Login { server: server.clone() };
+    let _ = links.server.events.send(Event::Warning { audience, text, remedy });
 }
 
 fn apply(links: &LinkSet, news: &LoginEvent) {

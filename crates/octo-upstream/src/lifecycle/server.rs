@@ -2,7 +2,7 @@
 
 use crate::admission::fair_queue::FairQueue;
 use crate::lifecycle::negotiation::KnownEra;
-use crate::listing::list_kind::ListChanges;
+use crate::listing::list_changes::ListChanges;
 use crate::listing::listing_election::ListingElection;
 use crate::listing::listing_publisher::ListingPublisher;
 use crate::listing::resource_subscriptions::ResourceSubscriptions;

@@ -68,7 +68,7 @@ impl Serialize for ServerStatus {
         let mut members = serializer.serialize_map(None)?;
         members.serialize_entry("state", self.as_str())?;
         if let Some(why) = self.reason() {
-            members.serialize_entry("why", why)?;
+            members.serialize_entry("reason", why)?;
         }
         members.end()
     }

@@ -4,12 +4,12 @@ use crate::error::{UpstreamError, UpstreamResult};
 use crate::lifecycle::link::Link;
 use crate::lifecycle::link_state::{LinkEvent, LinkState};
 use crate::lifecycle::open_connection::open_connection;
-use crate::listing::list_kind::ListKind;
 use crate::listing::{change_streams, listing_refresh};
 use crate::session::connection::Connection;
 use crate::session::ping;
 use crate::transport::http::server_stream::run_server_stream;
 use futures_util::FutureExt;
+use octo_model::ItemKind;
 use octo_toolkit::Backoff;
 use octo_wire::Era;
 use std::sync::Arc;
@@ -158,7 +158,7 @@ async fn serve(link: &Arc<Link>, connection: &Arc<Connection>) -> LinkEnd {
         // Needed only for the headers that mirror arguments; the listing comes from the primary link.
         let (link, connection) = (link.clone(), connection.clone());
         tasks.spawn(
-            async move { drop(listing_refresh::refresh(&link, &connection, &[ListKind::Tools]).await) },
+            async move { drop(listing_refresh::refresh(&link, &connection, &[ItemKind::Tool]).await) },
         );
     }
     if let Some(every) = link.server.spec.ping_interval {

@@ -2,10 +2,9 @@
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::lifecycle::server::Server;
-use crate::listing::list_kind::ListKind;
 use crate::listing::resource_subscriptions::SubscribedUris;
 use crate::session::connection::{Connection, OutgoingRequest};
-use octo_model::{Json, JsonObject};
+use octo_model::{ItemKind, Json, JsonObject};
 use octo_toolkit::Backoff;
 use octo_wire::code;
 use std::sync::Arc;
@@ -36,7 +35,7 @@ pub(crate) async fn follow_list_changes(server: Arc<Server>, connection: Arc<Con
         }
         tokio::time::sleep(backoff.next_delay()).await;
         // It is unknown what changed while no stream was open.
-        server.list_changes.mark(&ListKind::ALL);
+        server.list_changes.mark(&ItemKind::ALL);
     }
 }
 

@@ -1,9 +1,8 @@
 //! Encoding of a cached listing, and the fingerprint it is stored under.
 
-use crate::listing::list_kind::ListKind;
 use crate::upstream_spec::TransportSpec;
 use aws_lc_rs::digest::{Context, SHA256};
-use octo_model::{Json, JsonObject};
+use octo_model::{Effect, ItemKind, Json, JsonObject};
 use octo_toolkit::{Definition, Listing};
 
 /// Hash of the server's configuration: program or URL, and the names of variables and headers, never their values.
@@ -31,16 +30,28 @@ pub(crate) fn config_fingerprint(link: &TransportSpec) -> String {
     octo_model::hex(hash.finish().as_ref())
 }
 
+/// Parses an entry of a list as a definition for the catalogue.
+pub(crate) fn parse_definition(kind: ItemKind, entry: &Json) -> Result<Definition, &'static str> {
+    let name = match kind {
+        ItemKind::Tool | ItemKind::Prompt => "name",
+        ItemKind::Resource => "uri",
+        ItemKind::Template => "uriTemplate",
+    };
+    let members = entry.members().map_err(|_| "not an object")?;
+    let key = members.text(name).filter(|key| !key.is_empty()).ok_or("missing name")?;
+    Ok(Definition { key, members, effect: Effect::unknown(), trusted_effect: false })
+}
+
 pub(crate) fn encode(lists: &Listing) -> String {
     let part = |list: &[Definition]| {
         let entries: Vec<Json> = list.iter().map(|entry| entry.members.to_json()).collect();
         Json::array(&entries)
     };
     let mut known = JsonObject::new()
-        .with(ListKind::Tools.field(), part(&lists.tools))
-        .with(ListKind::Prompts.field(), part(&lists.prompts))
-        .with(ListKind::Resources.field(), part(&lists.resources))
-        .with(ListKind::Templates.field(), part(&lists.templates))
+        .with(ItemKind::Tool.list_member(), part(&lists.tools))
+        .with(ItemKind::Prompt.list_member(), part(&lists.prompts))
+        .with(ItemKind::Resource.list_member(), part(&lists.resources))
+        .with(ItemKind::Template.list_member(), part(&lists.templates))
         .with("completes", lists.supports_completion)
         .with("subscribes", lists.supports_subscribe);
     if let Some(instructions) = &lists.instructions {
@@ -55,15 +66,15 @@ pub(crate) fn encode(lists: &Listing) -> String {
 /// Returns `None` if the text has another format.
 pub(crate) fn decode(text: String) -> Option<Listing> {
     let known = JsonObject::parse(text).ok()?;
-    let part = |kind: ListKind| {
-        let entries = known.list(kind.field());
-        entries.iter().map(|entry| kind.parse_definition(entry).ok()).collect::<Option<Vec<_>>>()
+    let part = |kind: ItemKind| {
+        let entries = known.list(kind.list_member());
+        entries.iter().map(|entry| parse_definition(kind, entry).ok()).collect::<Option<Vec<_>>>()
     };
     Some(Listing {
-        tools: part(ListKind::Tools)?,
-        prompts: part(ListKind::Prompts)?,
-        resources: part(ListKind::Resources)?,
-        templates: part(ListKind::Templates)?,
+        tools: part(ItemKind::Tool)?,
+        prompts: part(ItemKind::Prompt)?,
+        resources: part(ItemKind::Resource)?,
+        templates: part(ItemKind::Template)?,
         instructions: known.text("instructions"),
         ttl_ms: known.get("ttlMs").and_then(|ttl| ttl.to().ok()),
         supports_completion: known.is_true("completes"),
@@ -104,7 +115,7 @@ mod tests {
     #[test]
     fn lists_come_back_as_they_were() {
         let text = r#"{"name":"a","inputSchema":{"type":"object"},"x-own":1.50}"#;
-        let tool = ListKind::Tools.parse_definition(&Json::parse(text).unwrap()).unwrap();
+        let tool = parse_definition(ItemKind::Tool, &Json::parse(text).unwrap()).unwrap();
         let lists = Listing {
             tools: vec![tool],
             instructions: Some("be kind".into()),

@@ -2,12 +2,12 @@
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::lifecycle::link::Link;
-use crate::listing::list_kind::ListKind;
+use crate::listing::listing_codec::parse_definition;
 use crate::listing::listing_election::ListingCandidate;
 use crate::session::connection::{Connection, ToolHeaderParams};
 use crate::transport::header_params;
 use futures_util::future::join_all;
-use octo_model::{Json, JsonObject};
+use octo_model::{ItemKind, Json, JsonObject};
 use octo_toolkit::Backoff;
 use octo_toolkit::{Definition, Listing};
 use octo_wire::{Era, code};
@@ -24,7 +24,7 @@ const MAX_PAGES: usize = 1000;
 /// Lists all kinds, then relists what changes.
 pub(crate) async fn keep_current(link: Arc<Link>, connection: Arc<Connection>) {
     let mut backoff = Backoff::default();
-    let mut kinds = ListKind::ALL.to_vec();
+    let mut kinds = ItemKind::ALL.to_vec();
     let present = link.server.election.join(connection.listing_rank);
     link.server.list_changes.take();
     loop {
@@ -45,14 +45,14 @@ pub(crate) async fn keep_current(link: Arc<Link>, connection: Arc<Connection>) {
             Err(why) => {
                 link.report_listing_failure(&why);
                 tokio::time::sleep(backoff.next_delay().max(MIN_RETRY_DELAY)).await;
-                kinds = ListKind::ALL.to_vec();
+                kinds = ItemKind::ALL.to_vec();
             }
         }
     }
 }
 
 /// Returns the changed kinds. Only the most recent of several links is notified.
-async fn wait_for_changes(link: &Link, present: &ListingCandidate) -> Vec<ListKind> {
+async fn wait_for_changes(link: &Link, present: &ListingCandidate) -> Vec<ItemKind> {
     loop {
         present.wait_leadership(true).await;
         tokio::select! {
@@ -65,13 +65,13 @@ async fn wait_for_changes(link: &Link, present: &ListingCandidate) -> Vec<ListKi
 }
 
 /// Fetches these lists and publishes the result.
-pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ListKind]) -> UpstreamResult<()> {
+pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ItemKind]) -> UpstreamResult<()> {
     let mut lists = link.server.listing.current().listing.as_ref().clone();
     let capabilities = &connection.server.capabilities;
     lists.instructions = connection.server.instructions.clone();
     lists.supports_completion = capabilities.get("completions").is_some_and(Json::is_object);
     lists.supports_subscribe = capabilities.object("resources").is_true("subscribe");
-    let whole = kinds.len() == ListKind::ALL.len();
+    let whole = kinds.len() == ItemKind::ALL.len();
     let mut ttl = if whole { None } else { lists.ttl_ms };
     let limit = link.server.spec.list_timeout;
     let found = join_all(kinds.iter().map(|kind| fetch_pages(connection, *kind, limit))).await;
@@ -84,9 +84,9 @@ pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ListK
             Err(UpstreamError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => {
                 list_mut(&mut lists, *kind).clear()
             }
-            Err(why) if *kind == ListKind::Tools => return Err(why),
+            Err(why) if *kind == ItemKind::Tool => return Err(why),
             Err(why) => {
-                tracing::warn!(target: "upstream", server = %link.server.name, list = kind.method(), %why, "cannot fetch a list");
+                tracing::warn!(target: "upstream", server = %link.server.name, list = list_method(*kind), %why, "cannot fetch a list");
             }
         }
     }
@@ -98,12 +98,31 @@ pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ListK
     Ok(())
 }
 
-fn list_mut(lists: &mut Listing, kind: ListKind) -> &mut Vec<Definition> {
+const fn list_method(kind: ItemKind) -> &'static str {
     match kind {
-        ListKind::Tools => &mut lists.tools,
-        ListKind::Prompts => &mut lists.prompts,
-        ListKind::Resources => &mut lists.resources,
-        ListKind::Templates => &mut lists.templates,
+        ItemKind::Tool => "tools/list",
+        ItemKind::Prompt => "prompts/list",
+        ItemKind::Resource => "resources/list",
+        ItemKind::Template => "resources/templates/list",
+    }
+}
+
+/// Whether a server with these capabilities supports the list.
+fn is_offered(kind: ItemKind, capabilities: &JsonObject) -> bool {
+    let capability = match kind {
+        ItemKind::Tool => "tools",
+        ItemKind::Prompt => "prompts",
+        ItemKind::Resource | ItemKind::Template => "resources",
+    };
+    capabilities.get(capability).is_some_and(Json::is_object)
+}
+
+fn list_mut(lists: &mut Listing, kind: ItemKind) -> &mut Vec<Definition> {
+    match kind {
+        ItemKind::Tool => &mut lists.tools,
+        ItemKind::Prompt => &mut lists.prompts,
+        ItemKind::Resource => &mut lists.resources,
+        ItemKind::Template => &mut lists.templates,
     }
 }
 
@@ -123,18 +142,18 @@ struct FetchedList {
 /// Follows the cursors to the end, or to one seen before.
 async fn fetch_pages(
     connection: &Connection,
-    kind: ListKind,
+    kind: ItemKind,
     limit: Duration,
 ) -> UpstreamResult<FetchedList> {
     let mut found = FetchedList::default();
-    if !kind.is_offered(&connection.server.capabilities) {
+    if !is_offered(kind, &connection.server.capabilities) {
         return Ok(found);
     }
     let mut seen = HashSet::new();
     let mut params = JsonObject::new();
     for _ in 0..MAX_PAGES {
-        let page = connection.request_within(limit, kind.method(), params).await?;
-        found.entries.extend(page.list(kind.field()));
+        let page = connection.request_within(limit, list_method(kind), params).await?;
+        found.entries.extend(page.list(kind.list_member()));
         found.ttl_ms = min_ttl(found.ttl_ms, page.get("ttlMs").and_then(|ttl| ttl.to().ok()));
         let next = page.get("nextCursor").filter(|next| next.to_text().is_some());
         match next {
@@ -144,19 +163,19 @@ async fn fetch_pages(
             _ => return Ok(found),
         }
     }
-    tracing::warn!(target: "upstream", server = %connection.dispatcher.name, list = kind.method(), "list truncated: too many pages");
+    tracing::warn!(target: "upstream", server = %connection.dispatcher.name, list = list_method(kind), "list truncated: too many pages");
     Ok(found)
 }
 
 /// Usable definitions. An invalid one is skipped; the list is kept.
-fn parse_definitions(connection: &Connection, kind: ListKind, entries: &[Json]) -> Vec<Definition> {
+fn parse_definitions(connection: &Connection, kind: ItemKind, entries: &[Json]) -> Vec<Definition> {
     let mut kept = Vec::with_capacity(entries.len());
     let mut keys = HashSet::new();
     let mut mirrors = ToolHeaderParams::new();
     let mirrors_wanted =
-        kind == ListKind::Tools && connection.era() == Era::Modern && connection.http().is_some();
+        kind == ItemKind::Tool && connection.era() == Era::Modern && connection.http().is_some();
     for entry in entries {
-        let usable = kind.parse_definition(entry).and_then(|definition| {
+        let usable = parse_definition(kind, entry).and_then(|definition| {
             if mirrors_wanted {
                 collect_header_params(&definition, &mut mirrors)?;
             }
@@ -166,7 +185,7 @@ fn parse_definitions(connection: &Connection, kind: ListKind, entries: &[Json]) 
             Ok(definition) => kept.push(definition),
             Err(why) => {
                 let excerpt: String = entry.as_str().chars().take(120).collect();
-                tracing::warn!(target: "upstream", server = %connection.dispatcher.name, list = kind.method(), why, excerpt, "definition skipped");
+                tracing::warn!(target: "upstream", server = %connection.dispatcher.name, list = list_method(kind), why, excerpt, "definition skipped");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Listing of a server, and how it is kept up to date.
 
 pub(crate) mod change_streams;
-pub(crate) mod list_kind;
+pub(crate) mod list_changes;
 mod listing_codec;
 pub(crate) mod listing_election;
 pub(crate) mod listing_publisher;

@@ -3,10 +3,10 @@
 pub(crate) mod server_requests;
 
 use crate::error::UpstreamError;
-use crate::listing::list_kind::{ListChanges, ListKind};
+use crate::listing::list_changes::ListChanges;
 use crate::session::pending_requests::{PendingRequests, RequestClient};
 use crate::session::post_message::PostMessage;
-use octo_model::{Json, JsonObject};
+use octo_model::{ItemKind, Json, JsonObject};
 use octo_toolkit::Event;
 use octo_wire::{Era, Id, Message, meta};
 use std::sync::{Arc, OnceLock};
@@ -76,10 +76,10 @@ impl Dispatcher {
     fn handle_notification(&self, method: &str, params: JsonObject, origin: MessageOrigin) {
         match method {
             "notifications/progress" => self.forward_progress(params),
-            "notifications/tools/list_changed" => self.list_changes.mark(&[ListKind::Tools]),
-            "notifications/prompts/list_changed" => self.list_changes.mark(&[ListKind::Prompts]),
+            "notifications/tools/list_changed" => self.list_changes.mark(&[ItemKind::Tool]),
+            "notifications/prompts/list_changed" => self.list_changes.mark(&[ItemKind::Prompt]),
             "notifications/resources/list_changed" => {
-                self.list_changes.mark(&[ListKind::Resources, ListKind::Templates])
+                self.list_changes.mark(&[ItemKind::Resource, ItemKind::Template])
             }
             "notifications/resources/updated" => {
                 if let Some(uri) = params.text("uri") {

@@ -5,10 +5,9 @@ use crate::error::{UpstreamError, timeout_error};
 use crate::lifecycle::link::Link;
 use crate::lifecycle::link_set::LinkSet;
 use crate::lifecycle::link_state::LinkState;
-use crate::listing::list_kind::ListKind;
 use crate::listing::listing_refresh;
 use crate::session::connection::{Connection, OutgoingRequest};
-use octo_model::{JsonObject, Method, Operation, ToolError};
+use octo_model::{ItemKind, JsonObject, Method, Operation, ToolError};
 use octo_toolkit::{CallContext, Json, Peer};
 use octo_wire::code;
 use std::sync::Arc;
@@ -192,7 +191,7 @@ async fn prepare_retry(
         }
         // The schema has changed, and with it the required headers.
         UpstreamError::Rpc(error) if error.code == code::HEADER_MISMATCH => {
-            listing_refresh::refresh(link, connection, &[ListKind::Tools]).await.is_ok()
+            listing_refresh::refresh(link, connection, &[ItemKind::Tool]).await.is_ok()
         }
         _ => false,
     }

@@ -1,13 +1,11 @@
 //! Decodes messages from a server. Salvages lists with invalid entries.
 
 use bytes::Bytes;
-use octo_model::{Json, JsonError, JsonObject};
+use octo_model::{ItemKind, Json, JsonError, JsonObject};
 use octo_wire::{Id, Incoming, Message, Strictness};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-
-use crate::listing::list_kind::ListKind;
 
 /// Text that is not a message, with the id of the request it responds to, if visible.
 #[derive(Debug)]
@@ -54,7 +52,7 @@ fn salvage(text: &[u8], fault: JsonError) -> Result<Message, DecodeError> {
 
 fn salvage_list(result: &RawValue) -> Option<JsonObject> {
     let parts: BTreeMap<String, &RawValue> = serde_json::from_str(result.get()).ok()?;
-    if !ListKind::ALL.iter().any(|kind| parts.contains_key(kind.field())) {
+    if !ItemKind::ALL.iter().any(|kind| parts.contains_key(kind.list_member())) {
         return None;
     }
     Some(parts.into_iter().filter_map(|(key, part)| salvage_entries(part).map(|json| (key, json))).collect())

@@ -118,7 +118,8 @@ pub async fn call(
     tool: &str,
     arguments: Value,
 ) -> Result<Value, ToolError> {
-    let result = upstream.run(Operation::tool(tool, arguments.into()), &call_context(20), peer).await?;
+    let cx = call_context(20).with_peer(Arc::clone(peer));
+    let result = upstream.run(Operation::tool(tool, arguments.into()), &cx).await?;
     Ok(result.to_json().to().unwrap())
 }
 

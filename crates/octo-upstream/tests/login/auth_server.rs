@@ -349,13 +349,21 @@ pub async fn log_in(world: &AuthServer, logins: &Logins, server: &str) {
 
 /// Changes the stored login as if time had passed.
 pub async fn age_login(store: &Stores, server: &str, seconds: i64) {
+    change_login(store, server, |grant| {
+        for member in ["obtained", "expires"] {
+            if let Some(time) = grant[member].as_i64() {
+                grant[member] = json!(time - seconds);
+            }
+        }
+    })
+    .await;
+}
+
+/// Changes the stored login as another process could.
+pub async fn change_login(store: &Stores, server: &str, change: impl FnOnce(&mut Value)) {
     let kept = store.credentials.all(&Owner::from(&ada()), server).await.unwrap().remove(0);
     let mut grant: Value = serde_json::from_str(kept.secret.expose()).unwrap();
-    for member in ["obtained", "expires"] {
-        if let Some(time) = grant[member].as_i64() {
-            grant[member] = json!(time - seconds);
-        }
-    }
+    change(&mut grant);
     store.credentials.put(&kept.slot, octo_model::Secret::new(grant.to_string()), None).await.unwrap();
 }
 

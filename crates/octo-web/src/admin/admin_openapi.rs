@@ -3,7 +3,8 @@
 use super::{CONNECT, DISCONNECT, LIST, LOGIN, LOGOUT, STATUS};
 use crate::rest_openapi::{embed_schema, static_parts};
 use crate::route_access::{ADMIN_ROUTES, Access, Route};
-use octo_hub::{Hub, ListKind};
+use octo_hub::Hub;
+use octo_model::ItemKind;
 use serde_json::{Map, Value, json};
 
 /// Tool behind a path, if any.
@@ -56,7 +57,7 @@ fn schema(hub: &Hub, tool: &str, schemas: &mut Map<String, Value>) -> Value {
     let id = format!("{tool}.output");
     if !schemas.contains_key(&id) {
         let view = hub.view("").ok();
-        let entry = view.as_ref().and_then(|view| view.by_name(ListKind::Tools, tool));
+        let entry = view.as_ref().and_then(|view| view.by_name(ItemKind::Tool, tool));
         let output = entry.and_then(|entry| entry.item.members.get("outputSchema").cloned());
         embed_schema::embed_schema(output.as_ref(), &id, schemas);
     }

@@ -30,7 +30,7 @@ pub async fn callback_page(
             StatusCode::OK,
             "Almost done",
             "Copy the full URL of this page from the browser's address bar, and paste it where you started the login: \
-             to your agent, to `octoprox login`, or to auth/complete of the admin API.",
+             to your agent, to the command that started it, or to auth/complete of the admin API.",
         ),
         Err(error) => message_page(crate::http_status(error.kind), "Login failed", &error.text()),
     }

@@ -89,7 +89,7 @@ impl EdgeRejection {
                 "Use localhost or 127.0.0.1, or ask the operator to add the name to `http.allowed_hosts`."
             }
             Self::Origin => "Ask the operator to add the origin to `http.allowed_origins`.",
-            Self::OtherUser => "Ask the operator for a token: `octoprox token new`.",
+            Self::OtherUser => "Ask the operator for a token.",
             Self::NotFound => "GET /openapi.json lists all paths.",
             Self::Unauthorized(_) => "Send `Authorization: Bearer <token>`; the operator issues tokens.",
             Self::NotAdmin => "Ask the operator: an administrator's token has the scope `admin`.",

@@ -68,7 +68,7 @@ fn overall_status<'a>(checks: &[Check], sources: impl Iterator<Item = &'a Source
 
 fn check_object(check: &Check) -> JsonObject {
     let told = JsonObject::new().with("name", check.name.as_str()).with("state", check.state.as_str());
-    match &check.why {
+    match &check.reason {
         Some(why) => told.with("reason", why.as_str()),
         None => told,
     }

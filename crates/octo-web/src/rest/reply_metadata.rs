@@ -1,5 +1,6 @@
 //! Metadata of a reply: call id, target, truncation.
 
+use octo_hub::{CallOutcome, Entry, block_text};
 use octo_model::{Json, JsonObject};
 
 /// What was called.
@@ -10,6 +11,19 @@ pub struct CallTarget<'a> {
     pub server: Option<&'a str>,
     /// Whether the structured content is complete, so that the content only repeats it.
     pub typed: bool,
+}
+
+impl<'a> CallTarget<'a> {
+    /// The target of a call by this name.
+    pub fn of(called: &'a CallOutcome, member: &'static str, name: &'a str) -> Self {
+        let entry = called.entry.as_ref();
+        Self {
+            member,
+            name: entry.map_or(name, |entry| &*entry.listed_name),
+            server: entry.map(Entry::source_name),
+            typed: entry.is_some_and(|entry| entry.item.vouched),
+        }
+    }
 }
 
 pub struct ReplyMetadata<'a> {
@@ -77,10 +91,4 @@ impl<'a> ReplyMetadata<'a> {
 /// Writing to a vector cannot fail.
 fn write_text(value: &str, text: &mut Vec<u8>) {
     let _ = serde_json::to_writer(text, value);
-}
-
-/// Text of a text block.
-pub fn block_text(block: &Json) -> Option<String> {
-    let members = block.members().ok()?;
-    members.text("text").filter(|_| members.text("type").as_deref() == Some("text"))
 }

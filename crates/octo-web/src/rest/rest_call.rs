@@ -36,14 +36,9 @@ async fn run_call(rest: &RestState, ask: CallRequest, method: Method) -> Respons
         cancel,
         timeout: ask.timeout,
         trace: ask.trace,
+        depth: 0,
     };
     let called = rest.hub.call(request).await;
-    let entry = called.entry.as_ref();
-    let target = CallTarget {
-        member: if method == Method::CallTool { "tool" } else { "prompt" },
-        name: entry.map_or(ask.name.as_str(), |entry| &*entry.listed_name),
-        server: entry.map(octo_hub::Entry::source_name),
-        typed: entry.is_some_and(|entry| entry.item.vouched),
-    };
-    call_reply(&called, target)
+    let member = if method == Method::CallTool { "tool" } else { "prompt" };
+    call_reply(&called, CallTarget::of(&called, member, &ask.name))
 }

@@ -7,22 +7,22 @@ use crate::rest_openapi::openapi_document;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Response;
-use octo_hub::{Hub, ListKind, View};
-use octo_model::{Json, JsonObject, Method, Operation, ToolError};
+use octo_hub::{Hub, View};
+use octo_model::{ItemKind, Json, JsonObject, Method, Operation, ToolError};
 use std::sync::Arc;
 
 pub async fn tools(
     State(rest): State<Arc<RestState>>,
     look: CallerView,
 ) -> Result<Response, RequestRejection> {
-    list(&rest.hub, &look, ListKind::Tools).await
+    list(&rest.hub, &look, ItemKind::Tool).await
 }
 
 pub async fn prompts(
     State(rest): State<Arc<RestState>>,
     look: CallerView,
 ) -> Result<Response, RequestRejection> {
-    list(&rest.hub, &look, ListKind::Prompts).await
+    list(&rest.hub, &look, ItemKind::Prompt).await
 }
 
 /// Definition of one tool, by any name that a call would accept.
@@ -32,32 +32,32 @@ pub async fn tool(
     look: CallerView,
 ) -> Result<Response, RequestRejection> {
     let Path(name) = path.map_err(|_| bad_name())?;
-    let (all, view) = list_all_pages(&rest.hub, &look, ListKind::Tools).await?;
+    let (all, view) = list_all_pages(&rest.hub, &look, ItemKind::Tool).await?;
     let op = Operation { method: Method::CallTool, name, params: JsonObject::new() };
     // A tool that the caller may not call looks like one that does not exist.
     let not_found = || rest.hub.not_found_error(&look.profile, &view, &look.caller, &op);
     let entry = view.find(&op).ok_or_else(not_found)?;
     let found = all.into_iter().find(|json| is_named(json, &entry.listed_name)).ok_or_else(not_found)?;
-    Ok(json_response(with_tags(&view, ListKind::Tools, found)))
+    Ok(json_response(with_tags(&view, ItemKind::Tool, found)))
 }
 
 pub async fn openapi(
     State(rest): State<Arc<RestState>>,
     look: CallerView,
 ) -> Result<Response, RequestRejection> {
-    let (tools, _) = list_all_pages(&rest.hub, &look, ListKind::Tools).await?;
-    let (prompts, _) = list_all_pages(&rest.hub, &look, ListKind::Prompts).await?;
+    let (tools, _) = list_all_pages(&rest.hub, &look, ItemKind::Tool).await?;
+    let (prompts, _) = list_all_pages(&rest.hub, &look, ItemKind::Prompt).await?;
     Ok(json_response(Json::from(openapi_document(&tools, &prompts, rest.tokens.are_required()))))
 }
 
-async fn list(hub: &Hub, look: &CallerView, kind: ListKind) -> Result<Response, RequestRejection> {
+async fn list(hub: &Hub, look: &CallerView, kind: ItemKind) -> Result<Response, RequestRejection> {
     let (all, view) = list_all_pages(hub, look, kind).await?;
     let all: Vec<Json> = all.into_iter().map(|definition| with_tags(&view, kind, definition)).collect();
-    Ok(json_response(JsonObject::new().with(kind.member(), Json::array(&all)).into()))
+    Ok(json_response(JsonObject::new().with(kind.list_member(), Json::array(&all)).into()))
 }
 
 /// Adds tags to a definition.
-fn with_tags(view: &View, kind: ListKind, definition: Json) -> Json {
+fn with_tags(view: &View, kind: ItemKind, definition: Json) -> Json {
     let Ok(members) = definition.members() else { return definition };
     let entry = members.text("name").and_then(|name| view.by_name(kind, &name));
     match entry {
@@ -70,7 +70,7 @@ fn with_tags(view: &View, kind: ListKind, definition: Json) -> Json {
 async fn list_all_pages(
     hub: &Hub,
     look: &CallerView,
-    kind: ListKind,
+    kind: ItemKind,
 ) -> Result<(Vec<Json>, Arc<View>), ToolError> {
     let mut page = hub.list(&look.profile, kind, &look.caller, None).await?;
     let mut found = elements(&page.items)?;

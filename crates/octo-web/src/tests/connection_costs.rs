@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 const STREAMS: usize = 2_000;
@@ -134,14 +133,12 @@ async fn hub_nanos(bed: &WebFixture) -> u128 {
         let begun = Instant::now();
         for _ in 0..1_000 {
             let called = bed.hub.call(Request {
-                op: Operation::tool("echo", Json::parse(HELLO).unwrap()),
-                caller: Arc::clone(&caller),
-                frontend: Frontend::Rest,
-                profile: String::new(),
                 peer: Arc::clone(&peer) as Arc<dyn Peer>,
-                cancel: CancellationToken::new(),
-                timeout: None,
-                trace: None,
+                ..Request::new(
+                    Operation::tool("echo", Json::parse(HELLO).unwrap()),
+                    Arc::clone(&caller),
+                    Frontend::Rest,
+                )
             });
             assert!(called.await.outcome.is_ok());
         }

@@ -1,7 +1,7 @@
 //! Fake upstream with a tool for each case.
 
 use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, ToolError};
-use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -67,12 +67,7 @@ impl Source for FakeUpstream {
         self.listing.subscribe()
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        _: &'a CallContext,
-        _: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, op: Operation, _: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let picture = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
             let arguments = op.params.object("arguments");

@@ -96,6 +96,7 @@ impl WebFixture {
             result_store: Arc::new(NullResultStore),
             jq: JqRunner::new(Arc::new(NoJq)),
             tracer: None,
+            remedy_text: |_| String::new(),
         };
         Self { hub: Hub::new(parts).unwrap(), audit_log, upstream }
     }

@@ -25,7 +25,7 @@ fn a_sound_machine_is_called_so() {
     }
     assert_eq!(checks_named(&told, "port")[0]["state"], "ok");
     for check in told["checks"].as_array().unwrap() {
-        let next = check["next"].as_str().unwrap_or_default();
+        let next = check["hint"].as_str().unwrap_or_default();
         assert_eq!(next.is_empty(), check["state"] == "ok", "whatever is not ok has a next step: {check}");
     }
 }
@@ -54,12 +54,12 @@ fn what_is_missing_is_named_with_the_next_step() {
     ] {
         let found = checks_named(&told, name);
         assert_eq!(found[0]["state"], state, "{told}");
-        assert!(found[0]["says"].as_str().unwrap().contains(says), "{told}");
-        assert!(found[0]["next"].as_str().unwrap().contains(next), "{told}");
+        assert!(found[0]["message"].as_str().unwrap().contains(says), "{told}");
+        assert!(found[0]["hint"].as_str().unwrap().contains(next), "{told}");
     }
     let servers = checks_named(&told, "server");
     assert_eq!((&servers[0]["state"], &servers[1]["state"]), (&json!("fail"), &json!("warn")), "{told}");
-    assert!(servers[1]["next"].as_str().unwrap().contains("Set NONE"), "{told}");
+    assert!(servers[1]["hint"].as_str().unwrap().contains("Set NONE"), "{told}");
 }
 
 #[test]

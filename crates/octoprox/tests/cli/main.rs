@@ -87,6 +87,16 @@ fn switched_off_tools_are_listed_only_on_request() {
 }
 
 #[test]
+fn errors_name_the_variable_that_helps() {
+    let home = TestHome::new();
+    let (code, _, said) = home.run_text(&["call", "read_page", "url=http://10.0.0.1/"]);
+    assert!(code == Some(4) && said.contains("OCTOPROX_NET_ALLOW=10.0.0.1."), "{said}");
+    let reply = home.run(&["call", "read_page", "url=http://10.0.0.1/", "--json"]);
+    let reply: Value = serde_json::from_slice(&reply.stdout).unwrap();
+    assert!(reply["error"]["hint"].as_str().unwrap().contains("OCTOPROX_NET_ALLOW=10.0.0.1."), "{reply}");
+}
+
+#[test]
 fn settings_are_checked_shown_and_described() {
     let home = TestHome::new();
     assert_eq!(home.stdout(&["config", "check"]), "ok\n");

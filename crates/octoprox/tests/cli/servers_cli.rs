@@ -144,8 +144,8 @@ fn servers_are_tried_and_what_is_wrong_is_said_with_the_next_step() {
     ] {
         let one = of(name);
         assert_eq!(one["ok"], json!(false));
-        assert!(one["problem"].as_str().unwrap().contains(problem), "{one}");
-        assert!(one["next"].as_str().unwrap().contains(next), "{one}");
+        assert!(one["message"].as_str().unwrap().contains(problem), "{one}");
+        assert!(one["hint"].as_str().unwrap().contains(next), "{one}");
     }
     assert_eq!(told["servers"].as_array().unwrap().len(), 5, "what is off is not tried");
     assert_eq!(home.run(&["servers", "test", "nobody"]).status.code(), Some(3));

@@ -2,10 +2,10 @@
 
 use super::example_workspace::ExampleWorkspace;
 use octo_hub::jq_eval::Jq;
-use octo_hub::{CallOutcome, Hub, HubConfig, ListKind, PolicySettings, Request, ResultLimits};
-use octo_model::{CallId, Caller, Effect, Frontend, Json, Operation, ToolError};
+use octo_hub::{CallOutcome, Hub, HubConfig, PolicySettings, Request, ResultLimits};
+use octo_model::{CallId, Caller, Effect, Frontend, ItemKind, Json, Operation, ToolError};
 use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
-use octo_toolkit::{BoxFuture, NoPeer};
+use octo_toolkit::BoxFuture;
 use octoprox::toolboxes;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -55,8 +55,7 @@ pub fn hub(ground: &ExampleWorkspace, max_bytes: usize) -> Arc<Hub> {
     let memory = Arc::new(MemoryStores::default());
     let doors = ground.capabilities(&memory);
     let toolboxes = toolboxes(&ground.settings).into_iter();
-    let flows = doors.open::<octo_flow::WorkflowEngine>().unwrap();
-    let hub = Hub::new(HubConfig {
+    Hub::new(HubConfig {
         sources: toolboxes
             .map(|toolbox| toolbox.into_source(doors.clone(), octo_toolkit::SourceState::Ready))
             .collect(),
@@ -70,10 +69,9 @@ pub fn hub(ground: &ExampleWorkspace, max_bytes: usize) -> Arc<Hub> {
         result_store: Arc::clone(&memory) as _,
         jq: doors.open().unwrap(),
         tracer: None,
+        remedy_text: |_| String::new(),
     })
-    .unwrap();
-    flows.attach(&hub);
-    hub
+    .unwrap()
 }
 
 /// All tools of the hub, including its own.
@@ -85,23 +83,17 @@ pub async fn listed_tools() -> Vec<ListedTool> {
         definition: entry.definition().to_json().to().unwrap(),
         effect: entry.effect(),
     };
-    view.list(ListKind::Tools).iter().map(subject).collect()
+    view.list(ItemKind::Tool).iter().map(subject).collect()
 }
 
 pub async fn tools_json(hub: &Hub) -> Json {
-    hub.list("", ListKind::Tools, &Caller::local(), None).await.unwrap().items
+    hub.list("", ItemKind::Tool, &Caller::local(), None).await.unwrap().items
 }
 
 pub async fn call(hub: &Hub, name: &str, arguments: Value, cancel: CancellationToken) -> CallOutcome {
     hub.call(Request {
-        op: Operation::tool(name, arguments.into()),
-        caller: Arc::new(Caller::local()),
-        frontend: Frontend::Cli,
-        profile: String::new(),
-        peer: Arc::new(NoPeer),
         cancel,
-        timeout: None,
-        trace: None,
+        ..Request::new(Operation::tool(name, arguments.into()), Arc::new(Caller::local()), Frontend::Cli)
     })
     .await
 }

@@ -14,8 +14,7 @@ mod schema_walk;
 
 use example_hub::{ListedTool, MemoryStores, call, hub, listed_tools, tools_json};
 use example_workspace::ExampleWorkspace;
-use octo_hub::ListKind;
-use octo_model::{Caller, Json, JsonObject, Kind, MAX_NAME_LEN, is_valid_name};
+use octo_model::{Caller, ItemKind, Json, JsonObject, Kind, MAX_NAME_LEN, is_valid_name};
 use octo_toolkit::{CallContext, ErasedTool, Toolbox};
 use octoprox::settings::Settings;
 use octoprox::toolboxes;
@@ -192,7 +191,7 @@ async fn replies_obey_the_cap() {
 /// A truncated reply still matches its output schema.
 fn check_structure(hub: &octo_hub::Hub, name: &str, result: &JsonObject) {
     let view = hub.view("").unwrap();
-    let entry = view.by_name(ListKind::Tools, name).unwrap();
+    let entry = view.by_name(ItemKind::Tool, name).unwrap();
     let schema: Value = entry.item.members.get("outputSchema").unwrap().to().unwrap();
     let structure: Value = result.get("structuredContent").unwrap().to().unwrap();
     assert!(jsonschema::is_valid(&schema, &structure), "{name}: {structure}");

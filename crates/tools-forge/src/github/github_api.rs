@@ -1,6 +1,6 @@
 //! Requests to GitHub's API: counted, cached, with its errors converted.
 
-use super::pull_url::PullRef;
+use super::pull_url::{PullRef, url_remedy};
 use crate::forge_http;
 use crate::forge_token::token_header;
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use jiff::Timestamp;
 use moka::future::Cache;
 use octo_toolkit::net::{NetRequest, NetResponse, retry_after};
-use octo_toolkit::{CallContext, Kind, Net, Secret, ToolError};
+use octo_toolkit::{CallContext, Kind, Net, Remedy, Secret, ToolError};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +22,7 @@ pub const ACCEPT_JSON: &str = "application/vnd.github+json";
 pub const ACCEPT_DIFF: &str = "application/vnd.github.diff";
 const API_VERSION_HEADER: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-github-api-version"), HeaderValue::from_static("2022-11-28"));
+const TOKEN_SETTING: &[&str] = &["github.token"];
 /// Page size, GitHub's maximum.
 pub const PER_PAGE: u64 = 100;
 /// Maximum pages of a list of unknown length.
@@ -115,7 +116,8 @@ impl PullRequestFetch<'_> {
         let kept = self.get(parts, page, ACCEPT_JSON).await?;
         let value = serde_json::from_slice(&kept.body).map_err(|error| {
             ToolError::unavailable("GitHub's response does not match its API.")
-                .hint("Try again; the operator can check OCTOPROX_GITHUB_URL.")
+                .hint("Try again; the operator can check github.url.")
+                .remedy(url_remedy())
                 .detail(error)
         })?;
         Ok((value, kept.has_next))
@@ -154,7 +156,7 @@ impl PullRequestFetch<'_> {
         ask.headers.insert(ACCEPT, HeaderValue::from_static(accept));
         ask.headers.insert(API_VERSION_HEADER.0, API_VERSION_HEADER.1);
         if let Some(token) = self.api.token.as_ref().filter(|_| self.pull.gets_token) {
-            ask.headers.insert(AUTHORIZATION, token_header("Bearer ", token, "OCTOPROX_GITHUB_TOKEN")?);
+            ask.headers.insert(AUTHORIZATION, token_header("Bearer ", token, TOKEN_SETTING)?);
         }
         ask.timeout = self.cx.time_left().min(Duration::from_secs(60));
         ask.max_bytes = MAX_RESPONSE_BYTES;
@@ -192,10 +194,12 @@ impl PullRequestFetch<'_> {
                 Kind::Unauthorized,
                 format!("GitHub rejected the token that is configured{words}"),
             )
-            .hint("Ask the operator to check OCTOPROX_GITHUB_TOKEN: it may be expired or revoked."),
+            .hint("Ask the operator to check github.token: it may be expired or revoked.")
+            .remedy(Remedy::settings(TOKEN_SETTING)),
             StatusCode::UNAUTHORIZED => {
                 ToolError::new(Kind::Unauthorized, format!("GitHub requires a token for this{words}"))
-                    .hint("Ask the operator to set OCTOPROX_GITHUB_TOKEN (or GITHUB_TOKEN).")
+                    .hint("Ask the operator to set github.token.")
+                    .remedy(Remedy::settings(TOKEN_SETTING))
             }
             StatusCode::NOT_ACCEPTABLE | StatusCode::UNPROCESSABLE_ENTITY => {
                 ToolError::new(Kind::TooLarge, format!("GitHub does not return this as a whole{words}"))
@@ -214,40 +218,41 @@ impl PullRequestFetch<'_> {
                 Kind::Unauthorized,
                 format!("The organisation {owner} requires a token with single sign-on."),
             )
-            .hint("Ask the operator to authorise OCTOPROX_GITHUB_TOKEN for that organisation.");
+            .hint("Ask the operator to authorise github.token for that organisation.")
+            .remedy(Remedy::settings(TOKEN_SETTING));
         }
         if answer.status == StatusCode::FORBIDDEN {
             return ToolError::denied(format!("GitHub denied access{words}"))
-                .hint("Ask the operator whether OCTOPROX_GITHUB_TOKEN may read pull requests, checks and statuses there.");
+                .hint("Ask the operator whether github.token may read pull requests, checks and statuses there.")
+                .remedy(Remedy::settings(TOKEN_SETTING));
         }
         let message = format!("Pull request {number} of {owner}/{repository} not found");
-        if self.has_token() {
-            ToolError::not_found(format!("{message}: it does not exist, or the token has no access.")).hint(
-                "Check the address; ask the operator whether OCTOPROX_GITHUB_TOKEN may read that repository.",
-            )
+        let error = if self.has_token() {
+            ToolError::not_found(format!("{message}: it does not exist, or the token has no access."))
+                .hint("Check the address; ask the operator whether github.token may read that repository.")
         } else {
             ToolError::not_found(format!(
                 "{message}: it does not exist, or the repository is private and no token is set."
             ))
-            .hint(
-                "Check the address; for a private repository ask the operator to set OCTOPROX_GITHUB_TOKEN.",
-            )
-        }
+            .hint("Check the address; for a private repository ask the operator to set github.token.")
+        };
+        error.remedy(Remedy::settings(TOKEN_SETTING))
     }
 
     fn rate_limit_error(&self, wait: Duration) -> ToolError {
         let at = jiff::SignedDuration::try_from(wait).ok().and_then(|wait| self.now.checked_add(wait).ok());
         let at = at.map(|at| format!(", until {}", at.strftime("%Y-%m-%dT%H:%M:%SZ"))).unwrap_or_default();
-        let hint = if self.has_token() {
-            format!("Try again in {} s.", wait.as_secs())
-        } else {
-            format!(
-                "Try again in {} s, or ask the operator to set OCTOPROX_GITHUB_TOKEN: without a token GitHub allows 60 \
-                 requests per hour, with one 5,000.",
-                wait.as_secs()
-            )
-        };
-        ToolError::rate_limited(format!("GitHub's rate limit is exceeded{at}."), wait).hint(hint)
+        let error = ToolError::rate_limited(format!("GitHub's rate limit is exceeded{at}."), wait);
+        let seconds = wait.as_secs();
+        if self.has_token() {
+            return error.hint(format!("Try again in {seconds} s."));
+        }
+        error
+            .hint(format!(
+                "Try again in {seconds} s, or ask the operator to set github.token: without a token GitHub allows 60 \
+                 requests per hour, with one 5,000."
+            ))
+            .remedy(Remedy::settings(TOKEN_SETTING))
     }
 }
 

@@ -1,8 +1,11 @@
 //! Address of a pull request, and of its API. Only validated names become part of a URL.
 
-use octo_toolkit::ToolError;
+use octo_toolkit::{Remedy, ToolError};
 use url::Url;
 
+pub fn url_remedy() -> Remedy {
+    Remedy::settings(&["github.url"])
+}
 const PUBLIC_API: &str = "https://api.github.com/";
 
 /// One pull request.
@@ -88,7 +91,8 @@ fn root(url: Option<&Url>, configured: Option<&Url>) -> Result<(Url, bool), Tool
         return Ok((public, false));
     }
     Err(ToolError::denied("Not a pull request of github.com or of the configured GitHub server.")
-        .hint("For GitHub Enterprise, ask the operator to set OCTOPROX_GITHUB_URL to https://HOST/api/v3."))
+        .hint("For GitHub Enterprise, ask the operator to set github.url to https://HOST/api/v3.")
+        .remedy(url_remedy()))
 }
 
 /// The API of `github.com` is at `api.github.com`; an Enterprise server has both on one host.
@@ -114,7 +118,8 @@ fn unreadable() -> ToolError {
 
 fn unfit() -> ToolError {
     ToolError::unavailable("The address of GitHub's API is not an HTTP URL.")
-        .hint("Ask the operator to check OCTOPROX_GITHUB_URL.")
+        .hint("Ask the operator to check github.url.")
+        .remedy(url_remedy())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::forge_http;
 use http::{Method, StatusCode};
 use moka::future::Cache;
 use octo_toolkit::hidden_text::strip_hidden_owned;
-use octo_toolkit::{CallContext, Kind, Net, ToolError};
+use octo_toolkit::{CallContext, Kind, Net, Remedy, ToolError};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -148,11 +148,13 @@ fn host(url: &Url) -> &str {
 
 fn unavailable_error(last: Option<ToolError>) -> ToolError {
     let why = last.as_ref().map(|error| format!(" ({})", error.message)).unwrap_or_default();
-    ToolError::unavailable(format!("GitLab's OpenAPI document is not available{why}.")).hint(
-        "An instance does not serve it; it is read from GitLab's repository on gitlab.com. If that is unreachable, the \
-         operator can set OCTOPROX_GITLAB_OPENAPI_URL to a copy of doc/api/openapi/openapi_v3.yaml. gitlab_request works \
-         without it.",
-    )
+    ToolError::unavailable(format!("GitLab's OpenAPI document is not available{why}."))
+        .hint(
+            "An instance does not serve it; it is read from GitLab's repository on gitlab.com. If that is unreachable, the \
+             operator can set gitlab.openapi_url to a copy of doc/api/openapi/openapi_v3.yaml. gitlab_request works \
+             without it.",
+        )
+        .remedy(Remedy::settings(&["gitlab.openapi_url"]))
 }
 
 #[cfg(test)]

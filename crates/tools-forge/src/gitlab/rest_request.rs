@@ -165,7 +165,7 @@ fn to_output(answer: &NetResponse, api: &Url, asked: &Url, limit: usize, known: 
     let (body, truncated, mut notices) = body(answer, limit);
     match answer.status {
         StatusCode::NOT_FOUND if !known => notices.push(
-            "It does not exist, or is private and no token is set (OCTOPROX_GITLAB_TOKEN).".to_owned(),
+            "It does not exist, or is private and no token is set (setting gitlab.token).".to_owned(),
         ),
         StatusCode::NOT_FOUND => notices.push(
             "It does not exist, or the token has no access. A project's path is one segment: group%2Fproject, or {id} \

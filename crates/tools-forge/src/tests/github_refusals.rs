@@ -3,7 +3,7 @@
 use super::github_pull_request::{FakeRepo, SECRET, settings, url};
 use crate::fake_server::{FakeReply, FakeServer, RecordedRequest, bench, capabilities, now, silent_server};
 use crate::{GithubSettings, github_toolbox};
-use octo_toolkit::{CallContext, Caller, Json, Kind, ToolError, ToolFixture};
+use octo_toolkit::{CallContext, Caller, Json, Kind, Remedy, ToolError, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,8 +36,7 @@ async fn a_private_repository_is_told_from_a_missing_token() {
     let error = refused(&unknown(&fake), &fake).await;
     assert_eq!(error.kind, Kind::NotFound);
     assert!(
-        error.text().contains("private and no token is set")
-            && error.text().contains("OCTOPROX_GITHUB_TOKEN"),
+        error.text().contains("private and no token is set") && error.text().contains("github.token"),
         "{error}"
     );
     let error = refused(&with_token(&fake), &fake).await;
@@ -56,7 +55,7 @@ async fn a_private_repository_is_told_from_a_missing_token() {
     assert!(error.kind == Kind::Unauthorized && error.text().contains("Bad credentials"), "{error}");
     let fake = always(401, json!({"message": "Requires authentication"}), &[]).await;
     let error = refused(&unknown(&fake), &fake).await;
-    assert!(error.text().contains("requires a token") && error.text().contains("GITHUB_TOKEN"), "{error}");
+    assert!(error.text().contains("requires a token") && error.text().contains("github.token"), "{error}");
     assert!(!error.text().contains("rejected the token"), "{error}");
 }
 
@@ -74,7 +73,8 @@ async fn the_hours_limit_is_told_with_its_end_and_not_asked_again() {
     let error = refused(&bench, &fake).await;
     assert_eq!((error.kind, error.retry_after.unwrap().as_secs()), (Kind::RateLimited, 1_500));
     assert!(error.text().contains("until 2026-11-15T10:25:00Z"), "{error}");
-    assert!(error.text().contains("OCTOPROX_GITHUB_TOKEN"), "{error}");
+    assert!(error.text().contains("github.token"), "{error}");
+    assert_eq!(error.remedy.as_deref(), Some(&Remedy::settings(&["github.token"])));
     let error = refused(&bench, &fake).await;
     assert!(error.kind == Kind::RateLimited && error.retry_after.unwrap().as_secs() >= 1_490, "{error}");
     assert_eq!(fake.take_paths().len(), 1);
@@ -92,7 +92,7 @@ async fn other_limits_are_told_as_well() {
         let fake = always(status, json!({"message": TOO_FAST}), headers).await;
         let error = refused(&with_token(&fake), &fake).await;
         assert_eq!((error.kind, error.retry_after.unwrap().as_secs()), (Kind::RateLimited, wait), "{error}");
-        assert!(!error.text().contains("set OCTOPROX_GITHUB_TOKEN"), "one is set: {error}");
+        assert!(!error.text().contains("set github.token"), "one is set: {error}");
     }
     let fake = always(
         403,

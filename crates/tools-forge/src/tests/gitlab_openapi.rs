@@ -4,7 +4,7 @@ use super::tool_schemas::assert_fits;
 use crate::fake_server::{FakeReply, FakeServer, RecordedRequest, bench};
 use crate::gitlab::{Instance, tools};
 use crate::{GitlabSettings, gitlab_toolbox};
-use octo_toolkit::{Kind, Secret, ToolFixture};
+use octo_toolkit::{Kind, Remedy, Secret, ToolFixture};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -135,7 +135,8 @@ async fn without_a_document_the_answer_says_what_to_set() {
     let (_, repository, bench) = instance("17.5.2", &[]).await;
     let error = bench.call("gitlab_openapi_paths", json!({})).await.unwrap_err();
     assert_eq!(error.kind, Kind::Unavailable);
-    assert!(error.text().contains("OCTOPROX_GITLAB_OPENAPI_URL"), "{error}");
+    assert!(error.text().contains("gitlab.openapi_url"), "{error}");
+    assert_eq!(error.remedy.as_deref(), Some(&Remedy::settings(&["gitlab.openapi_url"])));
     assert_eq!(repository.take_paths().len(), 4);
     let page = FakeServer::serve(|_: &RecordedRequest| {
         FakeReply::text(200, "<!doctype html><title>Sign in</title>")
@@ -146,10 +147,7 @@ async fn without_a_document_the_answer_says_what_to_set() {
         .call("gitlab_openapi_spec", json!({}))
         .await
         .unwrap_err();
-    assert!(
-        error.kind == Kind::Unavailable && error.text().contains("OCTOPROX_GITLAB_OPENAPI_URL"),
-        "{error}"
-    );
+    assert!(error.kind == Kind::Unavailable && error.text().contains("gitlab.openapi_url"), "{error}");
     // A failure is not cached.
     assert!(bench.call("gitlab_openapi_paths", json!({})).await.is_err());
     assert_eq!(repository.take_paths().len(), 4);

@@ -214,16 +214,13 @@ async fn refusals_say_what_to_do() {
         "{error}"
     );
     let error = call(&unknown, "unauthorized").await.unwrap_err();
-    assert!(
-        error.kind == Kind::Unauthorized && error.text().contains("set OCTOPROX_GITLAB_TOKEN"),
-        "{error}"
-    );
+    assert!(error.kind == Kind::Unauthorized && error.text().contains("set gitlab.token"), "{error}");
     let answer = call(&known, "forbidden").await.unwrap();
     assert!(answer["status_code"] == 403 && answer["notice"].as_str().unwrap().contains("scopes"));
     let answer = call(&known, "projects/group/project").await.unwrap();
     assert!(answer["status_code"] == 404 && answer["notice"].as_str().unwrap().contains("group%2Fproject"));
     let answer = call(&unknown, "projects/9").await.unwrap();
-    assert!(answer["notice"].as_str().unwrap().contains("OCTOPROX_GITLAB_TOKEN"));
+    assert!(answer["notice"].as_str().unwrap().contains("gitlab.token"));
     assert!(forge.requests().last().unwrap().header("private-token").is_none());
 
     let error = call(&known, "limited").await.unwrap_err();

@@ -92,7 +92,7 @@ impl GitCall<'_> {
         };
         let mut lines = String::new();
         if let (RemoteTarget::Remote(remote), Some(branch)) = (&other, &branch) {
-            let would = git_push::dry_run(&git, remote, branch).await?;
+            let would = git_push::dry_run(&git, remote, branch, self.cx).await?;
             for commit in would.commits.unwrap_or_default() {
                 lines.push_str(&format!("{} {}\n", commit.short_hash, commit.message));
             }
@@ -104,7 +104,7 @@ impl GitCall<'_> {
             stderr: String::new(),
         });
         output.dry_run = true;
-        output.note = Some(git_push::PUSH_DISABLED.to_owned());
+        output.note = Some(self.cx.append_remedy(git_push::PUSH_DISABLED, &git_push::push_remedy()));
         Ok(output)
     }
 }

@@ -180,7 +180,7 @@ async fn nothing_is_committed_or_pushed_until_allowed() {
     for (input, files) in rows.into_iter().zip([json!(["new.txt", "notes.txt"]), json!(["notes.txt"])]) {
         let would = desk.call("git_commit", input).await;
         assert_eq!((&would["dry_run"], &would["files"], would.get("commit")), (&json!(true), &files, None));
-        assert!(would["note"].as_str().unwrap().contains("OCTOPROX_GIT_ALLOW_COMMIT"));
+        assert!(would["note"].as_str().unwrap().contains("git.allow_commit"));
     }
     assert!(desk.try_call("git_commit", json!({"message": "x"})).await.is_err(), "nothing is staged");
     let push = desk.call("git_push", json!({})).await;
@@ -198,7 +198,7 @@ async fn nothing_is_committed_or_pushed_until_allowed() {
     ] {
         let would = desk.call("git", json!({"command": command, "args": args})).await;
         assert_eq!(would["dry_run"], true, "{command}: {would}");
-        assert!(would["note"].as_str().unwrap().contains("OCTOPROX_GIT_ALLOW_"), "{command}");
+        assert!(would["note"].as_str().unwrap().contains("git.allow_"), "{command}");
     }
     assert_eq!(git(&desk.root(), &["rev-parse", "HEAD"]), head);
     assert_eq!(git(&desk.root(), &["diff", "--cached", "--name-only"]), "");

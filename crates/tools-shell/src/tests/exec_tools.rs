@@ -2,10 +2,11 @@
 
 use super::shell_fixture::{ProgressRecorder, ShellFixture};
 use crate::ShellSettings;
-use octo_toolkit::{Json, Kind};
+use octo_toolkit::{CallContext, Caller, Kind};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
 async fn commands_give_what_they_write_and_how_they_end() {
@@ -124,8 +125,8 @@ async fn a_lowered_time_limit_is_told() {
 #[tokio::test]
 async fn a_command_ends_before_its_call_does() {
     let bench = ShellFixture::new();
-    let mut cx = bench.cx("local");
-    cx.deadline = Instant::now() + Duration::from_secs(2);
+    let deadline = Instant::now() + Duration::from_secs(2);
+    let cx = CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
     let answer = bench.call_as(&cx, "shell_exec", json!({"command": "echo x; sleep 60"})).await.unwrap();
     assert!(Instant::now() < cx.deadline);
     assert_eq!((&answer["timed_out"], &answer["stdout"]), (&json!(true), &json!("x\n")));
@@ -153,7 +154,7 @@ async fn a_cancelled_call_ends_within_a_second() {
 async fn output_is_told_while_it_comes() {
     let bench = ShellFixture::new();
     let ear = Arc::new(ProgressRecorder::default());
-    let cx = bench.cx("local").with_progress(Json::text("token"), Arc::clone(&ear) as Arc<_>);
+    let cx = bench.cx_with_progress(&ear);
     let command = "for x in 1 2 3; do echo line $x; sleep 0.4; done";
     bench.call_as(&cx, "shell_exec", json!({"command": command})).await.unwrap();
     let heard = ear.0.lock().unwrap();
@@ -170,7 +171,7 @@ async fn output_is_told_while_it_comes() {
 async fn a_flood_of_output_makes_few_notices() {
     let bench = ShellFixture::new();
     let ear = Arc::new(ProgressRecorder::default());
-    let cx = bench.cx("local").with_progress(Json::text("token"), Arc::clone(&ear) as Arc<_>);
+    let cx = bench.cx_with_progress(&ear);
     bench.call_as(&cx, "shell_exec", json!({"command": "seq 200000"})).await.unwrap();
     assert!(ear.0.lock().unwrap().len() < 20);
 }

@@ -6,7 +6,7 @@ use octo_grants::fs::{RootSpec, WorkspaceSpec};
 use octo_grants::{Capabilities, Exec, Workspace};
 use octo_model::{CallId, Caller, Json, JsonObject, ToolError};
 use octo_ports::{Port, ResultStore, ResultWriter, StoreError, StoreResult};
-use octo_toolkit::{AskError, BoxFuture, CallContext, Peer, Toolbox};
+use octo_toolkit::{AskError, BoxFuture, CallContext, CallHeader, Peer, Toolbox};
 use serde_json::Value;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -103,6 +103,13 @@ impl ShellFixture {
     pub fn cx(&self, caller: &str) -> CallContext {
         let deadline = Instant::now() + Duration::from_secs(30);
         CallContext::new(Arc::new(Caller::named(caller)), deadline, CancellationToken::new())
+    }
+
+    /// The context of a client that requests progress.
+    pub fn cx_with_progress(&self, peer: &Arc<ProgressRecorder>) -> CallContext {
+        let mut header = CallHeader::clone(&self.cx("local"));
+        header.progress_token = Some(Json::text("token"));
+        CallContext::from_header(header, CancellationToken::new(), Arc::clone(peer) as Arc<_>)
     }
 
     pub async fn call(&self, name: &str, input: Value) -> Result<Value, ToolError> {

@@ -103,7 +103,7 @@ async fn send_request(asking: &EngineRequest<'_>, url: Url) -> Result<Value, Eng
     let key = asking.settings.brave_api_key.as_ref().and_then(|key| secret_header("", key));
     let Some(key) = key else {
         return Err(EngineFailure::new(NAME, "its API key is not a valid header value")
-            .hint("The operator should check BRAVE_API_KEY."));
+            .settings_hint("The operator should check search.brave_api_key.", &["search.brave_api_key"]));
     };
     let mut ask = NetRequest::get(url);
     ask.max_redirects = 0;
@@ -131,7 +131,8 @@ fn failure_from_answer(answer: &NetResponse) -> EngineFailure {
     match (answer.status, code) {
         (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN, _) | (_, Some("SUBSCRIPTION_TOKEN_INVALID")) => {
             failure.reason = format!("it rejected the API key ({})", answer.status.as_u16());
-            failure.hint("The operator should check BRAVE_API_KEY.")
+            failure
+                .settings_hint("The operator should check search.brave_api_key.", &["search.brave_api_key"])
         }
         (StatusCode::PAYMENT_REQUIRED, _) | (_, Some("QUOTA_LIMITED")) => {
             failure.hint("The quota of the Brave plan is exhausted; the operator can raise it.")

@@ -1,7 +1,7 @@
 //! DuckDuckGo's HTML page without scripts. There is no API, so parsing is strict: a CAPTCHA or an unknown page is a
 //! failure, never an empty result.
 
-use super::engine_failure::EngineFailure;
+use super::engine_failure::{EngineFailure, OTHER_ENGINES};
 use super::result_pager::{Cursor, EngineRequest, ResultPage};
 use super::search_query::{SafeSearch, SearchQuery};
 use super::search_result::SearchResult;
@@ -15,8 +15,8 @@ use url::{Url, form_urlencoded};
 pub const NAME: &str = "duckduckgo";
 
 const DEFAULT_URL: &str = "https://html.duckduckgo.com/html/";
-const OTHER_ENGINES_HINT: &str = "Wait some minutes before searching again; the operator can set OCTOPROX_SEARXNG_URL or \
-                             BRAVE_API_KEY for engines that do not ask for CAPTCHAs.";
+const OTHER_ENGINES_HINT: &str = "Wait some minutes before searching again; the operator can set search.searxng_url or \
+                             search.brave_api_key for engines that do not ask for CAPTCHAs.";
 
 pub async fn fetch_page(asking: &EngineRequest<'_>, cursor: &Cursor) -> Result<ResultPage, EngineFailure> {
     let search_query = asking.query;
@@ -55,12 +55,14 @@ pub async fn fetch_page(asking: &EngineRequest<'_>, cursor: &Cursor) -> Result<R
         // A challenge has status 202, 403, 418 or 200.
         status if asks_for_captcha(&html) || status == StatusCode::ACCEPTED => Err(captcha_failure()),
         StatusCode::OK => parse_page(&html, &url),
-        status => Err(EngineFailure::from_status(NAME, status, &answer.headers).hint(OTHER_ENGINES_HINT)),
+        status => Err(EngineFailure::from_status(NAME, status, &answer.headers)
+            .settings_hint(OTHER_ENGINES_HINT, OTHER_ENGINES)),
     }
 }
 
 fn captcha_failure() -> EngineFailure {
-    EngineFailure::new(NAME, "it requires a CAPTCHA (bot detection)").hint(OTHER_ENGINES_HINT)
+    EngineFailure::new(NAME, "it requires a CAPTCHA (bot detection)")
+        .settings_hint(OTHER_ENGINES_HINT, OTHER_ENGINES)
 }
 
 /// Detected by names in the page's markup, which no result can contain.
@@ -118,7 +120,8 @@ fn parse_page(html: &str, base: &Url) -> Result<ResultPage, EngineFailure> {
     let hits: Vec<SearchResult> =
         page.select(".result").iter().filter_map(|result| parse_result(&result, base)).collect();
     if hits.is_empty() && !page.select(".no-results, .result--no-result").exists() {
-        return Err(EngineFailure::new(NAME, "its page has an unknown format").hint(OTHER_ENGINES_HINT));
+        return Err(EngineFailure::new(NAME, "its page has an unknown format")
+            .settings_hint(OTHER_ENGINES_HINT, OTHER_ENGINES));
     }
     let suggestions =
         page.select("#did_you_mean a, .did-you-mean a").iter().map(|link| link.text().to_string());

@@ -3,11 +3,14 @@
 use super::SearchSettings;
 use http::{HeaderMap, StatusCode};
 use octo_toolkit::net::retry_after;
-use octo_toolkit::{Clock, Kind, ToolError};
+use octo_toolkit::{Clock, Kind, Remedy, ToolError};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::time::Duration;
+
+/// Settings of engines that do not ask for CAPTCHAs.
+pub const OTHER_ENGINES: &[&str] = &["search.searxng_url", "search.brave_api_key"];
 
 /// Failure of one engine.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -20,12 +23,14 @@ pub struct EngineFailure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Cow<'static, str>>,
     #[serde(skip)]
+    pub remedy: Option<Remedy>,
+    #[serde(skip)]
     pub retry_after: Option<Duration>,
 }
 
 impl EngineFailure {
     pub fn new(engine: &str, reason: impl Into<String>) -> Self {
-        Self { engine: engine.to_owned(), reason: reason.into(), hint: None, retry_after: None }
+        Self { engine: engine.to_owned(), reason: reason.into(), hint: None, remedy: None, retry_after: None }
     }
 
     pub fn hint(mut self, hint: &'static str) -> Self {
@@ -33,12 +38,21 @@ impl EngineFailure {
         self
     }
 
+    /// A hint that concerns these settings.
+    pub fn settings_hint(mut self, hint: &'static str, settings: &'static [&'static str]) -> Self {
+        self.remedy = Some(Remedy::settings(settings));
+        self.hint(hint)
+    }
+
     /// Failure of the request.
     pub fn from_net_error(engine: &str, error: &ToolError) -> Self {
         let mut failure = Self::new(engine, error.message.trim_end_matches('.'));
         failure.retry_after = error.retry_after;
         // Only a denial can be fixed locally.
-        failure.hint = error.hint.clone().filter(|_| error.kind == Kind::Denied);
+        if error.kind == Kind::Denied {
+            failure.hint.clone_from(&error.hint);
+            failure.remedy = error.remedy.as_deref().cloned();
+        }
         failure
     }
 
@@ -64,15 +78,19 @@ pub fn all_failed_error(failed: &[EngineFailure], settings: &SearchSettings) -> 
             hints.push(hint);
         }
     }
+    let mut remedy = failed.iter().find_map(|failure| failure.remedy.clone());
     if settings.searxng_url.is_none() && settings.brave_api_key.is_none() {
-        hints
-            .push("The operator can set OCTOPROX_SEARXNG_URL or BRAVE_API_KEY for engines without CAPTCHAs.");
+        hints.push(
+            "The operator can set search.searxng_url or search.brave_api_key for engines without CAPTCHAs.",
+        );
+        remedy = remedy.or(Some(Remedy::settings(OTHER_ENGINES)));
     }
     if hints.is_empty() {
         hints.push("Try again later, or use fewer words.");
     }
     let error = ToolError::unavailable(format!("No search engine responded. {}.", reasons.join("; ")));
-    let error = error.hint(hints.join(" "));
+    let mut error = error.hint(hints.join(" "));
+    error.remedy = remedy.map(Box::new);
     match failed.iter().filter_map(|failure| failure.retry_after).min() {
         Some(wait) => error.retry_after(wait),
         None => error,

@@ -13,7 +13,8 @@ pub const NAME: &str = "searxng";
 
 const MAX_PAGES: u32 = 20;
 const CHECK_URL_HINT: &str =
-    "The operator should check OCTOPROX_SEARXNG_URL: it must be the URL of the start page.";
+    "The operator should check search.searxng_url: it must be the URL of the start page.";
+const URL_SETTING: &[&str] = &["search.searxng_url"];
 const ENGINES_FAILED_HINT: &str = "Try other engines or categories, or try again later; the operator can see in the SearXNG \
                               instance which engines are blocked and disable them.";
 
@@ -36,7 +37,7 @@ fn request_url(base: &Url, search_query: &SearchQuery, number: u32) -> Result<Ur
     let mut url = base.clone();
     if !url.username().is_empty() || url.password().is_some() {
         return Err(EngineFailure::new(NAME, "its URL contains a user name or password, which is not sent")
-            .hint(CHECK_URL_HINT));
+            .settings_hint(CHECK_URL_HINT, URL_SETTING));
     }
     if !url.path().trim_end_matches('/').ends_with("/search") {
         let segments = url.path_segments_mut();
@@ -107,7 +108,8 @@ fn parse_answer(answer: &NetResponse) -> Result<ResultPage, EngineFailure> {
             ));
         }
         404 | 405 => {
-            return Err(EngineFailure::from_status(NAME, status, &answer.headers).hint(CHECK_URL_HINT));
+            return Err(EngineFailure::from_status(NAME, status, &answer.headers)
+                .settings_hint(CHECK_URL_HINT, URL_SETTING));
         }
         200..300 => {}
         _ => return Err(EngineFailure::from_status(NAME, status, &answer.headers)),
@@ -116,10 +118,13 @@ fn parse_answer(answer: &NetResponse) -> Result<ResultPage, EngineFailure> {
         return Err(EngineFailure::new(NAME, "the response is too large"));
     }
     let found: Value = serde_json::from_slice(&answer.body).map_err(|_| {
-        EngineFailure::new(NAME, "the response of the instance is not JSON").hint(CHECK_URL_HINT)
+        EngineFailure::new(NAME, "the response of the instance is not JSON")
+            .settings_hint(CHECK_URL_HINT, URL_SETTING)
     })?;
     let Some(results) = found.get("results").and_then(Value::as_array) else {
-        return Err(EngineFailure::new(NAME, "the JSON has no `results`").hint(CHECK_URL_HINT));
+        return Err(
+            EngineFailure::new(NAME, "the JSON has no `results`").settings_hint(CHECK_URL_HINT, URL_SETTING)
+        );
     };
     let hits: Vec<SearchResult> = results.iter().filter_map(parse_result).collect();
     let failed: Vec<(String, String)> =

@@ -1,14 +1,15 @@
 //! Execution of a step that calls a tool: recorded before and after, retried where that is safe.
 
+use crate::check::ToolLookup;
 use crate::compiled_workflow::{Action, Step};
-use crate::engine::hub_tools::{LLM_TOOL, tool_info};
+use crate::engine::hub_tools::{HubTools, LLM_TOOL};
 use crate::engine::journal::{Attempt, StepStatus};
 use crate::engine::run_executor::RunExecutor;
 use crate::engine::run_executor::frame::{Frame, RunScope};
 use crate::engine::stop_reason::{StepFailure, StopReason};
 use crate::expr::EvalError;
 use crate::workflow_manifest::Repeat;
-use octo_hub::Request;
+use octo_hub::{ResultFailure, block_text};
 use octo_model::{Json, JsonObject, Kind, Operation, ToolError};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -72,13 +73,10 @@ impl RunExecutor {
     /// Returns whether a step may run if it may have run before.
     fn is_repeatable(&self, step: &Step) -> bool {
         let safe = match &step.action {
-            Action::Tool { name, .. } => self.engine.hub().and_then(|hub| {
-                let entry = hub.tool(&self.invoker.origin.profile, &self.invoker.caller, name)?;
-                Ok(tool_info(&entry).is_repeatable())
-            }),
-            _ => Ok(true),
+            Action::Tool { name, .. } => HubTools(&self.cx).tool(name).is_ok_and(|tool| tool.is_repeatable()),
+            _ => true,
         };
-        step.repeat == Repeat::Allowed || safe.unwrap_or(false)
+        step.repeat == Repeat::Allowed || safe
     }
 
     fn build_invocation(&self, step: &Step, frame: &Frame) -> Result<Invocation, EvalError> {
@@ -130,31 +128,14 @@ impl RunExecutor {
         arguments: Map<String, Value>,
         timeout: Option<Duration>,
     ) -> (Option<String>, Result<Value, StepFailure>) {
-        let failed = |error: &ToolError| StepFailure::from_error("", error);
-        let hub = match self.engine.hub() {
-            Ok(hub) => hub,
-            Err(error) => return (None, Err(failed(&error))),
+        let op = Operation::tool(name, Json::from(Value::Object(arguments)));
+        let (call, outcome) = match self.cx.call(op, timeout).await {
+            Ok(called) => (Some(called.id.to_string()), called.outcome),
+            Err(error) => (None, Err(error)),
         };
-        let origin = &self.invoker.origin;
-        let request = Request {
-            op: Operation::tool(name, Json::from(Value::Object(arguments))),
-            caller: Arc::clone(&self.invoker.caller),
-            frontend: origin.frontend,
-            profile: origin.profile.clone(),
-            peer: Arc::clone(&origin.peer),
-            cancel: self.live.cancel.child_token(),
-            timeout,
-            trace: Some(origin.trace.clone()),
-        };
-        let called = self.invoker.depth.run_nested(hub.call(request)).await;
-        let call = Some(called.id.to_string());
-        let whole = match called.outcome {
-            Ok(result) => hub.untruncated(&self.invoker.caller, result).await,
-            Err(error) => Err(error),
-        };
-        match whole {
+        match outcome {
             Ok(result) => (call, tool_output(&result)),
-            Err(error) => (call, Err(failed(&error))),
+            Err(error) => (call, Err(StepFailure::from_error("", &error))),
         }
     }
 
@@ -346,21 +327,16 @@ fn parse_llm_json(answer: &Value, schema: &Value) -> Result<Value, ToolError> {
 
 /// The output of a tool: its structured content, or its text as `text`.
 fn tool_output(result: &JsonObject) -> Result<Value, StepFailure> {
-    let texts = result.list("content");
-    let texts = texts.iter().filter_map(|block| block.members().ok()?.text("text"));
-    let said = texts.collect::<Vec<_>>().join("\n");
-    if result.text("resultType").as_deref() == Some("input_required") {
-        let message = "The tool requests further input, which a workflow cannot provide.";
-        return Err(StepFailure::new("", "failed", message));
-    }
-    if result.is_true("isError") {
-        let said = if said.is_empty() { "The tool failed without a message.".to_owned() } else { said };
-        return Err(StepFailure::new("", "failed", said));
+    if let Some(failure) = ResultFailure::of(result) {
+        return Err(StepFailure::new("", "failed", failure.message));
     }
     match result.get("structuredContent") {
         Some(structure) => {
             structure.to().map_err(|error| StepFailure::from_error("", &ToolError::internal(error)))
         }
-        None => Ok(json!({"text": said})),
+        None => {
+            let texts: Vec<String> = result.list("content").iter().filter_map(block_text).collect();
+            Ok(json!({"text": texts.join("\n")}))
+        }
     }
 }

@@ -8,7 +8,7 @@ use octo_grants::fs::{RootSpec, WorkspaceSpec};
 use octo_grants::net::NetSpec;
 use octo_grants::{Capabilities, Exec, Net, Workspace};
 use octo_model::{Caller, Json, Operation, ToolError};
-use octo_toolkit::{CallContext, NoPeer, Peer, Source, SourceState};
+use octo_toolkit::{CallContext, Source, SourceState};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -63,8 +63,7 @@ impl DeclaredFixture {
     pub async fn call(&self, name: &str, arguments: Value) -> Result<Value, ToolError> {
         let deadline = Instant::now() + Duration::from_secs(30);
         let cx = CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
-        let peer: Arc<dyn Peer> = Arc::new(NoPeer);
-        let result = self.source.run(Operation::tool(name, Json::from(arguments)), &cx, &peer).await?;
+        let result = self.source.run(Operation::tool(name, Json::from(arguments)), &cx).await?;
         Ok(result.to_json().to().unwrap())
     }
 

@@ -3,7 +3,8 @@
 use super::super::Severity::{self, Dangerous, Notable, Serious};
 use super::super::{ChangePolicy, NewItems, TrustSettings, worst_severity};
 use super::{everything, listing_json, reviewed, settings_with, with_change};
-use octo_ports::ItemKind;
+use octo_model::ItemKind;
+use octo_ports::PinKind;
 use serde_json::{Value, json};
 
 type DriftCase = (&'static str, Severity, &'static str, Option<Value>);
@@ -252,7 +253,7 @@ fn new_tools_wait_where_the_settings_say_so() {
     let settings = TrustSettings { new: NewItems::Hold, ..TrustSettings::default() };
     let verdict = reviewed(&before, &after, settings);
     assert_eq!(listing_json(&verdict.lists), before);
-    assert!(verdict.held.contains_key(&(ItemKind::Tool, "share".to_owned())));
+    assert!(verdict.held.contains_key(&(PinKind::Item(ItemKind::Tool), "share".to_owned())));
     let verdict = reviewed(&json!({"prompts": []}), &before, settings);
     assert_eq!(listing_json(&verdict.lists), before, "the first listing of a kind is not new");
 }

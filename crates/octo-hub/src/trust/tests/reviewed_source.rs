@@ -4,10 +4,10 @@ use super::super::{ChangePolicy, HeldCalls, Trust, TrustSettings};
 use super::{everything, listing_from, listing_json, with_change};
 use octo_model::{Caller, Json, JsonObject, Kind, Operation, ToolError};
 use octo_ports::{
-    PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, Port, ServerIdentity, StoreError, StoreResult,
-    in_memory,
+    Changes, PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, Port, ServerIdentity, StoreError,
+    StoreResult, in_memory,
 };
-use octo_toolkit::{BoxFuture, CallContext, ListingState, NoPeer, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, ListingState, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -48,12 +48,7 @@ impl Source for StubServer {
         self.listing.subscribe()
     }
 
-    fn run<'a>(
-        &'a self,
-        _: Operation,
-        _: &'a CallContext,
-        _: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, _: Operation, _: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let block = json!({"type": "text", "text": "found\u{e0041} it"});
         Box::pin(async move { Ok(JsonObject::new().with("content", Json::array([&Json::from(block)]))) })
@@ -83,6 +78,10 @@ impl Default for RecordingPins {
 }
 
 impl Pins for RecordingPins {
+    fn changes(&self) -> Changes {
+        self.pins.changes()
+    }
+
     fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, StoreResult<PinSet>> {
         if self.broken.load(Ordering::Relaxed) {
             return Box::pin(async { Err(StoreError::unavailable(Port::Pins, "the disk is full")) });
@@ -146,8 +145,7 @@ async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 async fn call(source: &Arc<dyn Source>) -> Result<JsonObject, ToolError> {
     let deadline = Instant::now() + Duration::from_secs(5);
     let cx = CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
-    let peer: Arc<dyn Peer> = Arc::new(NoPeer);
-    source.run(Operation::tool("search", Json::from(json!({}))), &cx, &peer).await
+    source.run(Operation::tool("search", Json::from(json!({}))), &cx).await
 }
 
 fn changed_listing() -> Value {
@@ -205,7 +203,8 @@ async fn calls_of_a_held_tool_are_refused_where_the_settings_say_so() {
         tokio::task::yield_now().await;
     };
     assert_eq!(error.kind, Kind::Denied);
-    assert!(error.text().contains("octoprox servers diff evil"), "{error}");
+    let review = octo_model::Remedy::ReviewDefinitions { server: "evil".to_owned() };
+    assert_eq!(error.remedy.as_deref(), Some(&review), "{error}");
 }
 
 #[tokio::test]

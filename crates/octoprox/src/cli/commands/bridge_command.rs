@@ -7,6 +7,7 @@ mod remote_url;
 use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
 use crate::app_error::AppError;
 use crate::jq_workers;
+use crate::remedy_text::remedy_text;
 use crate::settings::{Environment, Flags, is_secret_name};
 use crate::stores::stores_with_logins;
 use crate::telemetry::LogMode;
@@ -155,6 +156,7 @@ async fn serve(remote: &Arc<RemoteSource>) -> Result<(), AppError> {
         result_store: Arc::new(NullStores),
         jq: JqRunner::new(Arc::new(jq_workers::JqWorkers::new()?)),
         tracer: None,
+        remedy_text,
     });
     let hub = hub.map_err(|error| AppError::new(format!("{error}.")))?;
     hub.wait_until_listed(BRIDGE_PROFILE, LISTING_TIMEOUT).await;

@@ -5,9 +5,6 @@ use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_sett
 use crate::app_error::{AppError, exit_code};
 use crate::cli::attachment::first_attachment;
 use crate::cli::commands::tools_command::native_tools;
-use crate::cli::json_reply::{
-    INPUT_REQUIRED_HINT, INPUT_REQUIRED_MESSAGE, error_text, is_input_required, json_reply,
-};
 use crate::cli::result_text::{result_notice, result_text};
 use crate::cli::tool_arguments;
 use crate::cli::tool_help::tool_help;
@@ -16,9 +13,8 @@ use crate::telemetry::LogMode;
 use crate::terminal::console;
 use crate::terminal::terminal_width::columns;
 use clap::Args;
-use octo_hub::{CallOutcome, Entry, Hub, ListKind, Request};
-use octo_model::{Caller, Frontend, JsonObject, Operation, ToolError};
-use octo_toolkit::NoPeer;
+use octo_hub::{CallOutcome, Entry, Hub, Request, ResultFailure};
+use octo_model::{Caller, Frontend, ItemKind, JsonObject, Operation, ToolError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,14 +99,13 @@ impl Call {
             tool_arguments::parse_arguments(self.args.as_deref(), &self.pairs, &schema.unwrap_or_default())?;
         let cancel = CancellationToken::new();
         let request = Request {
-            op: Operation::tool(name.to_owned(), arguments),
-            caller: Arc::new(Caller::local()),
-            frontend: Frontend::Cli,
             profile: self.profile.clone(),
-            peer: Arc::new(NoPeer),
             cancel: cancel.clone(),
-            timeout: None,
-            trace: None,
+            ..Request::new(
+                Operation::tool(name.to_owned(), arguments),
+                Arc::new(Caller::local()),
+                Frontend::Cli,
+            )
         };
         let mut call = std::pin::pin!(hub.call(request));
         let called = tokio::select! {
@@ -120,14 +115,14 @@ impl Call {
                 call.await
             }
         };
-        self.print(&called, name, entry.as_ref())
+        self.print(&called, name)
     }
 
     /// Finds the tool, after the servers have listed theirs. The call itself refuses an unknown one, so that it is
     /// audited.
     async fn entry(&self, name: &str, hub: &Hub) -> Result<Option<Entry>, AppError> {
         let find =
-            |hub: &Hub| Ok::<_, AppError>(hub.view(&self.profile)?.by_name(ListKind::Tools, name).cloned());
+            |hub: &Hub| Ok::<_, AppError>(hub.view(&self.profile)?.by_name(ItemKind::Tool, name).cloned());
         if let Some(entry) = find(hub)? {
             return Ok(Some(entry));
         }
@@ -135,26 +130,25 @@ impl Call {
         find(hub)
     }
 
-    fn print(&self, called: &CallOutcome, name: &str, entry: Option<&Entry>) -> Result<(), AppError> {
+    fn print(&self, called: &CallOutcome, name: &str) -> Result<(), AppError> {
         if self.json {
-            console::print(json_reply(called, name, entry).as_str())?;
+            console::print(&octo_web::tool_reply(called, name))?;
         }
-        match &called.outcome {
-            Err(error) if self.json => Err(AppError::silent(exit_code(error.kind))),
-            Err(error) => Err(error.clone().into()),
-            Ok(result) if result.is_true("isError") => Err(self.tool_failed(&error_text(result))),
-            Ok(result) if is_input_required(result) => {
-                Err(self.tool_failed(&format!("{INPUT_REQUIRED_MESSAGE} {INPUT_REQUIRED_HINT}")))
-            }
-            Ok(result) if self.json => self.save_attachment(result),
-            Ok(result) => {
-                if let Some(notice) = result_notice(result) {
-                    console::print_err(&notice);
-                }
-                console::print(&result_text(result))?;
-                self.save_attachment(result)
-            }
+        let result = match &called.outcome {
+            Err(error) if self.json => return Err(AppError::silent(exit_code(error.kind))),
+            Err(error) => return Err(error.clone().into()),
+            Ok(result) => result,
+        };
+        if let Some(failure) = ResultFailure::of(result) {
+            return Err(self.tool_failed(&failure));
         }
+        if !self.json {
+            if let Some(notice) = result_notice(result) {
+                console::print_err(&notice);
+            }
+            console::print(&result_text(result))?;
+        }
+        self.save_attachment(result)
     }
 
     /// Saves the attachment, or prints a notice that there is one.
@@ -171,7 +165,11 @@ impl Call {
     }
 
     /// Error for a failure that the tool itself reported.
-    fn tool_failed(&self, said: &str) -> AppError {
-        if self.json { AppError::silent(1) } else { AppError::new(said) }
+    fn tool_failed(&self, failure: &ResultFailure) -> AppError {
+        match failure.hint {
+            _ if self.json => AppError::silent(1),
+            Some(hint) => AppError::new(format!("{} {hint}", failure.message)),
+            None => AppError::new(failure.message.as_str()),
+        }
     }
 }

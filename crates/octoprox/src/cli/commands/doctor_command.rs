@@ -20,7 +20,7 @@ use serde_json::json;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  octoprox doctor\n  octoprox doctor --json")]
 pub struct Doctor {
-    /// Print the findings as JSON: {ok, checks: [{name, state, says, next}]}
+    /// Print the findings as JSON: {ok, checks: [{name, state, message, hint}]}
     #[arg(long)]
     json: bool,
 }
@@ -34,28 +34,28 @@ pub enum Verdict {
     Fail,
 }
 
-/// Result of one check, with its text (`says`) and the next step.
+/// Result of one check, with the next step as `hint`.
 #[derive(Debug, Serialize)]
 pub struct Finding {
     name: String,
     state: Verdict,
-    says: String,
+    message: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    next: String,
+    hint: String,
 }
 
 impl Finding {
-    fn ok(name: impl Into<String>, says: impl Into<String>) -> Self {
-        Self { name: name.into(), state: Verdict::Ok, says: says.into(), next: String::new() }
+    fn ok(name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { name: name.into(), state: Verdict::Ok, message: message.into(), hint: String::new() }
     }
 
     fn problem(
         state: Verdict,
         name: impl Into<String>,
-        says: impl Into<String>,
-        next: impl Into<String>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
     ) -> Self {
-        Self { name: name.into(), state, says: says.into(), next: next.into() }
+        Self { name: name.into(), state, message: message.into(), hint: hint.into() }
     }
 }
 
@@ -78,24 +78,29 @@ impl Doctor {
                     ));
                 }
                 for ignored in &loaded.unapproved {
-                    let (says, next) = ignored.split_once(". ").unwrap_or((ignored, ""));
-                    findings.push(Finding::problem(Verdict::Warn, "settings", says, next));
+                    let (message, hint) = ignored.split_once(". ").unwrap_or((ignored, ""));
+                    findings.push(Finding::problem(Verdict::Warn, "settings", message, hint));
                 }
-                findings.extend(machine_checks(&loaded.settings, &loaded.workspace, &world));
+                findings.extend(machine_checks(&loaded.settings, &loaded.workspace, &world)?);
                 findings.extend(server_checks(&loaded, &world));
                 findings.extend(login_checks(&loaded, &world));
             }
             Err(problems) => {
                 for problem in &problems.0 {
-                    let says = format!("{}: {} {}", problem.origin, problem.path, problem.message);
-                    findings.push(Finding::problem(Verdict::Fail, "settings", says, problem.hint.as_str()));
+                    let message = format!("{}: {} {}", problem.origin, problem.path, problem.message);
+                    findings.push(Finding::problem(
+                        Verdict::Fail,
+                        "settings",
+                        message,
+                        problem.hint.as_str(),
+                    ));
                 }
                 // The remaining checks use the default settings.
                 let state_dir = crate::settings::load::settings_locations::state_dir(&world);
                 let choice = WorkspaceChoice::implicit(&world);
                 let started_in = (choice == WorkspaceChoice::CurrentDir).then(|| world.current_dir.clone());
                 let settings = Settings { workspace: started_in, state_dir, ..Settings::default() };
-                findings.extend(machine_checks(&settings, &choice, &world));
+                findings.extend(machine_checks(&settings, &choice, &world)?);
             }
         }
         let ok = findings.iter().all(|finding| finding.state != Verdict::Fail);
@@ -119,11 +124,11 @@ fn render_finding(finding: &Finding, width: usize) -> String {
         Verdict::Fail => "FAIL",
     };
     let room = width.saturating_sub(INDENT);
-    let mut lines = wrap_words(&sanitize_text(&finding.says), room).into_iter();
+    let mut lines = wrap_words(&sanitize_text(&finding.message), room).into_iter();
     let first = lines.next().unwrap_or_default();
     let mut text = format!("{word:4}  {:10}  {first}\n", finding.name);
     lines.for_each(|line| text.push_str(&format!("{:INDENT$}{line}\n", "")));
-    for (at, line) in wrap_words(&sanitize_text(&finding.next), room.saturating_sub(2)).iter().enumerate() {
+    for (at, line) in wrap_words(&sanitize_text(&finding.hint), room.saturating_sub(2)).iter().enumerate() {
         let mark = if at == 0 { "→ " } else { "  " };
         text.push_str(&format!("{:INDENT$}{mark}{line}\n", ""));
     }

@@ -72,7 +72,7 @@ pub struct ImportResult {
 pub struct ImportedServer {
     pub name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub why: String,
+    pub reason: String,
 }
 
 impl Import {
@@ -162,7 +162,7 @@ pub fn import_servers(
     let mut taken = ImportResult::default();
     for ServerEntry { name, mut server, notes } in entries {
         vault.extract(&name, &mut server);
-        let skip = |why: String| ImportedServer { name: sanitize_text(&name), why };
+        let skip = |why: String| ImportedServer { name: sanitize_text(&name), reason: why };
         if let Some(there) = target.entry(&name) {
             let same = there == Value::Object(server);
             let why = if same { "already exists" } else { "another server of this name exists and is kept" };
@@ -183,14 +183,14 @@ pub fn import_servers(
             return Err(ServersFileEdit::manual_edit_error(&target.path, &why, what));
         }
         taken.variables.extend(required_variables(&server));
-        taken.added.push(ImportedServer { why: sanitize_text(&notes.join("; ")), name });
+        taken.added.push(ImportedServer { reason: sanitize_text(&notes.join("; ")), name });
     }
     Ok(taken)
 }
 
 /// Renders one line per server.
 pub fn result_lines(taken: &ImportResult) -> Vec<String> {
-    let line = |word: &str, told: &ImportedServer| match told.why.as_str() {
+    let line = |word: &str, told: &ImportedServer| match told.reason.as_str() {
         "" => format!("{word} {}", told.name),
         why => format!("{word} {}: {why}", told.name),
     };

@@ -14,7 +14,7 @@ use callback_listener::CallbackListener;
 use clap::Args;
 pub use login_target::LoginTarget;
 use octo_model::{Kind, ToolError};
-use octo_oauth::{CompletedLogin, LoginPrompt, LoginState, LoginStatus};
+use octo_oauth::{CompletedLogin, LoginDeadline, LoginProgress, LoginPrompt, LoginSnapshot, LoginState};
 use serde_json::json;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -22,10 +22,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-/// Polling interval for a login that a hub or the device page completes.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Timeout of the token exchange at the authorization server, in this process or another.
-const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(25);
 /// Time for the last page to reach the browser before the listener closes.
 const LAST_PAGE_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -72,7 +68,7 @@ impl Login {
             let redirect = door.redirect(&session);
             let place =
                 LoginTarget::find(&session, &self.server, self.profile.as_deref(), self.device, redirect)?;
-            let before = place.status().await?;
+            let before = place.snapshot().await?;
             let begun = tokio::select! {
                 begun = place.begin() => begun?,
                 _ = interrupts.recv() => {
@@ -94,7 +90,7 @@ impl Login {
                 }
                 LoginPrompt::Enter { url, user_code, url_with_code, expires_in } => {
                     self.show_user_code(&url, &user_code, url_with_code.as_deref(), expires_in)?;
-                    let (_nobody, inbox) = mpsc::channel(1);
+                    let (_, inbox) = mpsc::channel(1);
                     self.wait_for_login(&place, &before, (inbox, &mut interrupts), expires_in).await
                 }
             };
@@ -114,7 +110,7 @@ impl Login {
         ));
         if self.json {
             let opened =
-                json!({"next": "open", "url": url, "code_host": code_host, "expires_in": expires_in});
+                json!({"action": "open_url", "url": url, "code_host": code_host, "expires_in": expires_in});
             console::print(&opened.to_string())?;
         } else {
             console::print(url)?;
@@ -143,7 +139,7 @@ impl Login {
             format_seconds(expires_in)
         ));
         if self.json {
-            let told = json!({"next": "enter", "url": url, "user_code": code, "url_with_code": whole, "expires_in": expires_in});
+            let told = json!({"action": "enter_code", "url": url, "user_code": code, "url_with_code": whole, "expires_in": expires_in});
             console::print(&told.to_string())?;
         } else {
             console::print(&format!("{code}\n{}", whole.unwrap_or(url)))?;
@@ -158,7 +154,7 @@ impl Login {
         interrupts: &mut Signal,
     ) -> Result<CompletedLogin, AppError> {
         if self.json {
-            console::print(&json!({"next": "key"}).to_string())?;
+            console::print(&json!({"action": "enter_api_key"}).to_string())?;
         }
         let question = format!("API key for {}: ", place.display_name);
         let line = tokio::select! {
@@ -172,29 +168,36 @@ impl Login {
     async fn wait_for_login(
         &self,
         place: &LoginTarget,
-        before: &LoginStatus,
+        before: &LoginSnapshot,
         (mut inbox, interrupts): (mpsc::Receiver<LoginInput>, &mut Signal),
         expires_in: i64,
     ) -> Result<CompletedLogin, AppError> {
-        let begun = Instant::now();
-        let end = begun + Duration::from_secs(expires_in.max(1).cast_unsigned());
-        let mut answered_at = None;
+        let end = Instant::now() + Duration::from_secs(expires_in.max(1).cast_unsigned());
+        let mut changes = place.logins.changes();
+        let mut deadline = LoginDeadline::default();
         loop {
+            let (progress, now) = (before.progress_to(&place.snapshot().await?), place.status().await?);
+            let until = deadline.update(now.pending_secs, Instant::now());
+            if now.pending_secs.is_none() {
+                match progress {
+                    LoginProgress::LoggedIn => {
+                        return Ok(CompletedLogin { server: place.server.clone(), scopes: now.scopes });
+                    }
+                    // With an inbox, the error follows there.
+                    LoginProgress::Failure(why) if inbox.is_closed() => {
+                        return Err(place.failed_error(Some(why)).into());
+                    }
+                    _ if until <= Instant::now() => return Err(place.failed_error(now.reason).into()),
+                    _ => {}
+                }
+            }
             let answered = tokio::select! {
                 Some(heard) = inbox.recv() => match heard {
                     LoginInput::Callback(answered) => answered,
                     LoginInput::Pasted(line) => place.complete(&line).await,
                 },
-                () = tokio::time::sleep(POLL_INTERVAL) => {
-                    let now = place.status().await?;
-                    if now.pending_secs.is_some() {
-                        continue;
-                    }
-                    match place.outcome(before, now, begun.elapsed()) {
-                        Err(_) if answered_at.get_or_insert_with(Instant::now).elapsed() < EXCHANGE_TIMEOUT => continue,
-                        settled => return Ok(settled?),
-                    }
-                }
+                () = changes.changed() => continue,
+                () = tokio::time::sleep_until(until), if until < end => continue,
                 () = tokio::time::sleep_until(end) => {
                     place.cancel().await?;
                     return Err(self.timed_out().into());

@@ -21,7 +21,7 @@ pub struct Logout {
     /// Profile of the hub at that URL
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Print as JSON
+    /// Print as JSON: {server, outcome}; the outcome is revoked, deleted (not revoked) or not_logged_in
     #[arg(long)]
     json: bool,
 }
@@ -33,22 +33,20 @@ impl Logout {
             let session = AppContext::start(loaded, LogMode::Command, AppMode::ReadOnly)?;
             let place =
                 LoginTarget::find(&session, &self.server, self.profile.as_deref(), false, String::new())?;
-            let (word, told) = match place.logout().await? {
-                LogoutOutcome::NotLoggedIn => {
-                    ("nothing", format!("Not logged in to {}.", place.display_name))
-                }
-                LogoutOutcome::Forgotten => (
-                    "forgotten",
-                    format!(
-                        "Deleted the login to {}, but could not revoke its tokens at the authorization server. To revoke \
+            let outcome = place.logout().await?;
+            let told = match outcome {
+                LogoutOutcome::NotLoggedIn => format!("Not logged in to {}.", place.display_name),
+                LogoutOutcome::Deleted => format!(
+                    "Deleted the login to {}, but could not revoke its tokens at the authorization server. To revoke \
                      them, remove the access in your account there.",
-                        place.display_name
-                    ),
+                    place.display_name
                 ),
-                LogoutOutcome::Revoked => ("revoked", format!("Logged out of {}.", place.display_name)),
+                LogoutOutcome::Revoked => format!("Logged out of {}.", place.display_name),
             };
             if self.json {
-                console::print(&json!({"server": place.display_name, "left": word}).to_string())?;
+                console::print(
+                    &json!({"server": place.display_name, "outcome": outcome.as_str()}).to_string(),
+                )?;
             }
             print_wrapped(&told);
             Ok(())

@@ -10,13 +10,11 @@ use crate::terminal::console;
 use crate::terminal::terminal_width::columns;
 use crate::terminal::text_table::{sanitize_line, sanitize_text, two_columns};
 use clap::{Args, Subcommand};
-use octo_hub::{Hub, ListKind, Request};
-use octo_model::{Caller, Frontend, Json, JsonObject, Method, Operation, ToolError};
-use octo_toolkit::NoPeer;
+use octo_hub::{Hub, Request};
+use octo_model::{Caller, Frontend, ItemKind, Json, JsonObject, Method, Operation, ToolError};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio_util::sync::CancellationToken;
 
 /// Timeout for servers that are still starting.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(15);
@@ -99,8 +97,7 @@ impl Prompts {
     async fn list_all(&self, hub: &Hub) -> Result<Vec<JsonObject>, AppError> {
         let (mut all, mut cursor): (Vec<JsonObject>, Option<String>) = (Vec::new(), None);
         loop {
-            let page =
-                hub.list(&self.profile, ListKind::Prompts, &Caller::local(), cursor.as_deref()).await?;
+            let page = hub.list(&self.profile, ItemKind::Prompt, &Caller::local(), cursor.as_deref()).await?;
             let items = page.items.elements().unwrap_or_default();
             all.extend(items.iter().filter_map(|prompt| prompt.members().ok()));
             cursor = page.next;
@@ -143,14 +140,12 @@ impl Prompts {
         let params = JsonObject::new().with("name", get.name.as_str()).with("arguments", arguments);
         let called = hub
             .call(Request {
-                op: Operation { method: Method::GetPrompt, name: get.name.clone(), params },
-                caller: Arc::new(Caller::local()),
-                frontend: Frontend::Cli,
                 profile: self.profile.clone(),
-                peer: Arc::new(NoPeer),
-                cancel: CancellationToken::new(),
-                timeout: None,
-                trace: None,
+                ..Request::new(
+                    Operation { method: Method::GetPrompt, name: get.name.clone(), params },
+                    Arc::new(Caller::local()),
+                    Frontend::Cli,
+                )
             })
             .await;
         let result = called.outcome?;

@@ -10,8 +10,9 @@ use crate::telemetry::{LogMode, PrometheusMetrics};
 use crate::terminal::console;
 use axum::Router;
 use clap::Args;
-use octo_hub::{Hub, ListKind};
+use octo_hub::Hub;
 use octo_mcp::{Mcp, McpSettings};
+use octo_model::ItemKind;
 use octo_web::{EdgeSettings, RestConfig, Tokens};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -169,7 +170,7 @@ fn announce(hub: &Hub, address: SocketAddr, admin: Option<SocketAddr>) {
     let host = local_address(address);
     let admin = admin.map(|admin| format!(" · admin http://{}", local_address(admin))).unwrap_or_default();
     let view = hub.view("").ok();
-    let tools = view.as_ref().map_or(0, |view| view.list(ListKind::Tools).len());
+    let tools = view.as_ref().map_or(0, |view| view.list(ItemKind::Tool).len());
     let more = if view.is_some_and(|view| view.is_starting) { ", more to come" } else { "" };
     let version = env!("CARGO_PKG_VERSION");
     console::print_err(&format!(

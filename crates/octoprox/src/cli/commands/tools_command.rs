@@ -10,8 +10,8 @@ use crate::terminal::terminal_width::columns;
 use crate::terminal::text_table::{sanitize_line, sanitize_text, two_columns};
 use crate::toolboxes::toolboxes;
 use clap::Args;
-use octo_hub::{Hub, ListKind};
-use octo_model::{Caller, Json, JsonObject};
+use octo_hub::Hub;
+use octo_model::{Caller, ItemKind, Json, JsonObject};
 use octo_toolkit::{Definition, ErasedTool, SourceState};
 use std::collections::HashMap;
 use std::time::Duration;
@@ -56,7 +56,7 @@ impl Tools {
         let mut tools = Vec::new();
         let mut cursor: Option<String> = None;
         loop {
-            let page = hub.list(&self.profile, ListKind::Tools, &Caller::local(), cursor.as_deref()).await?;
+            let page = hub.list(&self.profile, ItemKind::Tool, &Caller::local(), cursor.as_deref()).await?;
             tools.extend(page.items.elements().unwrap_or_default());
             cursor = page.next;
             if cursor.is_none() {

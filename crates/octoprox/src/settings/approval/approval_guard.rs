@@ -10,6 +10,8 @@ use crate::settings::{Environment, Settings};
 use octo_grants::config_dirs::FileApproval;
 use std::path::{Path, PathBuf};
 
+const NOT_APPROVED_REASON: &str = "is not approved; review it, then run `octoprox trust`";
+
 /// Directories that tools can write to, according to these settings and earlier ones.
 pub struct ApprovalGuard<'a> {
     settings: &'a Settings,
@@ -67,7 +69,9 @@ impl<'a> ApprovalGuard<'a> {
             return None;
         }
         let trust = self.trust.clone();
-        Some(FileApproval::new(move |real, content| trust.is_approved(real, content)))
+        Some(FileApproval::new(move |real, content| {
+            trust.is_approved(real, content).then_some(()).ok_or_else(|| NOT_APPROVED_REASON.to_owned())
+        }))
     }
 }
 

@@ -149,6 +149,11 @@ pub fn variables_by_setting() -> BTreeMap<String, Vec<String>> {
     settings
 }
 
+/// Returns the variable of a setting that takes precedence.
+pub fn variable_of(setting: &str) -> Option<&'static str> {
+    VARIABLES.iter().rfind(|(_, path, _)| *path == setting).map(|(name, ..)| *name)
+}
+
 /// Returns secrets that exist only in the environment: tokens of which only the hash is stored, the former secret that
 /// a newer one replaces, and headers that the span exporter reads directly.
 pub fn env_secrets(world: &Environment) -> Vec<String> {

@@ -35,7 +35,7 @@ impl fmt::Display for Action {
 pub struct ServerChange {
     pub server: String,
     pub action: Action,
-    pub why: String,
+    pub reason: String,
 }
 
 /// Returns the changes that lead from `old` to `new`, sorted by name.
@@ -74,7 +74,7 @@ pub fn compare_server(
             },
         },
     };
-    Some(ServerChange { server: server.to_owned(), action, why })
+    Some(ServerChange { server: server.to_owned(), action, reason: why })
 }
 
 fn changed_fields<'a>(old: &'a ServerFingerprint, new: &'a ServerFingerprint) -> Vec<&'a str> {
@@ -125,7 +125,7 @@ fresh-off: {command: x, enabled: false}",
         );
         let planned = plan(&old, &new);
         let said: Vec<String> =
-            planned.iter().map(|it| format!("{} {}: {}", it.action, it.server, it.why)).collect();
+            planned.iter().map(|it| format!("{} {}: {}", it.action, it.server, it.reason)).collect();
         let expected = [
             "connect fresh: new",
             "unchanged fresh-off: new, but disabled",
@@ -148,7 +148,7 @@ fresh-off: {command: x, enabled: false}",
             Servers::from([("a".to_owned(), Server { command: Some("x".into()), env, ..Server::default() })])
         };
         let planned = plan(&with("canary-1"), &with("canary-2"));
-        assert_eq!((planned[0].action, planned[0].why.as_str()), (Action::Swap, "`env` changed"));
+        assert_eq!((planned[0].action, planned[0].reason.as_str()), (Action::Swap, "`env` changed"));
         assert!(!format!("{planned:?}").contains("canary"));
     }
 }

@@ -1,12 +1,10 @@
 use super::*;
 use octo_hub::Request;
 use octo_model::{Caller, Frontend, Kind, Operation};
-use octo_toolkit::NoPeer;
 use opentelemetry::trace::{Status, TracerProvider};
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
 use std::sync::Mutex;
-use tokio_util::sync::CancellationToken;
 use tracing_subscriber::prelude::*;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -24,14 +22,12 @@ impl SpanExporter for CapturedSpans {
 
 fn request(arguments: &str, trace: Option<&str>) -> Request {
     Request {
-        op: Operation::tool("time_now", Json::parse(arguments.to_owned()).unwrap()),
-        caller: Arc::new(Caller::local()),
-        frontend: Frontend::Cli,
-        profile: String::new(),
-        peer: Arc::new(NoPeer),
-        cancel: CancellationToken::new(),
-        timeout: None,
         trace: trace.map(str::to_owned),
+        ..Request::new(
+            Operation::tool("time_now", Json::parse(arguments.to_owned()).unwrap()),
+            Arc::new(Caller::local()),
+            Frontend::Cli,
+        )
     }
 }
 

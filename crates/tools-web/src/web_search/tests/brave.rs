@@ -151,8 +151,8 @@ async fn the_key_is_never_told_nor_sent_elsewhere() {
     let echo = value!({"error": {"code": "SUBSCRIPTION_TOKEN_INVALID", "detail": format!("The token {KEY} is invalid"),
         "meta": {"component": "authentication"}, "status": 422}});
     for (status, body, reason, hint) in [
-        (422, echo.to_string(), "it rejected the API key", "BRAVE_API_KEY"),
-        (401, KEY.to_owned(), "it rejected the API key", "BRAVE_API_KEY"),
+        (422, echo.to_string(), "it rejected the API key", "search.brave_api_key"),
+        (401, KEY.to_owned(), "it rejected the API key", "search.brave_api_key"),
         (
             429,
             value!({"error": {"code": "RATE_LIMITED"}}).to_string(),

@@ -122,11 +122,7 @@ async fn captchas_and_strange_pages_are_errors_and_no_results_are_none() {
         let error = call_search(settings_for(&fake), value!({"query": "q"})).await.unwrap_err();
         assert!(error.message.contains("duckduckgo: "), "{}", error.message);
         assert!(error.message.contains(reason), "{status} {}", error.message);
-        assert!(
-            error.hint.as_deref().unwrap_or_default().contains("OCTOPROX_SEARXNG_URL"),
-            "{:?}",
-            error.hint
-        );
+        assert!(error.hint.as_deref().unwrap_or_default().contains("search.searxng_url"), "{:?}", error.hint);
     }
     let none =
         page(r#"<div class="result result--no-result"><div class="no-results">No results.</div></div>"#, "");

@@ -163,10 +163,10 @@ async fn failures_name_their_reason_and_what_to_do() {
             "add `json` to search.formats",
         ),
         (429, String::new(), "it is rate limiting", "limiter"),
-        (404, String::new(), "status 404", "OCTOPROX_SEARXNG_URL"),
+        (404, String::new(), "status 404", "search.searxng_url"),
         (500, String::new(), "status 500", "Try again later"),
-        (200, "<html>searx</html>".to_owned(), "is not JSON", "OCTOPROX_SEARXNG_URL"),
-        (200, "{}".to_owned(), "has no `results`", "OCTOPROX_SEARXNG_URL"),
+        (200, "<html>searx</html>".to_owned(), "is not JSON", "search.searxng_url"),
+        (200, "{}".to_owned(), "has no `results`", "search.searxng_url"),
         (
             200,
             blocked.to_string(),

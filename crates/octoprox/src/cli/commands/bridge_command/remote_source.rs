@@ -1,18 +1,19 @@
 //! Source of a bridge: the remote server, with its connection status printed to standard error.
 
+use crate::remedy_text::remedy_text;
 use crate::terminal::console;
 use octo_model::{Caller, JsonObject, Kind, Operation, ToolError};
 use octo_oauth::{LoginState, Logins};
-use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Peer, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Event, ListingState, Source, SourceState};
 use octo_upstream::Upstream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Initial and maximum interval of polling for a login by another process.
-const MIN_LOGIN_POLL_INTERVAL: Duration = Duration::from_secs(1);
-const MAX_LOGIN_POLL_INTERVAL: Duration = Duration::from_secs(30);
+/// Initial and maximum delay before a login that the remote rejects is tried again.
+const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
 /// Timeout of a reconnect before the reason is printed.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -81,7 +82,7 @@ impl RemoteSource {
             }
             let why = match self.try_connect().await {
                 Ok(()) => continue,
-                Err(error) => error,
+                Err(error) => error.with_remedy_text(remedy_text),
             };
             console::print_err(&format!("octoprox: {}", why.text()));
             tokio::select! {
@@ -111,18 +112,20 @@ impl RemoteSource {
     /// Waits for a login that the remote accepts.
     async fn wait_for_login(&self) {
         let RemoteAuth::Login(logins) = &self.auth else { return std::future::pending().await };
-        let mut pause = MIN_LOGIN_POLL_INTERVAL;
+        let mut changes = logins.changes();
+        let mut pause = MIN_RETRY_DELAY;
         loop {
-            tokio::time::sleep(pause).await;
-            let status = logins.status(&Caller::local(), self.upstream.name()).await;
-            if !status.is_ok_and(|status| status.state == LoginState::Connected) {
-                pause = MIN_LOGIN_POLL_INTERVAL;
-            } else if self.try_connect().await.is_ok() {
-                return;
-            } else {
-                // The remote rejects the login.
-                pause = (pause * 2).min(MAX_LOGIN_POLL_INTERVAL);
+            match logins.status(&Caller::local(), self.upstream.name()).await {
+                Ok(status) if status.state != LoginState::Connected => {
+                    changes.changed().await;
+                    pause = MIN_RETRY_DELAY;
+                    continue;
+                }
+                Ok(_) if self.try_connect().await.is_ok() => return,
+                Ok(_) | Err(_) => {}
             }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(MAX_RETRY_DELAY);
         }
     }
 }
@@ -140,14 +143,9 @@ impl Source for RemoteSource {
         self.upstream.listing()
     }
 
-    fn run<'a>(
-        &'a self,
-        op: Operation,
-        cx: &'a CallContext,
-        peer: &'a Arc<dyn Peer>,
-    ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
-            let done = self.upstream.run(op, cx, peer).await;
+            let done = self.upstream.run(op, cx).await;
             done.map_err(|error| self.explain_unauthorized(error))
         })
     }

@@ -3,6 +3,7 @@
 use crate::app_context::block_on_current_thread;
 use crate::cli::commands::doctor_command::{Finding, Verdict};
 use crate::gateway::login_spec;
+use crate::remedy_text::{lost_login_text, remedy_text};
 use crate::settings::{Environment, LoadedSettings};
 use crate::stores::stores_with_logins;
 use crate::toolboxes::net_spec;
@@ -24,7 +25,7 @@ pub fn login_checks(loaded: &LoadedSettings, world: &Environment) -> Vec<Finding
                     findings.push(Finding::problem(
                         Verdict::Fail,
                         "login",
-                        error.text(),
+                        error.with_remedy_text(remedy_text).text(),
                         "Check the secret and the state directory.",
                     ));
                     return Ok(findings);
@@ -64,6 +65,6 @@ fn stored_logins(loaded: &LoadedSettings, world: &Environment) -> Option<Logins>
 
 fn lost_login_finding(login: &LostLogin) -> Finding {
     let whose = login.caller().map(|caller| format!("of {caller} ")).unwrap_or_default();
-    let says = format!("the login {whose}at {} was lost: {}", login.server, login.why);
-    Finding::problem(Verdict::Warn, "login", says, login.remedy())
+    let message = format!("the login {whose}at {} was lost: {}", login.server, login.reason);
+    Finding::problem(Verdict::Warn, "login", message, lost_login_text(login))
 }

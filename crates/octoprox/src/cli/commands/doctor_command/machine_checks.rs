@@ -1,5 +1,7 @@
 //! The checks of `octoprox doctor`.
 
+use crate::app_context::block_on_current_thread;
+use crate::app_error::AppError;
 use crate::cli::commands::doctor_command::{Finding, Verdict};
 use crate::cli::commands::servers_command::standings;
 use crate::cli::local_programs::{first_line, first_line_with};
@@ -7,11 +9,12 @@ use crate::clients::{Registration, client_configs, register};
 use crate::settings::{
     Environment, LoadedSettings, Settings, WORKSPACE_REMEDY, WorkspaceChoice, listen_address,
 };
+use crate::stores::stores;
 use crate::toolboxes;
 use Verdict::{Fail, Warn};
 use octo_grants::SearchPath;
 use octo_grants::exec::SandboxChoice;
-use octo_store::SqliteError;
+use octo_ports::HealthCheck;
 use octo_upstream::ServerStatus;
 use std::io::ErrorKind;
 use std::net::TcpListener;
@@ -26,20 +29,29 @@ const BROWSERS: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
 /// Runs the checks that do not depend on servers.
-pub fn machine_checks(settings: &Settings, choice: &WorkspaceChoice, world: &Environment) -> Vec<Finding> {
+pub fn machine_checks(
+    settings: &Settings,
+    choice: &WorkspaceChoice,
+    world: &Environment,
+) -> Result<Vec<Finding>, AppError> {
+    let health = stores(settings)?.health;
+    let (state_folder, database) = block_on_current_thread(async {
+        Ok((state_folder(settings, &*health).await, database(&*health).await))
+    })?;
     let found = [
         workspace(settings, choice),
         git(settings, world),
         chromium(settings, world),
         bubblewrap(settings, world),
-        state_folder(settings),
+        state_folder,
         port("port", "listen", &settings.listen.host, settings.listen.port),
     ];
     let admin = settings
         .admin
         .enabled
         .then(|| port("admin port", "admin", &settings.admin.host, settings.admin.port));
-    found.into_iter().chain(database(settings)).chain(admin).chain(user()).chain(clients(world)).collect()
+    let rest = database.into_iter().chain(admin).chain(user()).chain(clients(world));
+    Ok(found.into_iter().chain(rest).collect())
 }
 
 fn workspace(settings: &Settings, choice: &WorkspaceChoice) -> Finding {
@@ -107,8 +119,13 @@ fn search_path(settings: &Settings, world: &Environment) -> SearchPath {
 fn bubblewrap(settings: &Settings, world: &Environment) -> Finding {
     const NAME: &str = "bubblewrap";
     if settings.shell.sandbox == SandboxChoice::None {
-        let says = "shell.sandbox is `none`: commands run with all your permissions";
-        return Finding::problem(Warn, NAME, says, "Set `shell: {sandbox: auto}` unless this is intended.");
+        let message = "shell.sandbox is `none`: commands run with all your permissions";
+        return Finding::problem(
+            Warn,
+            NAME,
+            message,
+            "Set `shell: {sandbox: auto}` unless this is intended.",
+        );
     }
     let found = search_path(settings, world).find("bwrap");
     let needed = settings.shell.sandbox == SandboxChoice::Bubblewrap;
@@ -182,7 +199,7 @@ fn user() -> Option<Finding> {
 }
 
 /// Checks the state directory: audit log, results, credentials.
-fn state_folder(settings: &Settings) -> Finding {
+async fn state_folder(settings: &Settings, health: &dyn HealthCheck) -> Finding {
     const NAME: &str = "data";
     let Some(folder) = settings.state_dir.as_deref() else {
         return Finding::problem(
@@ -226,12 +243,14 @@ fn state_folder(settings: &Settings) -> Finding {
             format!("{shown} is accessible to other users (mode {mode:o})"),
             format!("chmod 700 {shown}"),
         ),
-        Ok(_) => match octo_store::check_disk(folder) {
+        Ok(_) => match health.check_space().await {
             Ok(free) => {
-                let free = free >> 20;
-                Finding::ok(NAME, format!("{shown} is private; {free} MiB free"))
+                let free = free.map(|free| format!("; {} MiB free", free >> 20)).unwrap_or_default();
+                Finding::ok(NAME, format!("{shown} is private{free}"))
             }
-            Err(error) => Finding::problem(Fail, NAME, format!("{shown}: {error}"), error.hint()),
+            Err(problem) => {
+                Finding::problem(Fail, NAME, format!("{shown}: {}", problem.reason), problem.hint)
+            }
         },
     }
 }
@@ -246,12 +265,12 @@ fn can_create_dir(above: &Path) -> bool {
 }
 
 /// Checks the integrity of the database.
-fn database(settings: &Settings) -> Option<Finding> {
+async fn database(health: &dyn HealthCheck) -> Option<Finding> {
     const NAME: &str = "database";
-    match octo_store::check_database(settings.state_dir.as_deref()?, DATABASE_TIMEOUT) {
-        Ok(()) => Some(Finding::ok(NAME, "no corruption found")),
-        Err(SqliteError::Missing { .. }) => None,
-        Err(error) => Some(Finding::problem(Fail, NAME, error.to_string(), error.hint())),
+    match health.check_integrity(DATABASE_TIMEOUT).await {
+        Ok(true) => Some(Finding::ok(NAME, "no corruption found")),
+        Ok(false) => None,
+        Err(problem) => Some(Finding::problem(Fail, NAME, problem.reason, problem.hint)),
     }
 }
 
@@ -304,8 +323,8 @@ fn clients(world: &Environment) -> Vec<Finding> {
                 "octoprox init",
             ),
             Err(why) => {
-                let says = format!("{title}: {}: {why}", place.path.display());
-                Finding::problem(Warn, "client", says, "Fix that file.")
+                let message = format!("{title}: {}: {why}", place.path.display());
+                Finding::problem(Warn, "client", message, "Fix that file.")
             }
         });
     }
@@ -319,8 +338,8 @@ pub fn server_checks(loaded: &LoadedSettings, world: &Environment) -> Vec<Findin
         match line.status {
             ServerStatus::Off(_) => Finding::ok(name, format!("{} is disabled", line.name)),
             ServerStatus::Waiting(why) => {
-                let says = format!("{} is skipped: an environment variable is not set", line.name);
-                Finding::problem(Warn, name, says, sentence(&why))
+                let message = format!("{} is skipped: an environment variable is not set", line.name);
+                Finding::problem(Warn, name, message, sentence(&why))
             }
             ServerStatus::Missing(why) => {
                 Finding::problem(Fail, name, format!("{} cannot be started", line.name), sentence(&why))

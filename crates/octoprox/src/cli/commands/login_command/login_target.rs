@@ -10,11 +10,10 @@ use crate::stores::stores_with_logins;
 use octo_model::nearest;
 use octo_model::{Caller, Kind, ToolError};
 use octo_oauth::{
-    Auth, ClientIdentity, CompletedLogin, Flow, LoginPrompt, LoginSharing, LoginSpec, LoginState,
+    Auth, ClientIdentity, CompletedLogin, Flow, LoginPrompt, LoginSharing, LoginSnapshot, LoginSpec,
     LoginStatus, Logins, LogoutOutcome,
 };
 use octo_ports::{Credentials, Owner};
-use std::time::Duration;
 
 pub struct LoginTarget {
     /// Key in the credential store.
@@ -97,23 +96,15 @@ impl LoginTarget {
         Ok(())
     }
 
-    /// Outcome of a login that is no longer pending and that another process may have completed: a token is new only
-    /// if it expires later than the earlier one.
-    pub fn outcome(
-        &self,
-        before: &LoginStatus,
-        now: LoginStatus,
-        passed: Duration,
-    ) -> Result<CompletedLogin, ToolError> {
-        let passed = i64::try_from(passed.as_secs()).unwrap_or(i64::MAX);
-        let is_same = before.state == LoginState::Connected
-            && matches!((before.expires_in, now.expires_in), (Some(old), Some(new)) if new <= old.saturating_sub(passed).saturating_add(1));
-        if now.state == LoginState::Connected && !is_same {
-            return Ok(CompletedLogin { server: self.server.clone(), scopes: now.scopes });
-        }
-        let why = now.why.unwrap_or_else(|| "The login was declined, or started again elsewhere.".to_owned());
-        Err(ToolError::new(Kind::Unauthorized, why)
-            .hint(format!("Run `octoprox login {}` again.", self.display_name)))
+    pub async fn snapshot(&self) -> Result<LoginSnapshot, ToolError> {
+        self.logins.snapshot(&self.caller, &self.server).await
+    }
+
+    /// The error for a login that is no longer pending and did not succeed.
+    pub fn failed_error(&self, why: Option<String>) -> ToolError {
+        let why = why.unwrap_or_else(|| "The login was declined, or started again elsewhere.".to_owned());
+        ToolError::new(Kind::Unauthorized, why)
+            .hint(format!("Run `octoprox login {}` again.", self.display_name))
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Diff {
     /// Show harmless differences and complete texts, too
     #[arg(long)]
     all: bool,
-    /// Print as JSON: {server, held: [{what, name, severity, since, differences}], accepted}
+    /// Print as JSON: {server, held: [{kind, name, severity, since, pinned, differences}], accepted}
     #[arg(long)]
     json: bool,
 }
@@ -105,8 +105,8 @@ impl Diff {
             said.push_str(&format!(
                 "  {}: {} {}\n",
                 one.severity.as_str(),
-                escape_hidden(&one.at),
-                escape_hidden(&one.what)
+                escape_hidden(&one.path),
+                escape_hidden(&one.message)
             ));
             for (sign, text) in [('-', &one.before), ('+', &one.after)] {
                 for line in text.iter().flat_map(|text| self.truncated_lines(text)) {
@@ -154,11 +154,11 @@ fn escape_hidden(text: &str) -> String {
 fn to_json(whose: &ServerIdentity, held: &PendingPin) -> Value {
     let found = differences(whose, held);
     json!({
-        "what": held.new.kind.as_str(),
+        "kind": held.new.kind.as_str(),
         "name": held.new.key,
         "severity": found.first().map_or(Severity::Notable, |one| one.severity),
         "since": held.since,
-        "shown": if held.pinned.is_some() { "pinned" } else { "nothing" },
+        "pinned": held.pinned.is_some(),
         "differences": found,
     })
 }
@@ -166,13 +166,13 @@ fn to_json(whose: &ServerIdentity, held: &PendingPin) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_model::Json;
-    use octo_ports::{ItemKind, Pin};
+    use octo_model::{ItemKind, Json};
+    use octo_ports::{Pin, PinKind};
 
     #[test]
     fn a_difference_in_words() {
         let pin = |description: &str| Pin {
-            kind: ItemKind::Tool,
+            kind: PinKind::Item(ItemKind::Tool),
             key: "search".to_owned(),
             text: Json::from(json!({"name": "search", "description": description})),
             hash: description.to_owned(),

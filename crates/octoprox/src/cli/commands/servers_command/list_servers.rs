@@ -4,6 +4,7 @@ use crate::app_context::load_settings;
 use crate::app_error::AppError;
 use crate::cli::commands::doctor_command::lost_logins;
 use crate::cli::local_programs::which;
+use crate::remedy_text::lost_login_text;
 use crate::settings::{Environment, Flags, LoadedSettings, Server, mask_url};
 use crate::telemetry::{Redactor, settings_secrets};
 use crate::terminal::console;
@@ -21,7 +22,7 @@ use std::path::Path;
 #[derive(Args)]
 #[command(after_help = "Examples:\n  octoprox servers list\n  octoprox servers list --json")]
 pub struct List {
-    /// Print as JSON: {servers: [{name, state, why, target, file, …}]}
+    /// Print as JSON: {servers: [{name, state, reason, target, file, …}]}
     #[arg(long)]
     json: bool,
 }
@@ -80,7 +81,7 @@ fn mark_lost_logins(lines: &mut [ServerLine], lost: &[LostLogin]) {
     for login in lost.iter().filter(|login| login.caller().is_none()) {
         let line = lines.iter_mut().find(|line| line.name == login.server && line.is_ready());
         if let Some(line) = line {
-            let why = format!("login lost: {} Run: {}", login.why, login.remedy());
+            let why = format!("login lost: {} Run: {}", login.reason, lost_login_text(login));
             line.status = ServerStatus::NeedsLogin(Some(why));
         }
     }

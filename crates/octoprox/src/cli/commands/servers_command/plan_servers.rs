@@ -23,7 +23,7 @@ pub struct Plan {
     /// List unchanged servers, too
     #[arg(long)]
     all: bool,
-    /// Print the plan as JSON: {changes: [{server, action, why}]}
+    /// Print the plan as JSON: {changes: [{server, action, reason}]}
     #[arg(long)]
     json: bool,
 }
@@ -55,7 +55,7 @@ impl Plan {
             return Ok(());
         }
         let row = |change: &crate::settings::reload::server_plan::ServerChange| {
-            (format!("{:9}  {}", change.action, change.server), change.why.clone())
+            (format!("{:9}  {}", change.action, change.server), change.reason.clone())
         };
         Ok(console::print(&two_columns(&changes.iter().map(row).collect::<Vec<_>>(), columns()))?)
     }

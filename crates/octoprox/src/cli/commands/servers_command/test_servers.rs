@@ -36,7 +36,7 @@ pub struct TestServers {
     /// List the names of the tools
     #[arg(long)]
     tools: bool,
-    /// Print the result as JSON: {servers: [{name, ok, tools, millis, problem, next}]}
+    /// Print the result as JSON: {servers: [{name, ok, tools, millis, message, hint}]}
     #[arg(long)]
     json: bool,
 }
@@ -51,9 +51,9 @@ struct TestOutcome {
     resources: usize,
     millis: u128,
     #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<String>,
+    message: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
+    hint: Option<String>,
 }
 
 impl TestServers {
@@ -130,7 +130,7 @@ impl TestServers {
         server: &Server,
         known: &ServerEntry,
         begun: Instant,
-    ) -> Result<ListingState, ProblemAndHint> {
+    ) -> Result<ListingState, MessageAndHint> {
         let unlisted =
             || (known.disabled.clone().unwrap_or_default(), "Fix its entry in the settings.".to_owned());
         let mut listing = match (&known.upstream, &known.source) {
@@ -169,11 +169,11 @@ impl TestServers {
     }
 
     fn render_outcome(&self, outcome: &TestOutcome) -> String {
-        let TestOutcome { name, ok, tools, prompts, resources, millis, problem, next } = outcome;
+        let TestOutcome { name, ok, tools, prompts, resources, millis, message, hint } = outcome;
         if !ok {
-            let (problem, next) =
-                (problem.as_deref().unwrap_or_default(), next.as_deref().unwrap_or_default());
-            return format!("{name}: {}\n  {next}", sentence(problem));
+            let (message, hint) =
+                (message.as_deref().unwrap_or_default(), hint.as_deref().unwrap_or_default());
+            return format!("{name}: {}\n  {hint}", sentence(message));
         }
         let mut said = format!("{name}: ok, {} tools", tools.len());
         for (count, what) in [(prompts, "prompts"), (resources, "resources")] {
@@ -189,17 +189,17 @@ impl TestServers {
     }
 }
 
-/// Problem and hint.
-type ProblemAndHint = (String, String);
+/// Message and hint.
+type MessageAndHint = (String, String);
 
 /// Returns why a server was not started.
-fn not_started(line: &ServerLine) -> ProblemAndHint {
+fn not_started(line: &ServerLine) -> MessageAndHint {
     (readiness_text(&line.status), sentence(line.status.reason().unwrap_or_default()))
 }
 
 fn outcome(
     line: &ServerLine,
-    listing: Result<ListingState, ProblemAndHint>,
+    listing: Result<ListingState, MessageAndHint>,
     millis: u128,
     redactor: &Redactor,
 ) -> TestOutcome {
@@ -213,7 +213,7 @@ fn outcome(
             resources: lists.resources.len() + lists.templates.len(),
             ..blank
         },
-        Err((problem, next)) => TestOutcome { problem: clean(problem), next: clean(next), ..blank },
+        Err((message, hint)) => TestOutcome { message: clean(message), hint: clean(hint), ..blank },
     }
 }
 

@@ -33,14 +33,10 @@ impl<'a> WorkflowClient<'a> {
         op.params.set("_meta", JsonObject::new().with("progressToken", "flow"));
         let cancel = CancellationToken::new();
         let request = Request {
-            op,
-            caller: Arc::clone(&self.caller),
-            frontend: Frontend::Cli,
             profile: self.profile.to_owned(),
             peer: Arc::new(ProgressPeer(NoPeer)),
             cancel: cancel.clone(),
-            timeout: None,
-            trace: None,
+            ..Request::new(op, Arc::clone(&self.caller), Frontend::Cli)
         };
         let mut call = std::pin::pin!(self.assembly.hub.call(request));
         let called = tokio::select! {

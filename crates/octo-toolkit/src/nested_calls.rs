@@ -1,0 +1,31 @@
+//! Nested calls: a running call uses other tools on behalf of its caller.
+
+use crate::{BoxFuture, CallContext, CallHeader, Definition};
+use octo_model::{CallId, JsonObject, Operation, Remedy, ToolError};
+use std::time::Duration;
+
+/// The hub, as a call that it runs may use it: for the same caller, profile and frontend.
+pub trait NestedCalls: Send + Sync {
+    /// Makes a call inside the call `outer`, with its peer and cancellation. The reply is not truncated.
+    fn call<'a>(
+        &'a self,
+        outer: &'a CallContext,
+        op: Operation,
+        timeout: Option<Duration>,
+    ) -> BoxFuture<'a, NestedOutcome>;
+
+    /// Returns a tool as the caller of `outer` may call it.
+    fn tool(&self, outer: &CallHeader, name: &str) -> Result<Definition, ToolError>;
+
+    /// Writes the sentence about a remedy.
+    fn remedy_text(&self, remedy: &Remedy) -> String;
+
+    /// Waits for sources that are still starting.
+    fn wait_until_listed<'a>(&'a self, outer: &'a CallHeader, at_most: Duration) -> BoxFuture<'a, ()>;
+}
+
+/// Result of a nested call.
+pub struct NestedOutcome {
+    pub id: CallId,
+    pub outcome: Result<JsonObject, ToolError>,
+}
