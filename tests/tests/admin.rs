@@ -93,6 +93,12 @@ async fn servers_are_listed_connected_and_disconnected() -> Result<()> {
     assert!(turn.result()?["isError"] != true);
     let (status, told) = admin_request(&hub, "POST", "/servers/second/connect", None, &Value::Null).await?;
     assert_eq!(status, 503, "{told}");
+    assert!(told["error"]["message"].as_str().unwrap_or_default().contains("os error 2"), "{told}");
+    let (status, told) = admin_request(&hub, "POST", "/servers/third/connect", None, &Value::Null).await?;
+    assert_eq!(
+        (status, &told["error"]["message"]),
+        (503, &json!("`third` is disabled: `enabled` is false."))
+    );
     let (status, told) = admin_request(&hub, "POST", "/servers/frist/connect", None, &Value::Null).await?;
     assert_eq!(status, 404, "{told}");
     assert!(told["error"]["hint"].as_str().unwrap_or_default().contains("first"), "{told}");
@@ -189,7 +195,10 @@ async fn call_ok(client: &ModernClient, tool: &str, arguments: Value) -> Result<
 async fn a_login_from_a_conversation() -> Result<()> {
     let protected = start_protected_server().await?;
     let home = HubHome::new(&json!({
-        "servers": {"notes": {"url": protected.mcp, "auth": {"type": "oauth2-pkce"}}},
+        "servers": {
+            "notes": {"url": protected.mcp, "auth": {"type": "oauth2-pkce"}},
+            "undeclared": {"url": protected.mcp},
+        },
         "net": {"allow": ["127.0.0.1", "localhost"]},
         "toolboxes": {"browser": true},
     }))?;
@@ -225,6 +234,15 @@ async fn a_login_from_a_conversation() -> Result<()> {
     assert_eq!(left["outcome"], "revoked");
     let list = call_ok(&agent, "servers_list", json!({"server": "notes"})).await?;
     assert_eq!(server_state(&list, "notes"), "needs_login", "{list}");
+    // The settings of the other do not say so.
+    let undeclared = eventually("it is refused", async || {
+        let list = call_ok(&agent, "servers_list", json!({"server": "undeclared"})).await.unwrap();
+        (server_state(&list, "undeclared") == "needs_login").then_some(list)
+    })
+    .await?;
+    assert_eq!(undeclared["servers"][0]["login"]["whose"], "shared", "{undeclared}");
+    let begun = call_ok(&agent, "server_login", json!({"server": "undeclared"})).await?;
+    assert_eq!(begun["action"], "open_url", "{begun}");
     Ok(())
 }
 

@@ -43,7 +43,7 @@ const FOLLOWED_TOOLS: [&str; 11] = [
     "shell_write",
 ];
 /// Tools whose `next` is a sentence, not a position.
-const NEXT_IS_TEXT_TOOLS: [&str; 3] = ["git_changes", "git_diff_structured", "server_login"];
+const NEXT_IS_TEXT_TOOLS: [&str; 2] = ["git_changes", "git_diff_structured"];
 /// Tools whose `next` is a page of another server. The hub omits it from a reply that it truncates itself.
 const REMOTE_PAGE_TOOLS: [&str; 3] = ["github_pull_request", "gitlab_request", "web_search"];
 

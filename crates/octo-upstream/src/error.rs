@@ -148,7 +148,7 @@ fn status_error(name: &str, status: u16, retry_after: Option<Duration>) -> ToolE
         408 | 504 => ToolError::new(Kind::Timeout, message).hint("Try again later."),
         429 => ToolError::new(Kind::RateLimited, message).hint("Try again later."),
         500.. => ToolError::unavailable(message).hint("Try again later."),
-        _ => ToolError::new(Kind::Internal, message),
+        _ => ToolError::new(Kind::Internal, message).hint("Ask the operator to check the URL of the server."),
     };
     match retry_after {
         Some(wait) => error.retry_after(wait),

@@ -233,7 +233,7 @@ fn toolbox_state(settings: &Settings, toolbox: &Toolbox) -> SourceState {
             SourceState::Off("add a server: `octoprox servers add --help`".to_owned())
         }
         Some(Requirement::LanguageModel) if settings.llm.url.is_none() => {
-            SourceState::Off("set OCTOPROX_LLM_URL and OCTOPROX_LLM_MODEL".to_owned())
+            SourceState::Off("set llm.url and llm.model (OCTOPROX_LLM_URL, OCTOPROX_LLM_MODEL)".to_owned())
         }
         _ => switch_state(toolbox.switch, settings.toolboxes.is_on(toolbox.switch)),
     }
@@ -243,7 +243,7 @@ fn switch_state(switch: &str, is_on: bool) -> SourceState {
     if is_on {
         SourceState::Ready
     } else {
-        SourceState::Off(format!("set OCTOPROX_ENABLE_{}=true", switch.to_uppercase()))
+        SourceState::Off(format!("set toolboxes.{switch} (OCTOPROX_ENABLE_{}=true)", switch.to_uppercase()))
     }
 }
 

@@ -152,12 +152,13 @@ impl Gateway {
         all: &Wanted,
     ) -> Option<Arc<dyn Source>> {
         let unset = missing.map(|names| format!("set {names} where octoprox is started"));
-        let off = unset.or_else(|| (!server.enabled).then(|| "it is disabled".to_owned()));
+        let off = unset.or_else(|| (!server.enabled).then(|| "`enabled` is false".to_owned()));
         let mut known = ServerEntry {
             title: server.name.clone(),
             kind: server_kind(server),
             disabled: off,
             login: None,
+            requires_login: login_spec::is_required(server),
             source: None,
             upstream: None,
         };
@@ -189,7 +190,7 @@ impl Gateway {
             login.as_ref().filter(|login| matches!(login.auth, Auth::OAuth(_))).map(|login| login.sharing);
         match login {
             Some(login) => {
-                known.login = Some(login.sharing).filter(|_| login_spec::is_required(server));
+                known.login = Some(login.sharing);
                 logins.register(login);
                 spec.listing_caller = Some(Caller::local());
                 spec.accounts = Some(logins.accounts(name)?);

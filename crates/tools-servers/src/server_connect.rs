@@ -2,6 +2,7 @@
 
 use crate::server_registry::{Servers, require_admin};
 use crate::server_views::ServerView;
+use octo_model::Kind;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -33,8 +34,16 @@ impl Tool for Connect {
     async fn run(&self, input: Input, servers: Servers, cx: &CallContext) -> Result<ServerView, ToolError> {
         require_admin(&cx.caller, "connect servers")?;
         let upstream = servers.upstream(&input.server)?;
-        upstream.connect(cx).await?;
+        upstream.connect(cx).await.map_err(|error| with_reason(error, &input.server))?;
         let known = servers.get(&input.server)?;
         Ok(ServerView::of(&servers, &input.server, &known, &cx.caller).await)
     }
+}
+
+/// Administrators see the exact reason.
+fn with_reason(mut error: ToolError, name: &str) -> ToolError {
+    if let (Kind::Unavailable | Kind::Internal, Some(reason)) = (error.kind, &error.detail) {
+        error.message = format!("`{name}` cannot be connected: {reason}.").into();
+    }
+    error
 }

@@ -23,8 +23,10 @@ pub struct ServerEntry {
     pub kind: ServerKind,
     /// Why it is disabled, if it is.
     pub disabled: Option<String>,
-    /// Whether a login is needed, and who shares it.
+    /// Who shares the login, if it can have one.
     pub login: Option<LoginSharing>,
+    /// Whether the settings require the login, before the server does.
+    pub requires_login: bool,
     /// As listed in the catalogue.
     pub source: Option<Arc<dyn Source>>,
     /// The upstream, if it has a connection.
@@ -87,7 +89,7 @@ impl Servers {
         let known = self.get(name)?;
         if let Some(why) = known.disabled {
             return Err(ToolError::unavailable(format!("`{name}` is disabled: {why}."))
-                .hint("The operator can change that in the settings."));
+                .hint("Ask the operator to enable it."));
         }
         known.upstream.ok_or_else(|| {
             ToolError::invalid(format!("`{name}` is an OpenAPI document and has no connection."))

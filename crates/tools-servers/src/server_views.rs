@@ -45,11 +45,14 @@ const MAX_STDERR_LINES: usize = 10;
 
 impl ServerView {
     pub(crate) async fn of(servers: &Servers, name: &str, known: &ServerEntry, caller: &Caller) -> Self {
+        let report = known.upstream.as_ref().map(|upstream| upstream.report());
+        let refuses = matches!(&report, Some(report) if matches!(report.status, ServerStatus::NeedsLogin(_)));
         let login = match known.login {
             Some(_) => LoginView::of(servers, name, caller).await.ok(),
             None => None,
         };
-        let report = known.upstream.as_ref().map(|upstream| upstream.report());
+        let login =
+            login.filter(|login| known.requires_login || refuses || login.state != LoginState::None.as_str());
         let status = status(known, report.as_ref(), login.as_ref());
         let tools = known.source.as_ref().map_or(0, |source| source.listing().borrow().listing.tools.len());
         let said = known.upstream.as_ref().filter(|_| caller.is_admin()).map(|upstream| upstream.stderr());
@@ -79,7 +82,7 @@ fn status(known: &ServerEntry, report: Option<&UpstreamReport>, login: Option<&L
     if let Some(why) = &known.disabled {
         return ServerStatus::Off(why.clone());
     }
-    if let Some(login) = login.filter(|login| !login.connected) {
+    if let Some(login) = login.filter(|login| known.requires_login && !login.connected) {
         return ServerStatus::NeedsLogin(login.reason.clone());
     }
     if let Some(report) = report {

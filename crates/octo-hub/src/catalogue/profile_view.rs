@@ -349,7 +349,7 @@ impl View {
                 && may_know(&unlisted_entry(source, ItemKind::Tool, &op.name, &op.name))
         };
         if let Some((source, why)) = self.down.iter().find(|(source, _)| meant(source)) {
-            return format!("The server `{}` is down: {why}", source.name());
+            return format!("The server `{}` is down: {}.", source.name(), why.trim_end_matches('.'));
         }
         if let Some(source) = self.first_listing.iter().find(|source| meant(source)) {
             return format!("The server `{}` is still starting. Try again in a few seconds.", source.name());

@@ -49,7 +49,7 @@ fn oauth(auth: &ServerAuth, flow: Flow) -> OAuth {
 }
 
 /// Returns whether the settings contain the key.
-fn has_key(server: &Server, auth: &ServerAuth) -> bool {
+pub fn has_key(server: &Server, auth: &ServerAuth) -> bool {
     match (key_location(server, auth), &auth.env) {
         (KeyPlacement::Environment(name), _) => server.env.contains_key(&name),
         (KeyPlacement::Header { name, .. }, _) => has_header(server, &name),

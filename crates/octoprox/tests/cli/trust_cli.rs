@@ -431,7 +431,7 @@ fn without_tokens_only_the_own_user_comes_in() {
             assert!(other.ends_with(" 403"), "{url}: {other}");
             assert!(
                 other.contains("This hub answers only to the user it runs as.")
-                    && other.contains("octoprox token new"),
+                    && other.contains("Ask the operator for a token"),
                 "{other}"
             );
         }

@@ -34,7 +34,7 @@ pub struct Import {
     /// Print the changes without writing them
     #[arg(long)]
     dry_run: bool,
-    /// Print the result as JSON: {file, backup, added, skipped, variables}
+    /// Print the result as JSON: {file, diff (with --dry-run), backup, added, skipped, variables}
     #[arg(long)]
     json: bool,
 }
@@ -87,22 +87,25 @@ impl Import {
         let known = if self.to.is_some() { BTreeMap::new() } else { existing_servers(&world, flags) };
         let taken = import_servers(&mut target, found, &known, &mut vault)?;
         let change = target.into_change();
-        if self.dry_run {
-            console::print(&change.preview(self.json))?;
-            return print_next_steps(&taken, &world);
-        }
-        let backup = if change.is_empty() { None } else { change.write()? };
+        let backup = if self.dry_run || change.is_empty() { None } else { change.write()? };
         if self.json {
+            let diff = self.dry_run.then(|| change.redacted_diff());
             let ImportResult { added, skipped, variables } = &taken;
-            let told = json!({
-                "file": change.path, "backup": backup, "added": added, "skipped": skipped, "variables": variables,
+            let result = json!({
+                "file": change.path, "diff": diff, "backup": backup, "added": added, "skipped": skipped,
+                "variables": variables,
             });
-            return Ok(console::print(&told.to_string())?);
+            return Ok(console::print(&result.to_string())?);
         }
-        for line in result_lines(&taken) {
-            console::print(&line)?;
+        if self.dry_run {
+            console::print(&change.redacted_diff())?;
+            result_lines(&taken).iter().for_each(|line| console::print_err(line));
+        } else {
+            for line in result_lines(&taken) {
+                console::print(&line)?;
+            }
+            report_written(&change, backup.as_ref());
         }
-        report_written(&change, backup.as_ref());
         print_next_steps(&taken, &world)
     }
 

@@ -36,6 +36,9 @@ impl Logout {
             let outcome = place.logout().await?;
             let told = match outcome {
                 LogoutOutcome::NotLoggedIn => format!("Not logged in to {}.", place.display_name),
+                LogoutOutcome::Deleted if place.logins.takes_key(&place.server)? => {
+                    format!("Deleted the API key of {}.", place.display_name)
+                }
                 LogoutOutcome::Deleted => format!(
                     "Deleted the login to {}, but could not revoke its tokens at the authorization server. To revoke \
                      them, remove the access in your account there.",

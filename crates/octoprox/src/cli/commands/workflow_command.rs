@@ -162,7 +162,11 @@ impl Workflow {
     async fn run_workflow(&self, caller: &WorkflowClient<'_>, run: &Run) -> Result<(), AppError> {
         let checked = caller.call_tool("workflow_validate", json!({"path": run.file})).await?;
         if checked.get("valid") != Some(&Value::Bool(true)) {
-            console::print_err(render_runs::render_check(&run.file, &checked).trim_end());
+            if self.json {
+                console::print(&checked.to_string())?;
+            } else {
+                console::print_err(render_runs::render_check(&run.file, &checked).trim_end());
+            }
             return Err(AppError::silent(2));
         }
         let schema = checked.get("params").cloned().unwrap_or_default();

@@ -3,7 +3,7 @@
 use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
 use crate::app_error::{AppError, exit_code};
 use crate::cli::commands::servers_command::list_servers::{ServerLine, server_lines};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, login_spec};
 use crate::settings::{Environment, Flags, Server};
 use crate::telemetry::{LogMode, Redactor, settings_secrets};
 use crate::terminal::console;
@@ -250,8 +250,12 @@ fn advice(name: &str, server: &Server, why: &str) -> String {
     let said = |part: &str| why.contains(part);
     match &server.command {
         _ if said("needs a login") => match &server.auth {
-            Some(auth) if !auth.is_login() => "Check the key: the server rejects it.".to_owned(),
-            _ => {
+            Some(auth) if auth.is_login() => format!("Run octoprox login {name}."),
+            Some(auth) if login_spec::has_key(server, auth) => {
+                "Check the key: the server rejects it.".to_owned()
+            }
+            Some(_) => format!("Run octoprox login {name}; it prompts for the API key."),
+            None => {
                 format!(
                     "Run octoprox login {name}. For an API key, set `auth: {{type: api-key, env: NAME}}`."
                 )

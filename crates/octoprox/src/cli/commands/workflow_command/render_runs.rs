@@ -54,7 +54,7 @@ pub fn render_check(file: &str, answer: &Value) -> String {
 pub fn render_summary(answer: &Value) -> String {
     let steps = list(answer, "steps");
     let done = steps.iter().filter(|step| text(step, "status") == "done").count();
-    let mut said = format!("{} {}: {done} steps done", text(answer, "status"), text(answer, "run_id"));
+    let mut said = format!("{} {}: steps done: {done}", text(answer, "status"), text(answer, "run_id"));
     if let Some(error) = answer.get("error") {
         said.push_str(&format!(
             ". {} failed: {} {}",
