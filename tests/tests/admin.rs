@@ -111,6 +111,24 @@ async fn servers_are_listed_connected_and_disconnected() -> Result<()> {
     Ok(())
 }
 
+/// Error texts, standard error and names come from the server, and a model reads them.
+#[tokio::test]
+async fn what_a_server_says_has_no_hidden_characters() -> Result<()> {
+    let script = "printf 'be \\363\\240\\201\\201ware\\n' >&2; exit 3";
+    let home = HubHome::new(&json!({"servers": {"loud": {"command": "sh", "args": ["-c", script]}}}))?;
+    let hub = home.serve().await?;
+    let seen = eventually("it has said something", async || {
+        let (_, refused) =
+            admin_request(&hub, "POST", "/servers/loud/connect", None, &Value::Null).await.unwrap();
+        let list = admin_get(&hub, "/servers").await.unwrap();
+        let said = list["servers"][0]["said"].as_array().is_some_and(|lines| !lines.is_empty());
+        said.then(|| format!("{refused} {list}"))
+    })
+    .await?;
+    assert!(seen.contains("be ware") && !seen.contains('\u{e0041}'), "{seen}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_hub_without_servers_says_so() -> Result<()> {
     let home = HubHome::new(&json!({}))?;

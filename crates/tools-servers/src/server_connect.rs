@@ -1,7 +1,7 @@
 //! `server_connect`.
 
 use crate::server_registry::{Servers, require_admin};
-use crate::server_views::ServerView;
+use crate::server_views::{ServerView, visible};
 use octo_model::Kind;
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -43,7 +43,7 @@ impl Tool for Connect {
 /// Administrators see the exact reason.
 fn with_reason(mut error: ToolError, name: &str) -> ToolError {
     if let (Kind::Unavailable | Kind::Internal, Some(reason)) = (error.kind, &error.detail) {
-        error.message = format!("`{name}` cannot be connected: {reason}.").into();
+        error.message = visible(format!("`{name}` cannot be connected: {reason}.")).into();
     }
     error
 }

@@ -3,6 +3,7 @@
 use crate::server_registry::{ServerEntry, ServerKind, Servers};
 use octo_model::{Caller, ToolError};
 use octo_oauth::{LoginSharing, LoginState};
+use octo_toolkit::hidden_text::strip_hidden_owned;
 use octo_upstream::{Era, ServerInfo, ServerStatus, UpstreamReport};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -67,15 +68,20 @@ impl ServerView {
                 ServerKind::Document => "document",
             },
             state: status.as_str(),
-            reason: status.reason().map(str::to_owned),
+            reason: status.reason().map(|reason| visible(reason.to_owned())),
             tools,
-            software: report.as_ref().and_then(|report| report.server_info.as_ref()).map(software_label),
+            software: report.as_ref().and_then(|report| report.server_info.as_ref()).map(software_label).map(visible),
             era: report.as_ref().and_then(|report| report.era).map(Era::as_str),
             in_flight: report.map_or(0, |report| report.calls),
             login,
-            said,
+            said: said.into_iter().map(visible).collect(),
         }
     }
+}
+
+/// Text that a server controls, without characters that only a model sees.
+pub(crate) fn visible(text: String) -> String {
+    strip_hidden_owned(text, &mut 0)
 }
 
 fn status(known: &ServerEntry, report: Option<&UpstreamReport>, login: Option<&LoginView>) -> ServerStatus {
@@ -147,7 +153,7 @@ impl LoginView {
             expires_in: status.expires_in,
             renews: status.refreshes,
             waits: status.pending_secs,
-            reason: status.reason,
+            reason: status.reason.map(visible),
         })
     }
 }

@@ -125,6 +125,17 @@ async fn what_was_forgotten_cannot_be_put_back() {
 }
 
 #[tokio::test]
+async fn a_damaged_key_file_does_not_matter_to_the_operators_secret() {
+    let temp = tempfile::tempdir().unwrap();
+    std::fs::write(temp.path().join("seal.key"), "short").unwrap();
+    for _ in 0..2 {
+        let store = with_keys(temp.path(), keys(Some("the only long secret"), &[]));
+        store.put(&slot("ada"), Secret::new(CANARY), None).await.unwrap();
+        assert_eq!(store.find(&slot("ada")).await.unwrap().unwrap().secret.expose(), CANARY);
+    }
+}
+
+#[tokio::test]
 async fn another_key_opens_nothing_and_overwrites_nothing() {
     let temp = tempfile::tempdir().unwrap();
     let ada = slot("ada");

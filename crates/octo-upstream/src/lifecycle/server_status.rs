@@ -62,7 +62,7 @@ impl From<SourceState> for ServerStatus {
     }
 }
 
-/// Serialized as `state` and, if there is one, the reason in `why`.
+/// Serialized as `state` and, if there is one, the `reason`.
 impl Serialize for ServerStatus {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = serializer.serialize_map(None)?;
