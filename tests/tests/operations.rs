@@ -19,6 +19,8 @@ mod log_lines;
 mod probes;
 #[path = "operations/reload_ops.rs"]
 mod reload_ops;
+#[path = "operations/service_manager.rs"]
+mod service_manager;
 #[path = "operations/span_contents.rs"]
 mod span_contents;
 #[path = "operations/token_ops.rs"]

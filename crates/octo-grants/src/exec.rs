@@ -6,6 +6,7 @@ pub mod compute_jail;
 mod confine;
 mod descendants;
 mod exec_sessions;
+pub mod init_process;
 pub mod launcher;
 mod launcher_protocol;
 mod mount_view;

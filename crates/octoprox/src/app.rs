@@ -7,6 +7,7 @@ use crate::dialects::with_dialects;
 use crate::gateway::Gateway;
 use crate::hub_probe::HubProbe;
 use crate::jq_workers;
+use crate::process::this_program::this_program;
 use crate::remedy_text::remedy_text;
 use crate::settings::state_dir;
 use crate::settings::{Environment, LoadedSettings, Settings, WORKSPACE_REMEDY};
@@ -14,7 +15,6 @@ use crate::shipped_prompts::SHIPPED;
 use crate::stores::read_only_stores::ReadOnlyStores;
 use crate::stores::{stores_of_hub, stores_with_logins};
 use crate::telemetry::{ArgumentExcerpts, LogMode};
-use crate::this_program::this_program;
 use crate::toolboxes::{
     WorkspaceGuard, no_capabilities, open_capabilities, toolbox_capabilities, toolboxes, with_shared_browser,
 };

@@ -2,6 +2,7 @@
 
 mod admin_listener;
 mod attachment;
+mod build_info;
 pub(crate) mod commands;
 mod file_change;
 mod local_programs;
@@ -10,18 +11,24 @@ mod result_text;
 mod tool_arguments;
 mod tool_help;
 
+use self::build_info::build_info;
 use self::report_error::report_error;
 use crate::app_error::AppError;
 use crate::jq_workers;
+use crate::process::this_program::this_program;
 use crate::settings::Flags;
+use crate::terminal::console;
 use crate::toolboxes::{LAUNCHER_COMMAND, PDF_WORKER_COMMAND};
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, Args, CommandFactory, Parser, Subcommand};
+use octo_grants::exec::init_process;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Tool hub for AI agents: native tools and a gateway to your MCP servers, in one binary.
 #[derive(Parser)]
 #[command(name = "octoprox", version, propagate_version = true, max_term_width = 100)]
+#[command(arg(verbose_flag()))]
 #[command(
     after_help = "Examples:\n  octoprox init\n  octoprox tools\n  octoprox call time_now timezone=Europe/Berlin\n  octoprox serve"
 )]
@@ -30,6 +37,15 @@ pub struct Cli {
     common: Common,
     #[command(subcommand)]
     command: Command,
+}
+
+/// `--version --verbose`. An option of its own, because the parser ends at `--version`.
+fn verbose_flag() -> Arg {
+    Arg::new("verbose")
+        .long("verbose")
+        .requires("version")
+        .action(ArgAction::SetTrue)
+        .help("Print facts about the build, with --version")
 }
 
 /// Options of every command.
@@ -66,9 +82,11 @@ enum Command {
     Config(commands::config_command::Config),
     Trust(commands::trust_command::Trust),
     Doctor(commands::doctor_command::Doctor),
+    Healthcheck(commands::healthcheck_command::Healthcheck),
     Audit(commands::audit_command::Audit),
     Token(commands::token_command::Token),
     Completions(commands::completions_command::Completions),
+    Man(commands::man_command::Man),
     /// Evaluate a jq expression on standard input, for the hub itself.
     #[command(name = jq_workers::COMMAND, hide = true)]
     JqWorker,
@@ -88,17 +106,28 @@ pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
+            let is_verbose = std::env::args_os().any(|word| word == "--verbose");
             // Ignore a closed pipe.
-            let _ = error.print();
+            let _ = if error.kind() == ErrorKind::DisplayVersion && is_verbose {
+                console::print(&build_info())
+            } else {
+                error.print()
+            };
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
     if let Command::Launch { rest } = cli.command {
         return octo_grants::exec::launcher::main(rest);
     }
+    if init_process::is_init_process() {
+        return this_program().and_then(|program| init_process::main(&program)).unwrap_or_else(|error| {
+            console::print_err(&format!("octoprox: cannot start as the first process: {error}"));
+            ExitCode::FAILURE
+        });
+    }
     // A core dump would write secrets in memory to disk.
     if let Err(error) = octo_grants::disable_core_dumps() {
-        crate::terminal::console::print_err(&format!("octoprox: cannot disable core dumps: {error}"));
+        console::print_err(&format!("octoprox: cannot disable core dumps: {error}"));
     }
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
@@ -131,9 +160,11 @@ fn run(cli: &Cli) -> Result<(), AppError> {
         Command::Config(command) => command.run(&flags),
         Command::Trust(command) => command.run(&flags),
         Command::Doctor(command) => command.run(&flags),
+        Command::Healthcheck(command) => command.run(&flags),
         Command::Audit(command) => command.run(&flags),
         Command::Token(command) => command.run(&flags),
         Command::Completions(command) => command.run(),
+        Command::Man(command) => command.run(),
         Command::JqWorker => Ok(jq_workers::run_worker(std::io::stdin().lock(), std::io::stdout().lock())?),
         Command::PdfWorker => {
             octo_grants::Pdf::confine_worker()?;

@@ -5,7 +5,7 @@ mod jq_worker;
 
 pub use jq_worker::run_worker;
 
-use crate::this_program::this_program;
+use crate::process::this_program::this_program;
 use octo_grants::{ChildHandle, Command};
 use octo_hub::jq_eval::{Jq, MAX_OUTPUT_BYTES};
 use octo_model::{Json, Kind, ToolError};

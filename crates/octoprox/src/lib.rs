@@ -17,16 +17,15 @@ mod dialects;
 mod gateway;
 mod hub_probe;
 pub mod jq_workers;
+mod process;
 mod reloader;
 mod remedy_text;
-mod running_hubs;
 mod secret_key;
 pub mod settings;
 pub mod shipped_prompts;
 mod stores;
 pub mod telemetry;
 pub(crate) mod terminal;
-mod this_program;
 mod toolboxes;
 
 pub use cli::main;

@@ -5,7 +5,8 @@ use crate::app_context::AppContext;
 use crate::app_error::AppError;
 use crate::audit_pruner::Pruner;
 use crate::gateway::Gateway;
-use crate::running_hubs::HubFile;
+use crate::process::running_hubs::HubFile;
+use crate::process::service_manager;
 use crate::settings::{Action, Environment, Flags, ReloadPlan, Settings, SettingsReader, SettingsWatcher};
 use crate::telemetry::{ArgumentExcerpts, Logs, Redactor};
 use octo_hub::Hub;
@@ -106,6 +107,7 @@ impl Reloader {
         let hangups = tokio::spawn(async move {
             while hangups.recv().await.is_some() {
                 let reloader = Arc::clone(&self);
+                service_manager::notify_reloading();
                 let _ = tokio::task::spawn_blocking(move || {
                     if let Err(error) = reloader.logs.reopen() {
                         tracing::error!(%error, "cannot reopen the log file");
@@ -113,6 +115,7 @@ impl Reloader {
                     reloader.reload()
                 })
                 .await;
+                service_manager::notify_ready();
             }
         });
         SettingsWatch { _watched: watched, _hangups: hangups }

@@ -70,7 +70,11 @@ impl ServerView {
             state: status.as_str(),
             reason: status.reason().map(|reason| visible(reason.to_owned())),
             tools,
-            software: report.as_ref().and_then(|report| report.server_info.as_ref()).map(software_label).map(visible),
+            software: report
+                .as_ref()
+                .and_then(|report| report.server_info.as_ref())
+                .map(software_label)
+                .map(visible),
             era: report.as_ref().and_then(|report| report.era).map(Era::as_str),
             in_flight: report.map_or(0, |report| report.calls),
             login,

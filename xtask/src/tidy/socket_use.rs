@@ -56,6 +56,11 @@ pub const SOCKET_EXCEPTIONS: &[SocketException] = &[
         why: "accepted connections and their options",
     },
     SocketException {
+        path: "crates/octoprox/src/process/service_manager.rs",
+        words: &["rustix::net"],
+        why: "checks that a socket of the service manager listens; it is already open",
+    },
+    SocketException {
         path: "crates/octoprox/src/terminal/async_stdio.rs",
         words: &["UnixStream"],
         why: "standard input if it is a socket; it is already open",

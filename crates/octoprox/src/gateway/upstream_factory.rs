@@ -2,8 +2,8 @@
 
 use crate::app_context::AppContext;
 use crate::app_error::AppError;
+use crate::process::this_program::this_program;
 use crate::settings::{self, Era, Server, Settings};
-use crate::this_program::this_program;
 use crate::toolboxes::{LAUNCHER_COMMAND, sandboxed_exec, server_search_path};
 use octo_grants::config_dirs::FileApproval;
 use octo_grants::{Command, Net};

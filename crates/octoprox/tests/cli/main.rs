@@ -49,6 +49,22 @@ fn exit_codes_say_what_went_wrong() {
 }
 
 #[test]
+fn the_build_and_the_man_pages_come_from_the_binary() {
+    let home = TestHome::new();
+    let facts = home.stdout(&["--version", "--verbose"]);
+    for name in ["version: ", "commit: ", "target: ", "profile: ", "compiler: rustc ", "allocator: "] {
+        assert!(facts.lines().any(|line| line.starts_with(name)), "{facts}");
+    }
+    assert_eq!(home.stdout(&["--version"]).lines().count(), 1);
+    assert_eq!(home.run(&["--verbose", "tools"]).status.code(), Some(2));
+    let folder = home.path("man/man1");
+    home.stdout(&["man", folder.to_str().unwrap()]);
+    let page = std::fs::read_to_string(folder.join("octoprox-serve.1")).unwrap();
+    assert!(page.contains(".TH octoprox-serve 1") && page.contains("octoprox serve"), "{page}");
+    assert!(!folder.join("octoprox-launch.1").exists(), "commands of the hub itself have no page");
+}
+
+#[test]
 fn a_call_is_printed_for_programs_and_for_people() {
     let home = TestHome::new();
     let reply: Value =

@@ -2,8 +2,8 @@
 
 use crate::app_context::load_settings;
 use crate::app_error::{AppError, exit_code};
+use crate::process::running_hubs::{RunningHub, running_hubs};
 use crate::reloader::ReloadReport;
-use crate::running_hubs::{RunningHub, running_hubs};
 use crate::settings::state_dir;
 use crate::settings::{
     Flags, LoadedSettings, SettingsProblems, settings_schema, settings_view, unauthenticated_binding,

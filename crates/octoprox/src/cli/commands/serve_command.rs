@@ -4,6 +4,7 @@ use crate::app::{App, StartServers};
 use crate::app_context::{AppContext, AppMode, block_on_multi_thread, load_settings_silently};
 use crate::app_error::AppError;
 use crate::cli::admin_listener;
+use crate::process::service_manager::{self, ActivatedSockets};
 use crate::reloader::{ListenerAccess, Reloader};
 use crate::settings::{Flags, Settings, SettingsProblems, listen_address, unauthenticated_binding};
 use crate::telemetry::{LogMode, PrometheusMetrics};
@@ -49,16 +50,24 @@ pub struct Serve {
 impl Serve {
     pub fn run(&self, flags: Flags) -> Result<(), AppError> {
         let flags = Flags { host: self.host.clone(), port: self.port, ..flags };
+        let sockets = ActivatedSockets::take()?;
         let mut loaded = load_settings_silently(&flags)?;
+        let in_force = loaded.settings.clone();
+        sockets.overwrite_addresses(&mut loaded.settings)?;
         if let Some(problem) = unauthenticated_binding(&loaded.settings, &loaded.layers) {
             return Err(SettingsProblems::from(problem).into());
         }
         block_on_multi_thread(async {
             let Signals { interrupts, terms, hangups } = Signals::new()?;
-            let in_force = loaded.settings.clone();
-            let listener = bind(&loaded.settings).await?;
+            let listener = match sockets.http {
+                Some(socket) => TcpListener::from_std(socket)?,
+                None => bind(&loaded.settings).await?,
+            };
             loaded.settings.listen.port = listener.local_addr()?.port();
-            let door = admin_listener::bind_admin(&mut loaded).await?;
+            let door = match sockets.admin {
+                Some(socket) => Some(TcpListener::from_std(socket)?),
+                None => admin_listener::bind_admin(&mut loaded).await?,
+            };
             let session = AppContext::start(loaded, LogMode::Server, AppMode::CallTools)?;
             let numbers = PrometheusMetrics::install().map_err(|error| AppError::new(format!("{error}.")))?;
             numbers.spawn_upkeep();
@@ -84,6 +93,8 @@ impl Serve {
             assembly.gateway.keep_logins_alive();
             tokio::spawn(expire_tokens(tokens, Arc::clone(&mcp)));
             announce(&assembly.hub, address, admin);
+            service_manager::notify_ready();
+            service_manager::spawn_watchdog();
             let share = caller_share(octo_web::ListenerLimits::default().max_connections, settings);
             serve_until_signal(listeners, &mcp, share, (interrupts, terms)).await;
             mcp.shutdown().await;
@@ -180,7 +191,7 @@ fn announce(hub: &Hub, address: SocketAddr, admin: Option<SocketAddr>) {
 }
 
 /// Address that can be opened on this machine.
-fn local_address(address: SocketAddr) -> SocketAddr {
+pub fn local_address(address: SocketAddr) -> SocketAddr {
     if address.ip().is_unspecified() { SocketAddr::from(([127, 0, 0, 1], address.port())) } else { address }
 }
 
@@ -226,6 +237,7 @@ async fn serve_until_signal(
     let asked = async {
         tokio::select! { _ = interrupts.recv() => {}, _ = terms.recv() => {} }
         tracing::info!("stopping");
+        service_manager::notify_stopping();
         shutdown.cancel();
         mcp.close();
         tokio::select! { _ = interrupts.recv() => {}, _ = terms.recv() => {} }

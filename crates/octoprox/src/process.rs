@@ -1,0 +1,5 @@
+//! The hub as a process: its program, other hubs of the same user, and the service manager.
+
+pub mod running_hubs;
+pub mod service_manager;
+pub mod this_program;
