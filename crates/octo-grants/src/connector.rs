@@ -2,8 +2,8 @@
 
 use crate::net::Dialler;
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
-use rustls::ClientConfig;
 use rustls::crypto::aws_lc_rs;
+use rustls::{ClientConfig, RootCertStore};
 use std::io;
 use std::sync::{Arc, OnceLock};
 
@@ -20,16 +20,18 @@ pub(crate) fn tls_connector(dialler: Dialler) -> io::Result<Connector> {
         .wrap_connector(dialler))
 }
 
-/// System root certificates, loaded once per process.
+/// System root certificates, loaded once per process. Without any, plain HTTP works and no certificate is trusted.
 fn tls_config() -> io::Result<ClientConfig> {
     static SHARED: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(ready) = SHARED.get() {
         return Ok(ready.clone());
     }
-    let fresh = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?
-        .with_native_roots()?
-        .with_no_client_auth();
-    Ok(SHARED.get_or_init(|| fresh).clone())
+        .map_err(io::Error::other)?;
+    let roots = builder.clone().with_native_roots().unwrap_or_else(|error| {
+        tracing::warn!(%error, "HTTPS is not possible: install the system's ca-certificates and restart");
+        builder.with_root_certificates(RootCertStore::empty())
+    });
+    Ok(SHARED.get_or_init(|| roots.with_no_client_auth()).clone())
 }

@@ -135,8 +135,11 @@ async fn a_health_check_reports_whether_the_hub_is_ready() -> Result<()> {
     let home = HubHome::new(&json!({}))?;
     let hub = home.serve().await?;
     let port = hub.base_url.rsplit(':').next().unwrap_or_default().to_owned();
-    let (code, said, _) = home.run(&["healthcheck", "--port", &port]).await?;
-    assert_eq!((code, said.as_str()), (0, "ready\n"));
+    // Small images may have no root certificates.
+    let mut command = home.command(&["healthcheck", "--port", &port])?;
+    let output = command.env("SSL_CERT_FILE", "/dev/null").env("SSL_CERT_DIR", "/none").output().await?;
+    let said = (String::from_utf8(output.stdout)?, String::from_utf8(output.stderr)?);
+    assert_eq!((output.status.code(), said), (Some(0), ("ready\n".to_owned(), String::new())));
     drop(hub);
     let gone = eventually("the hub is gone", async || {
         let (code, _, said) = home.run(&["healthcheck", "--port", &port]).await.unwrap();

@@ -7,8 +7,21 @@ use std::path::Path;
 use toml::{Table, Value};
 
 /// Variables of Docker, Compose, the images and XDG; every other one must be a setting.
-const FOREIGN_VARIABLES: &[&str] =
-    &["BINARY", "COMPOSE_PROFILES", "INSTALL_CHROMIUM", "PGID", "PUID", "SEARXNG_SECRET", "XDG_CONFIG_HOME"];
+const FOREIGN_VARIABLES: &[&str] = &[
+    "BINARY",
+    "COMPOSE_PROFILES",
+    "CONFIG_PATH",
+    "HOME",
+    "OCTOPROX_IMAGE_VARIANT",
+    "PATH",
+    "PGID",
+    "POSTGRES_PASSWORD",
+    "PUID",
+    "SEARXNG_SECRET",
+    "UV_VERSION",
+    "WITHOUT",
+    "XDG_CONFIG_HOME",
+];
 
 /// The deployment files, and what they are checked against.
 pub struct Deployment {
@@ -76,13 +89,13 @@ impl Deployment {
         let named = self.compose.lines().filter_map(|line| line.trim().split_once(": /mnt/"));
         let mut problems = Vec::new();
         for (variable, folder) in named {
-            let folder = format!("/mnt/{folder}");
+            let (folder, in_root) = (format!("/mnt/{folder}"), format!(" mnt/{folder}"));
             if !self.compose.contains(&format!(":{folder}\n"))
                 && !self.compose.contains(&format!(":{folder}:ro\n"))
             {
                 problems.push(format!("compose.yaml sets {variable} to {folder} and mounts nothing there"));
             }
-            if !self.dockerfile.contains(&folder) {
+            if !self.dockerfile.contains(&in_root) {
                 problems.push(format!("Dockerfile does not create {folder}"));
             }
         }

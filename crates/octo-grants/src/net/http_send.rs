@@ -87,12 +87,8 @@ impl NetState {
             let dialler = self.dialler.clone();
             let connector = tokio::task::spawn_blocking(move || tls_connector(dialler))
                 .await
+                .map_err(ToolError::internal)?
                 .map_err(ToolError::internal)?;
-            let connector = connector.map_err(|error| {
-                ToolError::unavailable("No root certificates found; outgoing requests are not possible.")
-                    .hint("Ask the operator to install the system's ca-certificates.")
-                    .detail(error)
-            })?;
             Ok(legacy::Client::builder(TokioExecutor::new())
                 .pool_timer(TokioTimer::new())
                 .pool_idle_timeout(POOL_IDLE_TIMEOUT)

@@ -50,7 +50,7 @@ pub(super) fn request_error(host: &str, error: &(dyn Error + 'static)) -> ToolEr
     }
     if let Some(tls) = find_cause::<rustls::Error>(error) {
         return ToolError::unavailable(format!("The TLS connection to `{host}` failed: {tls}."))
-            .hint("Check that the server speaks https there and that its certificate is valid.")
+            .hint("Check that the server speaks https there, that its certificate is valid, and that this machine has root certificates (ca-certificates).")
             .detail(error_chain(error));
     }
     ToolError::unavailable(format!("`{host}` closed the connection without a valid response."))
