@@ -15,7 +15,6 @@ use self::build_info::build_info;
 use self::report_error::report_error;
 use crate::app_error::AppError;
 use crate::jq_workers;
-use crate::process::this_program::this_program;
 use crate::settings::Flags;
 use crate::terminal::console;
 use crate::toolboxes::{LAUNCHER_COMMAND, PDF_WORKER_COMMAND};
@@ -120,10 +119,12 @@ pub fn main() -> ExitCode {
         return octo_grants::exec::launcher::main(rest);
     }
     if init_process::is_init_process() {
-        return this_program().and_then(|program| init_process::main(&program)).unwrap_or_else(|error| {
-            console::print_err(&format!("octoprox: cannot start as the first process: {error}"));
-            ExitCode::FAILURE
-        });
+        return std::env::current_exe().and_then(|program| init_process::main(&program)).unwrap_or_else(
+            |error| {
+                console::print_err(&format!("octoprox: cannot start as the first process: {error}"));
+                ExitCode::FAILURE
+            },
+        );
     }
     // A core dump would write secrets in memory to disk.
     if let Err(error) = octo_grants::disable_core_dumps() {

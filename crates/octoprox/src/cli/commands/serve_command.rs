@@ -75,6 +75,11 @@ impl Serve {
             let settings = &session.loaded.settings;
             let address = listener.local_addr()?;
             let tokens = tokens(settings)?;
+            if address.ip().is_unspecified() && settings.http.allowed_hosts.is_empty() {
+                tracing::warn!(
+                    "only requests to localhost are accepted; add the host names of this machine to http.allowed_hosts"
+                );
+            }
             let (router, mcp) = build_router(settings, &assembly, numbers, address, tokens.clone())?;
             let mut listeners = vec![(listener, router)];
             let mut admin = None;
@@ -167,10 +172,6 @@ fn allowed_hosts(settings: &Settings, address: SocketAddr) -> Vec<String> {
     let ip = address.ip();
     if !ip.is_unspecified() {
         hosts.push(if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() });
-    } else if settings.http.allowed_hosts.is_empty() {
-        tracing::warn!(
-            "only requests to localhost are accepted; add the host names of this machine to http.allowed_hosts"
-        );
     }
     hosts.extend(settings.http.allowed_hosts.iter().cloned());
     hosts

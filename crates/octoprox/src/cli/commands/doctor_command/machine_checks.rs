@@ -3,6 +3,7 @@
 use crate::app_context::block_on_current_thread;
 use crate::app_error::AppError;
 use crate::cli::commands::doctor_command::{Finding, Verdict};
+use crate::cli::commands::serve_command::local_address;
 use crate::cli::commands::servers_command::standings;
 use crate::cli::local_programs::{first_line, first_line_with};
 use crate::clients::{Registration, client_configs, register};
@@ -17,7 +18,7 @@ use octo_grants::exec::SandboxChoice;
 use octo_ports::HealthCheck;
 use octo_upstream::ServerStatus;
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::process::Stdio;
@@ -294,7 +295,8 @@ fn port(name: &str, section: &str, host: &str, port: u16) -> Finding {
             name,
             format!("{port} on {address} is in use, possibly by octoprox itself"),
             format!(
-                "Open http://{address}:{port}/health to check, or set another {section}.port. Clients that start octoprox themselves need no port."
+                "Open http://{}/health to check, or set another {section}.port. Clients that start octoprox themselves need no port.",
+                local_address(SocketAddr::new(address, port))
             ),
         ),
         Err(error) => {
