@@ -1,6 +1,7 @@
 """The default image: size, start, confinement, tools over REST and MCP, health, signals."""
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -9,7 +10,7 @@ from pathlib import Path
 import http_client
 from engine import LOCKED_DOWN, TOKEN, USER
 
-MAX_START_MS = 300
+MAX_START_MS = {"release": 300, "debug": 1500}
 MAX_STOP_SECONDS = 10
 # Prints every program with a library that is missing.
 MISSING_LIBRARIES = r"""
@@ -53,7 +54,9 @@ def run(engine, report):
         requested, started = min(one[0] for one in times), min(one[1] for one in times)
         check.say(f"/ready {started:.0f} ms after the start of the container")
         check.say(f"{requested:.0f} ms after `podman start` (best of 5)")
-        check.true(started < MAX_START_MS, f"the limit is {MAX_START_MS} ms")
+        facts = engine.podman("run", "--rm", image, "--version", "--verbose")
+        limit = MAX_START_MS[re.search(r"^profile: (\w+)$", facts, re.M)[1]]
+        check.true(started < limit, f"the limit is {limit} ms")
 
     workspace = engine.directory("workspace")
     repository = workspace / "repository"
@@ -130,10 +133,12 @@ def run(engine, report):
 
     with report.check("orphans") as check:
         hub.execute("bash", "-c", "for i in 1 2 3; do (sleep 0.3 &); done")
-        time.sleep(1.5)
-        zombies = [line.split() for line in engine.run("ps", "-o", "pid=,stat=,comm=", "--ppid", hub.pid,
-                                                       check=False).splitlines()]
-        check.equal([line for line in zombies if line[1].startswith("Z")], [])
+        children = []
+        deadline = time.monotonic() + 10
+        while len(children) != 1 or children[0].startswith("Z"):
+            check.true(time.monotonic() < deadline, f"children of the first process: {children}")
+            time.sleep(0.1)
+            children = engine.run("ps", "-o", "stat=", "--ppid", hub.pid, check=False).split()
         check.say("3 orphaned processes were reaped")
 
     with report.check("SIGTERM") as check:

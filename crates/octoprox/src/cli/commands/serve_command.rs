@@ -15,7 +15,7 @@ use octo_hub::Hub;
 use octo_mcp::{Mcp, McpSettings};
 use octo_model::ItemKind;
 use octo_web::{EdgeSettings, RestConfig, Tokens};
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -171,10 +171,15 @@ fn allowed_hosts(settings: &Settings, address: SocketAddr) -> Vec<String> {
     let mut hosts = EdgeSettings::default().allowed_hosts;
     let ip = address.ip();
     if !ip.is_unspecified() {
-        hosts.push(if ip.is_ipv6() { format!("[{ip}]") } else { ip.to_string() });
+        hosts.push(host_of_url(&ip.to_string()));
     }
-    hosts.extend(settings.http.allowed_hosts.iter().cloned());
+    hosts.extend(settings.http.allowed_hosts.iter().map(|host| host_of_url(host)));
     hosts
+}
+
+/// A host as URLs have it: IPv6 addresses in brackets.
+fn host_of_url(host: &str) -> String {
+    if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host.to_owned() }
 }
 
 /// Prints the addresses and the number of tools. Servers that are still starting add their tools later.
@@ -249,5 +254,23 @@ async fn serve_until_signal(
     tokio::select! {
         _ = futures_util::future::join_all(serving) => {}
         () = asked => tracing::warn!("stopped without waiting for open requests"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_compared_as_urls_have_them() {
+        for (host, wanted) in [
+            ("fd00::3", "[fd00::3]"),
+            ("[fd00::3]", "[fd00::3]"),
+            ("[fd00::3]:7000", "[fd00::3]:7000"),
+            ("10.0.0.3", "10.0.0.3"),
+            ("hub.example:7000", "hub.example:7000"),
+        ] {
+            assert_eq!(host_of_url(host), wanted);
+        }
     }
 }

@@ -106,13 +106,12 @@ impl Checks<'_> {
             self.add_problem("net.contact", "not a URL that is valid in a header.", remedy);
         }
         for (at, host) in settings.http.allowed_hosts.iter().enumerate() {
-            let is_bare_ipv6 = host.parse::<std::net::Ipv6Addr>().is_ok();
-            if host.is_empty() || host.contains(['/', '*', ' ']) || is_bare_ipv6 {
+            if host.is_empty() || host.contains(['/', '*', ' ']) {
                 let what = format!("`{host}` is not a host name.");
                 self.add_problem(
                     format!("http.allowed_hosts[{at}]"),
                     what,
-                    "Write it like hub.example, hub.example:7000 or [fd00::1].",
+                    "Write it like hub.example or hub.example:7000.",
                 );
             }
         }
