@@ -49,11 +49,13 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("token list", &[]),
     ("token revoke", &["me"]),
     ("completions", &["bash"]),
+    ("healthcheck", &["--port", "1"]),
+    ("man", &["man"]),
 ];
 
 /// Commands that read no settings, and `trust`, which approves the file.
-const WITHOUT_SETTINGS: [&str; 6] =
-    ["init", "workflow schema", "config schema", "trust", "token new", "completions"];
+const WITHOUT_SETTINGS: [&str; 7] =
+    ["init", "workflow schema", "config schema", "trust", "token new", "completions", "man"];
 
 /// Home directory with a freshly cloned project.
 struct ClonedProject {

@@ -1,6 +1,6 @@
 //! `octoprox healthcheck`: whether the hub of these settings is ready.
 
-use crate::app_context::{block_on_current_thread, load_settings_silently};
+use crate::app_context::{block_on_current_thread, load_settings};
 use crate::app_error::AppError;
 use crate::cli::commands::serve_command::local_address;
 use crate::settings::{Flags, Settings, listen_address};
@@ -29,7 +29,7 @@ pub struct Healthcheck {
 impl Healthcheck {
     pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
         let flags = Flags { port: self.port, ..flags.clone() };
-        let url = ready_url(&load_settings_silently(&flags)?.settings)?;
+        let url = ready_url(&load_settings(&flags)?.settings)?;
         block_on_current_thread(async {
             let allow = url.host_str().map(str::to_owned).into_iter().collect();
             let net = Net::new(NetSpec { allow, ..NetSpec::default() })?;
