@@ -6,7 +6,9 @@ use octo_tests::eventually;
 use octo_tests::hub_process::{HubHome, RunningHub};
 use octo_tests::processes::{descendants, zombies};
 use octo_tests::test_binaries::binary_path;
+use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::json;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
@@ -153,28 +155,55 @@ async fn a_health_check_reports_whether_the_hub_is_ready() -> Result<()> {
     Ok(())
 }
 
-/// The hub as the first process of a PID namespace, as in a container.
-#[tokio::test]
-async fn the_first_process_forwards_signals_and_reaps_orphans() -> Result<()> {
+/// A command as the first process of a PID namespace and of a session, as in a container.
+fn as_first_process(home: &HubHome, words: &[&str]) -> Result<Command> {
     if !rustix::process::geteuid().is_root() {
         bail!("needs root, to create a PID namespace");
     }
-    let home = HubHome::new(&json!({}))?;
     let hub_command = home.command(&[])?;
-    let mut command = Command::new("unshare");
+    let mut command = Command::new("setsid");
     command
-        .args(["--pid", "--fork", "--kill-child"])
+        .args(["--wait", "unshare", "--pid", "--fork", "--kill-child"])
         .arg(binary_path("octoprox")?)
-        .args(["serve", "--port", "0"])
+        .args(words)
         .env_clear()
         .envs(hub_command.as_std().get_envs().filter_map(|(name, value)| Some((name, value?))))
         .current_dir(home.dir.path())
-        .stdout(Stdio::null())
         .kill_on_drop(true);
+    Ok(command)
+}
+
+/// Both ends of a terminal that controls no session.
+fn open_terminal() -> Result<(OwnedFd, OwnedFd)> {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
+    grantpt(&terminal)?;
+    unlockpt(&terminal)?;
+    let name = ptsname(&terminal, Vec::new())?;
+    let program_side = rustix::fs::open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty())?;
+    Ok((terminal, program_side))
+}
+
+/// A terminal that does not control the session cannot be handed to the hub.
+#[tokio::test]
+async fn the_first_process_runs_with_the_terminal_of_another_session() -> Result<()> {
+    let home = HubHome::new(&json!({}))?;
+    let (_terminal, program_side) = open_terminal()?;
+    let mut command = as_first_process(&home, &["call", "time_now", "timezone=UTC"])?;
+    let output = command.stdin(program_side).output().await?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), said.as_ref()), (Some(0), ""));
+    assert!(String::from_utf8(output.stdout)?.contains("timezone: UTC"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_first_process_forwards_signals_and_reaps_orphans() -> Result<()> {
+    let home = HubHome::new(&json!({}))?;
+    let mut command = as_first_process(&home, &["serve", "--port", "0"])?;
+    command.stdout(Stdio::null());
     let mut hub = RunningHub::start(command).await?;
     let below = descendants(hub.process.id().context("the hub has exited")?);
-    let [init, _hub, ..] = below.as_slice() else { bail!("{} processes", below.len()) };
-    let init = init.pid;
+    let init = below.iter().find(|process| process.name == "octoprox").context("no process of the hub")?.pid;
     for _ in 0..5 {
         let orphan = ["--target", &init.to_string(), "--pid", "sh", "-c", "sleep 0.05 &"].map(str::to_owned);
         assert!(Command::new("nsenter").args(orphan).status().await?.success());

@@ -43,7 +43,8 @@ async fn supervise(program: &Path) -> io::Result<u8> {
     let child = Command::new(program).arg0(name).args(words).process_group(0).spawn()?;
     let child = Pid::from_child(&child);
     if isatty(io::stdin()) {
-        tcsetpgrp(io::stdin(), child)?;
+        // Fails if the terminal controls another session; Ctrl-C does not come from it then.
+        let _ = tcsetpgrp(io::stdin(), child);
     }
     loop {
         let mut status = None;
