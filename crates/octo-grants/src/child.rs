@@ -4,6 +4,7 @@ use crate::exec::{
     ConfinementPlan, Cwd, Descriptors, LaunchPlan, ResourceLimits, RunningProgram, Sandbox, input_pipe,
     output_pipe, start_launcher,
 };
+use crate::net::EgressProxy;
 use octo_model::ToolError;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
 use std::collections::BTreeMap;
@@ -42,6 +43,8 @@ pub struct Child {
     pub stdout: Receiver,
     pub stderr: Receiver,
     handle: ProcessHandle,
+    /// Its way to the network, closed with it.
+    proxy: Option<EgressProxy>,
 }
 
 /// Handle that owns and ends a child.
@@ -97,6 +100,7 @@ impl Command {
             stdout: Receiver::from_owned_fd(stdout.into_owned_fd()?)?,
             stderr: Receiver::from_owned_fd(stderr.into_owned_fd()?)?,
             handle: ProcessHandle::Group(process),
+            proxy: None,
         })
     }
 
@@ -116,6 +120,7 @@ impl Command {
             nobody: false,
             tty: false,
             scratch: None,
+            proxy_port: None,
         };
         let (input, stdin) = input_pipe()?;
         let (stdout, output) = output_pipe()?;
@@ -142,7 +147,10 @@ fn to_io_error(error: ToolError) -> io::Error {
 }
 
 /// Handle that can only end the child.
-pub struct ChildHandle(Option<ProcessHandle>);
+pub struct ChildHandle {
+    process: Option<ProcessHandle>,
+    _proxy: Option<EgressProxy>,
+}
 
 impl Child {
     pub(crate) fn launched(
@@ -151,7 +159,11 @@ impl Child {
         stderr: Receiver,
         running: RunningProgram,
     ) -> Self {
-        Self { stdin, stdout, stderr, handle: ProcessHandle::Launched(Box::new(running)) }
+        Self { stdin, stdout, stderr, handle: ProcessHandle::Launched(Box::new(running)), proxy: None }
+    }
+
+    pub(crate) fn with_proxy(self, proxy: EgressProxy) -> Self {
+        Self { proxy: Some(proxy), ..self }
     }
 
     pub fn id(&self) -> Option<u32> {
@@ -163,14 +175,15 @@ impl Child {
 
     /// Splits into the pipes and the handle that ends the child.
     pub fn split(self) -> (Sender, Receiver, Receiver, ChildHandle) {
-        (self.stdin, self.stdout, self.stderr, ChildHandle(Some(self.handle)))
+        let handle = ChildHandle { process: Some(self.handle), _proxy: self.proxy };
+        (self.stdin, self.stdout, self.stderr, handle)
     }
 }
 
 impl ChildHandle {
     /// Kills everything and waits until it has exited.
     pub async fn kill(mut self) {
-        match self.0.take() {
+        match self.process.take() {
             Some(ProcessHandle::Group(mut process)) => {
                 let _ = process.start_kill();
                 let _ = process.wait().await;
@@ -182,7 +195,7 @@ impl ChildHandle {
 
     /// Waits for the program, whose input is already closed, to exit; after `grace` terminates it, then kills the rest.
     pub async fn shut_down(mut self, grace: Duration) {
-        if let Some(hold) = &mut self.0
+        if let Some(hold) = &mut self.process
             && tokio::time::timeout(grace, hold.wait()).await.is_err()
         {
             hold.terminate().await;
@@ -194,7 +207,7 @@ impl ChildHandle {
 
 impl Drop for ChildHandle {
     fn drop(&mut self) {
-        if let Some(ProcessHandle::Group(process)) = &mut self.0 {
+        if let Some(ProcessHandle::Group(process)) = &mut self.process {
             let _ = process.start_kill();
         }
     }

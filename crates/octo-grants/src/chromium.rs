@@ -174,6 +174,7 @@ impl Chromium {
             nobody: true,
             tty: false,
             scratch: Some(folder.path.clone().into()),
+            proxy_port: None,
         };
         let (input, to_browser) = pipe_with(PipeFlags::CLOEXEC)?;
         let (from_browser, output) = pipe_with(PipeFlags::CLOEXEC)?;

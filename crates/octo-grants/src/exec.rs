@@ -14,6 +14,7 @@ mod output_ring;
 mod private_folder;
 mod process_list;
 mod program_env;
+mod proxy_port;
 mod run;
 mod serve_program;
 mod start_program;
@@ -29,6 +30,7 @@ pub(crate) use launcher_protocol::{ConfinementPlan, Cwd, Descriptors, LaunchPlan
 pub use private_folder::PrivateFolder;
 pub use process_list::{ProcessFilter, ProcessInfo};
 pub(crate) use run::{input_pipe, output_pipe};
+pub use serve_program::{NetworkAccess, ServerAccess};
 pub(crate) use start_program::{RunningProgram, start_launcher};
 pub use terminal::TerminalSize;
 pub use unprivileged::is_root;

@@ -18,6 +18,7 @@ mod robots;
 mod secret_header;
 mod url_check;
 
+pub use allow_list::HostList;
 pub(crate) use dial::Dialler;
 pub use egress_proxy::{EgressProxy, PortRelay};
 pub use resolve::{ResolveFuture, Resolver};
@@ -156,7 +157,7 @@ impl Net {
 
     /// Uses `resolver` instead of the system's. Its answers are checked in the same way.
     pub fn with_resolver(spec: NetSpec, resolver: Arc<dyn Resolver>) -> Result<Self, ToolError> {
-        let allow = Arc::new(AllowList::parse(&spec.allow)?);
+        let allow = Arc::new(AllowList::parse("net.allow", &spec.allow)?);
         let user_agent = HeaderValue::from_str(&spec.user_agent)
             .map_err(|_| ToolError::invalid("The user agent contains invalid header characters."))?;
         let dialler = Dialler::public(allow.clone(), resolver).refusing_ports(&spec.own_ports);

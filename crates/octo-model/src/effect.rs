@@ -13,7 +13,8 @@ pub struct Effect {
 }
 
 /// The effect as a single class, for policy rules.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum EffectClass {
     Reads,
     Writes,

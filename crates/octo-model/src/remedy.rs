@@ -20,9 +20,17 @@ pub enum Remedy {
     ReviewDefinitions {
         server: String,
     },
+    /// Install the package of a server.
+    InstallPackage {
+        server: String,
+    },
     /// Check why a server does not work.
     CheckServers,
     AddServer,
+    /// Add a server of the catalogue.
+    AddServerByName {
+        server: String,
+    },
     /// Approve a changed settings file.
     ApproveSettings,
     /// Change the settings with these paths, such as `github.token`.

@@ -4,11 +4,12 @@ use crate::{Changes, StoreResult};
 use octo_model::{BoxFuture, ItemKind, Json};
 use std::collections::HashSet;
 
-/// What a pin is of: an item, or the instructions of a server.
+/// What a pin is of: an item, the instructions of a server, or its installed package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PinKind {
     Item(ItemKind),
     Instructions,
+    Package,
 }
 
 impl PinKind {
@@ -16,12 +17,13 @@ impl PinKind {
         match self {
             Self::Item(kind) => kind.as_str(),
             Self::Instructions => "instructions",
+            Self::Package => "package",
         }
     }
 
     pub fn parse(word: &str) -> Option<Self> {
         let items = ItemKind::ALL.into_iter().map(Self::Item);
-        items.chain([Self::Instructions]).find(|kind| kind.as_str() == word)
+        items.chain([Self::Instructions, Self::Package]).find(|kind| kind.as_str() == word)
     }
 }
 
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     fn stored_words_are_read_as_they_were_written() {
-        let words = ["tool", "prompt", "resource", "template", "instructions"];
+        let words = ["tool", "prompt", "resource", "template", "instructions", "package"];
         assert_eq!(words.map(|word| PinKind::parse(word).map(PinKind::as_str)), words.map(Some));
         assert_eq!(PinKind::parse("tools"), None);
     }

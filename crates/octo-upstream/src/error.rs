@@ -23,6 +23,8 @@ pub(crate) enum UpstreamError {
     Unauthorized(u16),
     /// A login exists but cannot be used now, with the reason.
     CredentialUnusable(Box<ToolError>),
+    /// The process may not start, with the reason.
+    StartRefused(Box<ToolError>),
     /// Another HTTP status without a JSON-RPC error.
     Status {
         code: u16,
@@ -47,7 +49,7 @@ impl std::fmt::Display for UpstreamError {
             }
             Self::SessionExpired => f.write_str("the session expired"),
             Self::Unauthorized(_) => f.write_str("needs a login"),
-            Self::CredentialUnusable(error) => f.write_str(&error.message),
+            Self::CredentialUnusable(error) | Self::StartRefused(error) => f.write_str(&error.message),
             Self::Status { code, text, .. } => write!(f, "server returned HTTP status {code}: {text}"),
             Self::TooLarge(limit) => write!(f, "message exceeds the limit of {limit} bytes"),
             Self::Protocol(why) => write!(f, "server does not keep to the protocol: {why}"),
@@ -61,6 +63,10 @@ impl UpstreamError {
         Self::CredentialUnusable(Box::new(error))
     }
 
+    pub(crate) fn refused(error: ToolError) -> Self {
+        Self::StartRefused(Box::new(error))
+    }
+
     /// Error for the caller of the tool.
     pub(crate) fn to_tool_error(&self, name: &str) -> ToolError {
         let again = "Try again in a moment; the hub reconnects automatically.";
@@ -70,7 +76,7 @@ impl UpstreamError {
             Self::Unauthorized(status) => {
                 return login_required_error(name).detail(format!("HTTP status {status}"));
             }
-            Self::CredentialUnusable(error) => return error.as_ref().clone(),
+            Self::CredentialUnusable(error) | Self::StartRefused(error) => return error.as_ref().clone(),
             Self::NotSent(_) | Self::SessionExpired => {
                 ToolError::unavailable(format!("{name} cannot be reached.")).hint(again)
             }

@@ -17,5 +17,5 @@ pub use octo_wire::Era;
 pub use session::server_info::ServerInfo;
 pub use upstream::Upstream;
 pub use upstream_spec::{
-    BreakerSpec, CallLimits, ConnectMode, SandboxSpec, Share, TransportSpec, UpstreamSpec,
+    BreakerSpec, CallLimits, ConnectMode, SandboxSpec, Share, StartCheck, TransportSpec, UpstreamSpec,
 };

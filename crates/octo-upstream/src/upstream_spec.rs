@@ -1,12 +1,14 @@
 //! Settings of one upstream.
 
+use octo_grants::exec::ServerAccess;
 use octo_grants::{Command, Exec, Net};
-use octo_model::Caller;
+use octo_model::{BoxFuture, Caller, ToolError};
 use octo_oauth::Accounts;
 use octo_ports::Listings;
 use octo_wire::Era;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How the server is reached.
@@ -65,7 +67,7 @@ pub struct BreakerSpec {
 #[derive(Clone)]
 pub struct SandboxSpec {
     pub exec: Exec,
-    pub network: bool,
+    pub access: ServerAccess,
 }
 
 /// One upstream with its limits.
@@ -102,9 +104,14 @@ pub struct UpstreamSpec {
     pub launcher: Vec<OsString>,
     /// Sandbox of the process, if any.
     pub sandbox: Option<SandboxSpec>,
+    /// Checked before each start of the process.
+    pub start_check: Option<StartCheck>,
     /// Cache of the last listing, for on-demand starts.
     pub listing_cache: Option<Listings>,
 }
+
+/// Why the process may not start now, if so.
+pub type StartCheck = Arc<dyn Fn() -> BoxFuture<'static, Result<(), ToolError>> + Send + Sync>;
 
 impl UpstreamSpec {
     pub fn new(name: impl Into<String>, link: TransportSpec) -> Self {
@@ -127,6 +134,7 @@ impl UpstreamSpec {
             breaker: BreakerSpec { max_failures: 5, pause: Duration::from_secs(15) },
             launcher: Vec::new(),
             sandbox: None,
+            start_check: None,
             listing_cache: None,
         }
     }

@@ -6,6 +6,7 @@ mod request_extractors;
 mod rest_call;
 mod rest_lists;
 mod rest_reply;
+mod server_registry;
 
 pub(crate) use health::health;
 pub(crate) use reply_metadata::CallTarget;
@@ -53,6 +54,9 @@ pub fn rest_router(parts: RestConfig) -> Router {
         .route("/prompts", get(rest_lists::prompts))
         .route("/prompts/", get(rest_lists::prompts))
         .route("/prompts/{name}", axum::routing::post(rest_call::prompt))
+        .route("/v0.1/servers", get(server_registry::list))
+        .route("/v0.1/servers/{name}/versions", get(server_registry::versions))
+        .route("/v0.1/servers/{name}/versions/{version}", get(server_registry::version))
         .route("/openapi.json", get(rest_lists::openapi))
         .route("/health", get(health::health))
         .route("/ready", get(health::ready))

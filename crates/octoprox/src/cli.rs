@@ -5,7 +5,6 @@ mod attachment;
 mod build_info;
 pub(crate) mod commands;
 mod file_change;
-mod local_programs;
 mod report_error;
 mod result_text;
 mod tool_arguments;
@@ -73,6 +72,7 @@ enum Command {
     Tools(commands::tools_command::Tools),
     Call(commands::call_command::Call),
     Prompts(commands::prompts_command::Prompts),
+    Add(commands::add_command::Add),
     Servers(commands::servers_command::Servers),
     Login(commands::login_command::Login),
     Logout(commands::logout_command::Logout),
@@ -153,6 +153,7 @@ fn run(cli: &Cli) -> Result<(), AppError> {
         Command::Tools(command) => command.run(&flags),
         Command::Call(command) => command.run(&flags),
         Command::Prompts(command) => command.run(&flags),
+        Command::Add(command) => command.run(&flags),
         Command::Servers(command) => command.run(&flags),
         Command::Login(command) => command.run(&flags),
         Command::Logout(command) => command.run(&flags),

@@ -13,4 +13,5 @@ pub use client_config::{Client, ClientConfig, ClientFile, client_configs};
 pub use client_servers::{ServerEntry, read_servers};
 pub use register::{Registration, register};
 pub use secret_extractor::{SecretExtractor, looks_secret};
+pub use server_name::valid_name;
 pub use variable_references::required_variables;

@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tools_servers::{ServerEntry, ServerKind, Servers};
-pub use upstream_factory::UpstreamFactory;
+pub use upstream_factory::{UpstreamFactory, server_home};
 
 /// Maximum time to stop one server.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -169,7 +169,13 @@ impl Gateway {
             known.disabled = Some(why.with_remedy_text(remedy_text).text());
         }
         let trust = Trust::new(Arc::clone(&self.0.pins), all.keys().cloned());
-        let parts = server.command.iter().chain(&server.args).chain(&server.url).chain(&server.document);
+        let parts = server
+            .package
+            .iter()
+            .chain(&server.command)
+            .chain(&server.args)
+            .chain(&server.url)
+            .chain(&server.document);
         known.source = known
             .source
             .map(|source| trust.guard(source, server_identity(parts.map(String::as_str)), server.trust));
@@ -184,7 +190,7 @@ impl Gateway {
             return Ok(());
         }
         let logins = self.0.servers.logins();
-        let mut spec: UpstreamSpec = self.0.factory.upstream_spec(name, server)?;
+        let mut spec: UpstreamSpec = self.0.factory.upstream_spec(name, server, &self.0.pins)?;
         let login = login_spec::login_spec(name, server, &spec.net);
         let asked =
             login.as_ref().filter(|login| matches!(login.auth, Auth::OAuth(_))).map(|login| login.sharing);
@@ -250,9 +256,9 @@ fn with_period(text: &str) -> String {
 }
 
 fn server_kind(server: &Server) -> ServerKind {
-    match (&server.document, &server.command) {
-        (Some(_), _) => ServerKind::Document,
-        (None, Some(_)) => ServerKind::Program,
-        (None, None) => ServerKind::Url,
+    match &server.document {
+        Some(_) => ServerKind::Document,
+        None if server.is_program() => ServerKind::Program,
+        None => ServerKind::Url,
     }
 }

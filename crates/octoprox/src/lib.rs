@@ -17,6 +17,7 @@ mod dialects;
 mod gateway;
 mod hub_probe;
 pub mod jq_workers;
+mod packages;
 mod process;
 mod reloader;
 mod remedy_text;

@@ -16,8 +16,16 @@ pub fn remedy_text(remedy: &Remedy) -> String {
         Remedy::ReviewDefinitions { server } => {
             format!("The operator can review and accept the change: octoprox servers diff {server}")
         }
+        Remedy::InstallPackage { server } => {
+            format!("Run `octoprox servers install {server}` where the hub runs.")
+        }
         Remedy::CheckServers => "`octoprox servers` shows what is wrong.".to_owned(),
         Remedy::AddServer => "`octoprox servers add` adds one.".to_owned(),
+        Remedy::AddServerByName { server } => {
+            format!(
+                "Ask the user to run `octoprox add {server}` where the hub runs; it shows the server before it is added."
+            )
+        }
         Remedy::ApproveSettings => "A changed file takes effect after `octoprox trust`.".to_owned(),
         Remedy::Settings(paths) => {
             let variables: Vec<&str> = paths.iter().filter_map(|path| variable_of(path)).collect();
@@ -56,8 +64,10 @@ mod tests {
             (Remedy::Login { server: server() }, "octoprox login notion, or call server_login"),
             (Remedy::EnterApiKey { server: server() }, "`octoprox login notion`"),
             (Remedy::ReviewDefinitions { server: server() }, "octoprox servers diff notion"),
+            (Remedy::InstallPackage { server: server() }, "`octoprox servers install notion`"),
             (Remedy::CheckServers, "`octoprox servers`"),
             (Remedy::AddServer, "`octoprox servers add`"),
+            (Remedy::AddServerByName { server: server() }, "`octoprox add notion`"),
             (Remedy::ApproveSettings, "`octoprox trust`"),
             (Remedy::settings(&["toolboxes.shell"]), "Setting: toolboxes.shell."),
             (Remedy::settings(&["github.token"]), "Environment variable: OCTOPROX_GITHUB_TOKEN."),

@@ -8,7 +8,9 @@ mod server_login_status;
 mod server_logout;
 mod server_registry;
 mod server_views;
+mod servers_add;
 mod servers_list;
+mod servers_search;
 
 use octo_toolkit::{Requirement, Toolbox};
 pub use server_registry::{ServerEntry, ServerKind, Servers};
@@ -20,6 +22,8 @@ pub fn toolbox() -> Toolbox {
         .using_servers()
         .requires(Requirement::Server)
         .with(servers_list::List)
+        .with(servers_search::Search)
+        .with(servers_add::Add)
         .with(server_connect::Connect)
         .with(server_disconnect::Disconnect)
         .with(server_login::Login)

@@ -23,6 +23,7 @@ fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
         "octo-ports" | "octo-wire" => AllowedDependencies::Only(&["octo-model"]),
         "octo-grants" => AllowedDependencies::Only(&["octo-model", "octo-ports"]),
         "octo-store" => AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-search"]),
+        "octo-catalogue" => AllowedDependencies::Only(&["octo-model", "octo-search"]),
         "octo-tests" => AllowedDependencies::Only(&["octo-model", "octo-wire"]),
         "octo-oauth" | "octo-toolkit" => {
             AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-grants"])
@@ -43,7 +44,15 @@ fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
             "octo-oauth",
             "octo-wire",
         ]),
-        "octo-flow" | "octo-web" => AllowedDependencies::Only(HUB_DEPS),
+        "octo-flow" => AllowedDependencies::Only(HUB_DEPS),
+        "octo-web" => AllowedDependencies::Only(&[
+            "octo-model",
+            "octo-ports",
+            "octo-grants",
+            "octo-toolkit",
+            "octo-hub",
+            "octo-catalogue",
+        ]),
         "octo-mcp" => AllowedDependencies::Only(&[
             "octo-model",
             "octo-ports",
@@ -62,6 +71,7 @@ fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
             "octo-toolkit",
             "octo-oauth",
             "octo-upstream",
+            "octo-catalogue",
         ]),
         tools if tools.starts_with("tools-") => AllowedDependencies::Only(TOOLKIT_DEPS),
         _ => return None,

@@ -6,6 +6,7 @@
 
 use super::ProxyCredentials;
 use crate::Net;
+use crate::net::HostList;
 use bytes::Bytes;
 use http::header::{
     CONNECTION, HOST, HeaderName, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING,
@@ -49,6 +50,8 @@ pub(crate) struct Proxy {
 
 struct ProxyState {
     net: Net,
+    /// The only hosts that may be reached, if set.
+    hosts: Option<HostList>,
     password: Option<String>,
     /// Required value of `Proxy-Authorization`.
     expected_authorization: Option<HeaderValue>,
@@ -69,20 +72,31 @@ impl Proxy {
         let password = crate::random::hex::<16>()?;
         let wanted = format!("Basic {}", base64(format!("{USER}:{password}").as_bytes()));
         let wanted = HeaderValue::try_from(wanted).map_err(io::Error::other)?;
-        Self::serve(TcpListener::bind("127.0.0.1:0").await?, net, Some((password, wanted)))
+        Self::serve(TcpListener::bind("127.0.0.1:0").await?, net, None, Some((password, wanted)))
     }
 
     /// Listens on a socket that only the browser can reach.
     pub fn unauthenticated(listener: std::net::TcpListener, net: Net) -> io::Result<Self> {
-        Self::serve(TcpListener::from_std(listener)?, net, None)
+        Self::serve(TcpListener::from_std(listener)?, net, None, None)
     }
 
-    fn serve(listener: TcpListener, net: Net, secret: Option<(String, HeaderValue)>) -> io::Result<Self> {
+    /// Listens on a socket that only one program can reach, and connects only to these hosts.
+    pub fn for_hosts(listener: std::net::TcpListener, net: Net, hosts: HostList) -> io::Result<Self> {
+        Self::serve(TcpListener::from_std(listener)?, net, Some(hosts), None)
+    }
+
+    fn serve(
+        listener: TcpListener,
+        net: Net,
+        hosts: Option<HostList>,
+        secret: Option<(String, HeaderValue)>,
+    ) -> io::Result<Self> {
         let (password, wanted) = secret.unzip();
         let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let refusals = Mutex::new(VecDeque::new());
         let shared = Arc::new(ProxyState {
             net,
+            hosts,
             password,
             expected_authorization: wanted,
             refusals,
@@ -159,6 +173,12 @@ impl ProxyState {
         };
         if host == OWN_HOST {
             return text_response(StatusCode::OK, "");
+        }
+        if self.hosts.as_ref().is_some_and(|hosts| !hosts.contains(&host, port)) {
+            let error = ToolError::denied(format!("This program may not reach {host}:{port}."))
+                .hint("Ask the operator to add the host to `sandbox.hosts` of the server.");
+            tracing::warn!(target: "servers", host, port, "host of a sandboxed server refused");
+            return self.refuse_and_record(host, port, error);
         }
         match self.net.connect(&host, port).await {
             Ok(stream) if connect => tunnel(request, stream),

@@ -7,9 +7,9 @@
 use super::descendants::{descendants, kill_all, reap, signal_all, threads_of_machine};
 use super::launcher_protocol::{
     BwrapArg, ConfinementPlan, Cwd, DRAIN_TIMEOUT, DescriptorSlot, LaunchPlan, LauncherReport,
-    MAX_DESCRIPTORS, ResourceLimits, TERMINATE,
+    MAX_DESCRIPTORS, ProxyPortPlan, ResourceLimits, TERMINATE,
 };
-use super::{confine, sys, unprivileged};
+use super::{confine, proxy_port, sys, unprivileged};
 use crate::fs::path_of;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -36,8 +36,15 @@ const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(5);
 const MAX_PLAN_BYTES: usize = 64 << 20;
 
 /// Main function of a launcher. Its standard input is the control socket. Must be called before anything else in the
-/// process has opened a file or started a thread.
-pub fn main(_: impl IntoIterator<Item = OsString>) -> ExitCode {
+/// process has opened a file or started a thread. Inside a sandbox it opens the port of a proxy instead; see
+/// [`super::proxy_port`].
+pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let args: Vec<OsString> = args.into_iter().collect();
+    if let [first, rest @ ..] = args.as_slice()
+        && first == proxy_port::OPENER
+    {
+        return proxy_port::open_and_exec(rest);
+    }
     match run_launcher() {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -94,12 +101,16 @@ fn receive_plan(mut control: &File) -> io::Result<(LaunchPlan, Vec<OwnedFd>)> {
 }
 
 /// Receives one message: as many bytes as fit, and its descriptors.
-fn receive_part(control: &File, bytes: &mut [u8], descriptors: &mut Vec<OwnedFd>) -> io::Result<()> {
+pub(super) fn receive_part(
+    control: impl AsFd,
+    bytes: &mut [u8],
+    descriptors: &mut Vec<OwnedFd>,
+) -> io::Result<()> {
     let mut space = [std::mem::MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut passed = RecvAncillaryBuffer::new(&mut space);
     let wanted = bytes.len();
     let got = retry_on_intr(|| {
-        recvmsg(control, &mut [IoSliceMut::new(bytes)], &mut passed, RecvFlags::CMSG_CLOEXEC)
+        recvmsg(&control, &mut [IoSliceMut::new(bytes)], &mut passed, RecvFlags::CMSG_CLOEXEC)
     })?;
     for message in passed.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
@@ -248,7 +259,11 @@ fn build_command(plan: &LaunchPlan, descriptors: &[OwnedFd]) -> io::Result<(Comm
         command.arg("--add-seccomp-fd").arg(filter.as_raw_fd().to_string());
         kept.push(filter);
     }
-    command.arg("--").arg(program).args(words).env_clear().current_dir("/");
+    command.arg("--");
+    if let Some(ProxyPortPlan { opener, socket }) = &plan.proxy_port {
+        command.args(opener).arg(number(socket)?);
+    }
+    command.arg(program).args(words).env_clear().current_dir("/");
     Ok((command, kept))
 }
 

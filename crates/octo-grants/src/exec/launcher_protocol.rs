@@ -50,6 +50,17 @@ pub(crate) struct LaunchPlan {
     pub tty: bool,
     /// A directory that is removed when everything has exited.
     pub scratch: Option<OsString>,
+    /// Opens the port of the proxy inside the sandbox before the program starts.
+    pub proxy_port: Option<ProxyPortPlan>,
+}
+
+/// See [`super::proxy_port`].
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct ProxyPortPlan {
+    /// The program that opens the port, with its arguments.
+    pub opener: Vec<OsString>,
+    /// Socket over which it passes the port to the hub.
+    pub socket: DescriptorSlot,
 }
 
 /// Working directory of a program.

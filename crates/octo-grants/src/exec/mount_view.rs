@@ -7,6 +7,7 @@
 //! directories, which are mounted for every program, so that none can rename them.
 
 use super::ExecSpec;
+use super::proxy_port;
 use super::start_program::StartRequest;
 use super::toolchains::Toolchains;
 use crate::fs::{Root, path_of};
@@ -137,6 +138,10 @@ impl MountView {
             view.table.insert(home.clone(), PathVisibility::Hidden);
         }
         if let Some(order) = order {
+            if order.proxy_socket.is_some() {
+                let held = proxy_port::open_opener(&spec.launcher).map_err(ToolError::internal)?;
+                view.table.insert(proxy_port::OPENER_PATH.into(), PathVisibility::Read(Arc::new(held)));
+            }
             for path in &order.readable {
                 view.add_hub_path(path, false)?;
             }

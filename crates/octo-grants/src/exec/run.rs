@@ -2,7 +2,7 @@
 
 use super::capture::Capture;
 use super::launcher_protocol::DRAIN_TIMEOUT;
-use super::start_program::{ProgramEnd, RunningProgram, StartRequest};
+use super::start_program::{ProgramEnd, RunningProgram, StartFolder, StartRequest};
 use super::{Captured, ExceededLimit, Exec, ExecResult, Exit, Job, OnOutput, Sandbox, Stream};
 use bytes::Bytes;
 use octo_model::ToolError;
@@ -37,7 +37,17 @@ impl Exec {
             writable,
             on_output,
         } = job;
-        let order = StartRequest { program, cwd, env, network, writes, readable, writable, tty: false };
+        let order = StartRequest {
+            program,
+            cwd: StartFolder::Rooted(cwd),
+            env,
+            network,
+            proxy_socket: None,
+            writes,
+            readable,
+            writable,
+            tty: false,
+        };
         let deadline = begun + timeout.min(MAX_TIMEOUT);
         let (output, stdout) = output_pipe().map_err(ToolError::internal)?;
         let (errors, stderr) = output_pipe().map_err(ToolError::internal)?;

@@ -1,35 +1,85 @@
 //! Server programs: started in the sandbox like any other, with pipes until they are stopped.
 
+use super::proxy_port::port_channel;
 use super::run::{input_pipe, output_pipe};
-use super::start_program::StartRequest;
+use super::start_program::{StartFolder, StartRequest};
 use super::{Exec, Program};
 use crate::fs::{Fs, Read, WorkPath};
-use crate::{Child, Command};
+use crate::net::HostList;
+use crate::{Child, Command, Net};
 use octo_model::ToolError;
 use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Network access of a server program.
+#[derive(Clone, Debug)]
+pub enum NetworkAccess {
+    None,
+    /// Only these hosts, through a proxy that connects with `Net`.
+    Hosts(HostList, Net),
+    Full,
+}
+
+/// What a server program may use besides the workspace roots.
+#[derive(Clone, Debug)]
+pub struct ServerAccess {
+    pub network: NetworkAccess,
+    /// Directories of the hub that it may read, such as its installed package.
+    pub readable: Vec<PathBuf>,
+    /// Its home directory, a directory of the hub.
+    pub home: PathBuf,
+}
 
 impl Exec {
-    /// Starts a long-running program. It sees the workspace roots, and the network if allowed.
-    pub async fn serve(&self, command: &Command, network: bool) -> Result<Child, ToolError> {
+    /// Starts a long-running program. It sees the workspace roots and what `access` names.
+    pub async fn serve(&self, command: &Command, access: &ServerAccess) -> Result<Child, ToolError> {
         let words = std::iter::once(&command.program).chain(&command.args).map(OsString::from);
-        let folder = match &command.cwd {
-            Some(cwd) => WorkPath::from(cwd.to_string_lossy().as_ref()),
-            None => WorkPath::here(),
+        let (receiver, proxy_socket) = match &access.network {
+            NetworkAccess::Hosts(..) => {
+                let (receiver, socket) = port_channel().map_err(ToolError::internal)?;
+                (Some(receiver), Some(socket))
+            }
+            NetworkAccess::None | NetworkAccess::Full => (None, None),
         };
+        let mut env = command.env.clone();
+        env.entry("HOME".to_owned()).or_insert_with(|| access.home.to_string_lossy().into_owned());
         let order = StartRequest {
             program: Program::Argv(words.collect()),
-            cwd: Fs::<Read>::new(self.spec().workspace.clone()).place(&folder)?,
-            env: command.env.clone(),
-            network,
+            cwd: self.start_folder(command, access)?,
+            env,
+            network: matches!(access.network, NetworkAccess::Full),
+            proxy_socket,
             writes: true,
-            readable: Vec::new(),
-            writable: Vec::new(),
+            readable: access.readable.clone(),
+            writable: vec![access.home.clone()],
             tty: false,
         };
         let (input, stdin) = input_pipe().map_err(ToolError::internal)?;
         let (stdout, output) = output_pipe().map_err(ToolError::internal)?;
         let (stderr, errors) = output_pipe().map_err(ToolError::internal)?;
         let running = self.start_program(&order, [input, output, errors]).await?;
-        Ok(Child::launched(stdin, stdout, stderr, running))
+        drop(order);
+        let child = Child::launched(stdin, stdout, stderr, running);
+        let (NetworkAccess::Hosts(hosts, net), Some(receiver)) = (&access.network, receiver) else {
+            return Ok(child);
+        };
+        let listener = receiver.receive().await.map_err(|error| {
+            ToolError::unavailable("The program could not be started in its own network.")
+                .hint("Ask the operator to check the hub's log.")
+                .detail(error)
+        })?;
+        Ok(child.with_proxy(net.proxy_for_hosts(listener, hosts.clone())?))
+    }
+
+    /// The configured directory, else the first root, else the home directory.
+    fn start_folder(&self, command: &Command, access: &ServerAccess) -> Result<StartFolder, ToolError> {
+        let folder = match &command.cwd {
+            Some(cwd) => WorkPath::from(cwd.to_string_lossy().as_ref()),
+            None if self.spec().workspace.roots().is_empty() => {
+                return Ok(StartFolder::Hub(access.home.clone()));
+            }
+            None => WorkPath::here(),
+        };
+        Fs::<Read>::new(self.spec().workspace.clone()).place(&folder).map(StartFolder::Rooted)
     }
 }

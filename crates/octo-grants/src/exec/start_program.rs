@@ -2,11 +2,11 @@
 
 use super::launcher_protocol::{
     ConfinementPlan, Cwd, DescriptorSlot, Descriptors, LaunchPlan, LauncherReport, MAX_DESCRIPTORS,
-    ResourceLimits, TERMINATE,
+    ProxyPortPlan, ResourceLimits, TERMINATE,
 };
 use super::mount_view::{LandlockRules, MountView};
 use super::run::output_pipe;
-use super::{ExceededLimit, Exec, ExecLimits, Exit, Program, Sandbox, bwrap, program_env};
+use super::{ExceededLimit, Exec, ExecLimits, Exit, Program, Sandbox, bwrap, program_env, proxy_port};
 use crate::fs::{Fs, Read, RootedPath};
 use octo_model::{Kind, ToolError};
 use rustix::fs::{Mode, OFlags};
@@ -37,12 +37,30 @@ pub(crate) struct RunningProgram {
     pub pid: u32,
 }
 
+/// Working directory of a program before it is opened.
+pub(super) enum StartFolder {
+    Rooted(RootedPath),
+    /// A directory of the hub, among the writable ones of the request.
+    Hub(PathBuf),
+}
+
+impl StartFolder {
+    pub fn display(&self) -> String {
+        match self {
+            Self::Rooted(place) => place.display(),
+            Self::Hub(path) => path.display().to_string(),
+        }
+    }
+}
+
 /// Parts of a job that concern the program itself.
 pub(super) struct StartRequest {
     pub program: Program,
-    pub cwd: RootedPath,
+    pub cwd: StartFolder,
     pub env: BTreeMap<String, String>,
     pub network: bool,
+    /// Without `network`: socket over which the port of a proxy in the program's own network is passed to the hub.
+    pub proxy_socket: Option<OwnedFd>,
     pub writes: bool,
     pub readable: Vec<PathBuf>,
     pub writable: Vec<PathBuf>,
@@ -75,11 +93,7 @@ impl Exec {
         descriptors: &mut Descriptors,
     ) -> Result<LaunchPlan, ToolError> {
         let argv = self.argv(&order.program)?;
-        let place = order.cwd.clone();
-        let folder = Fs::<Read>::new(self.spec().workspace.clone());
-        let folder = folder.run(move |fs| fs.open_folder(&place)).await?;
-        // Without the `.` of the root itself, which programs would repeat.
-        let cwd: PathBuf = folder.real.root().path.join(folder.real.relative()).components().collect();
+        let (cwd, folder) = self.open_start_folder(&order.cwd).await?;
         let view = MountView::new(self.spec(), self.host_mounts(), Some(order))?;
         let mut plan = LaunchPlan {
             argv,
@@ -90,17 +104,26 @@ impl Exec {
             nobody: sandbox != Sandbox::None,
             tty: order.tty,
             scratch: None,
+            proxy_port: None,
         };
         if sandbox == Sandbox::Bubblewrap {
             let want = bwrap::BwrapRequest { view: &view, network: order.network, tty: order.tty, cwd: &cwd };
             plan.confine = self.bubblewrap_plan(&want, descriptors)?;
             plan.env = program_env::environment(self, order, bwrap::HOME_DIR.into(), bwrap::TMP_DIR.into())?;
+            if let Some(socket) = &order.proxy_socket {
+                let opener = proxy_port::opener(&self.spec().launcher);
+                let socket = descriptors.add(socket).map_err(ToolError::internal)?;
+                plan.proxy_port = Some(ProxyPortPlan { opener, socket });
+            }
             if order.tty {
                 plan.argv = bwrap::with_terminal(plan.argv, self.search_path().find("setsid"));
             }
             return Ok(plan);
         }
-        plan.cwd = Cwd::Folder(descriptors.add(folder.fd()).map_err(ToolError::internal)?);
+        if order.proxy_socket.is_some() {
+            return Err(proxy_port::unsupported_error());
+        }
+        plan.cwd = Cwd::Folder(descriptors.add(folder).map_err(ToolError::internal)?);
         let scratch = self.scratch_path()?;
         let (home, tmp) = (scratch.join("home"), scratch.join("tmp"));
         plan.env = program_env::environment(self, order, home.clone().into(), tmp.clone().into())?;
@@ -113,6 +136,23 @@ impl Exec {
             plan.confine = landlock_plan(rules, order.network, descriptors).map_err(ToolError::internal)?;
         }
         Ok(plan)
+    }
+
+    async fn open_start_folder(&self, folder: &StartFolder) -> Result<(PathBuf, OwnedFd), ToolError> {
+        match folder {
+            StartFolder::Rooted(place) => {
+                let (place, fs) = (place.clone(), Fs::<Read>::new(self.spec().workspace.clone()));
+                let folder = fs.run(move |fs| fs.open_folder(&place)).await?;
+                // Without the `.` of the root itself, which programs would repeat.
+                let path = folder.real.root().path.join(folder.real.relative()).components().collect();
+                Ok((path, folder.fd().try_clone_to_owned().map_err(ToolError::internal)?))
+            }
+            StartFolder::Hub(path) => {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let held = rustix::fs::open(path, flags, Mode::empty()).map_err(ToolError::internal)?;
+                Ok((path.clone(), held))
+            }
+        }
     }
 
     fn resource_limits(&self) -> ResourceLimits {
@@ -158,6 +198,7 @@ impl Exec {
             nobody: true,
             tty: false,
             scratch: None,
+            proxy_port: None,
         };
         let mut running =
             start_launcher(&self.spec().launcher, &plan, descriptors, sandbox).await.map_err(told)?;

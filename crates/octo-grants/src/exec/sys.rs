@@ -2,12 +2,12 @@
 
 #![expect(
     unsafe_code,
-    reason = "closing inherited descriptors, code between fork and exec, namespaces, and registering a terminal"
+    reason = "inherited descriptors, code between fork and exec, namespaces, and registering a terminal"
 )]
 
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use tokio::io::unix::AsyncFd;
@@ -18,6 +18,20 @@ pub(super) fn close_inherited_fds() -> io::Result<()> {
     match unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Takes over an inherited socket.
+pub(super) fn inherited_socket(number: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: called at the very beginning of a process that has opened nothing itself; whether the descriptor is open is
+    // checked next, and nothing else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(number.max(3)) };
+    match rustix::net::sockopt::socket_type(&socket) {
+        Ok(_) => Ok(socket),
+        Err(errno) => {
+            std::mem::forget(socket);
+            Err(errno.into())
+        }
     }
 }
 

@@ -3,7 +3,28 @@
 use ipnet::IpNet;
 use octo_model::ToolError;
 use std::net::IpAddr;
+use std::sync::Arc;
 use url::Host;
+
+/// The only hosts that a program may reach.
+#[derive(Clone, Debug)]
+pub struct HostList(Arc<AllowList>);
+
+impl HostList {
+    /// Hosts (`api.example`, `*.example`), addresses and networks, each with an optional `:port`.
+    pub fn parse(setting: &str, entries: &[String]) -> Result<Self, ToolError> {
+        AllowList::parse(setting, entries).map(Arc::new).map(Self)
+    }
+
+    pub(crate) fn contains(&self, host: &str, port: u16) -> bool {
+        match Host::parse(host) {
+            Ok(Host::Domain(name)) => self.0.allows_host(&name, port),
+            Ok(Host::Ipv4(address)) => self.0.allows_address(IpAddr::V4(address), port),
+            Ok(Host::Ipv6(address)) => self.0.allows_address(IpAddr::V6(address), port),
+            Err(_) => host.parse().is_ok_and(|address| self.0.allows_address(address, port)),
+        }
+    }
+}
 
 /// The parsed list.
 #[derive(Debug, Default)]
@@ -25,10 +46,11 @@ enum AllowRule {
 }
 
 impl AllowList {
-    pub(super) fn parse(entries: &[String]) -> Result<Self, ToolError> {
+    /// `setting` is named in errors.
+    pub(super) fn parse(setting: &str, entries: &[String]) -> Result<Self, ToolError> {
         let entries = entries.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
         entries
-            .map(|text| AllowEntry::parse(text).ok_or_else(|| invalid_entry(text)))
+            .map(|text| AllowEntry::parse(text).ok_or_else(|| invalid_entry(setting, text)))
             .collect::<Result<_, _>>()
             .map(Self)
     }
@@ -122,8 +144,8 @@ fn without_trailing_dot(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }
 
-fn invalid_entry(text: &str) -> ToolError {
-    ToolError::invalid(format!("`{text}` in net.allow is not a host, an address or a network."))
+fn invalid_entry(setting: &str, text: &str) -> ToolError {
+    ToolError::invalid(format!("`{text}` in {setting} is not a host, an address or a network."))
         .hint("Use `api.local`, `*.corp.example`, `10.1.2.3`, `10.0.0.0/8` or `[fd00::/8]`, with `:8080` for one port.")
 }
 
@@ -132,7 +154,7 @@ mod tests {
     use super::*;
 
     fn list(entries: &[&str]) -> AllowList {
-        AllowList::parse(&entries.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
+        AllowList::parse("net.allow", &entries.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
     }
 
     fn address(text: &str) -> IpAddr {
@@ -202,6 +224,29 @@ mod tests {
     }
 
     #[test]
+    fn a_program_reaches_only_the_listed_hosts() {
+        let hosts = ["api.example", "*.cdn.example", "127.0.0.1:8080", "[::1]"].map(str::to_owned);
+        let hosts = HostList::parse("sandbox.hosts", &hosts).unwrap();
+        for (host, port, listed) in [
+            ("api.example", 443, true),
+            ("API.example.", 443, true),
+            ("api.example.org", 443, false),
+            ("a.cdn.example", 80, true),
+            ("cdn.example", 80, false),
+            ("127.0.0.1", 8080, true),
+            ("127.1", 8080, true),
+            ("127.0.0.1", 8081, false),
+            ("localhost", 8080, false),
+            ("::1", 1, true),
+            ("[::1]", 1, true),
+            ("", 1, false),
+        ] {
+            assert_eq!(hosts.contains(host, port), listed, "{host}:{port}");
+        }
+        assert!(!HostList::parse("sandbox.hosts", &[]).unwrap().contains("api.example", 443));
+    }
+
+    #[test]
     fn what_cannot_be_read_is_an_error_and_not_ignored() {
         for text in [
             "*",
@@ -222,7 +267,7 @@ mod tests {
             "*.",
             ":80",
         ] {
-            let error = AllowList::parse(&[text.to_owned()]).expect_err(text);
+            let error = AllowList::parse("net.allow", &[text.to_owned()]).expect_err(text);
             assert!(error.message.contains("net.allow"), "{text}: {error}");
         }
         assert!(!list(&["", "  "]).allows_host("x", 80), "empty entries mean nothing");

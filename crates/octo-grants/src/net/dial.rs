@@ -236,7 +236,9 @@ mod tests {
     #[tokio::test]
     async fn the_hub_itself_is_not_asked() {
         let dialler = |allow: &[&str]| {
-            let allow = AllowList::parse(&allow.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+            let allow =
+                AllowList::parse("net.allow", &allow.iter().map(ToString::to_string).collect::<Vec<_>>())
+                    .unwrap();
             Dialler::public(Arc::new(allow), Arc::new(super::super::SystemResolver::default()))
                 .refusing_ports(&[7000, 3100])
         };

@@ -1,7 +1,7 @@
 //! Egress for programs that open connections by themselves, such as git: they get only a port on loopback, behind
 //! which `Net` dials.
 
-use super::{Net, net_errors};
+use super::{HostList, Net, net_errors};
 use crate::chromium::browser_proxy::Proxy;
 use octo_model::ToolError;
 use std::fmt;
@@ -22,6 +22,15 @@ impl Net {
     /// Every target is checked when connecting, including those of redirects.
     pub async fn egress_proxy(&self) -> Result<EgressProxy, ToolError> {
         Proxy::authenticated(self.clone()).await.map(EgressProxy).map_err(no_port_error)
+    }
+
+    /// Proxy for a program with its own network, where only it can reach the listener. Other hosts are refused.
+    pub(crate) fn proxy_for_hosts(
+        &self,
+        listener: std::net::TcpListener,
+        hosts: HostList,
+    ) -> Result<EgressProxy, ToolError> {
+        Proxy::for_hosts(listener, self.clone(), hosts).map(EgressProxy).map_err(no_port_error)
     }
 
     /// Relay to a server that need not speak HTTP, such as ssh. It is checked now and on each connection.

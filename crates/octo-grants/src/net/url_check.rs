@@ -94,7 +94,8 @@ mod tests {
     use octo_model::Kind;
 
     fn parsed(text: &str, allow: &[&str]) -> Result<String, Kind> {
-        let allow = AllowList::parse(&allow.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap();
+        let allow = AllowList::parse("net.allow", &allow.iter().map(ToString::to_string).collect::<Vec<_>>())
+            .unwrap();
         parse_url(text, &allow).map(|url| url.to_string()).map_err(|error| error.kind)
     }
 

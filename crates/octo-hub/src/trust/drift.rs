@@ -38,6 +38,7 @@ fn compare_member(
         return;
     }
     match (key, what) {
+        (_, PinKind::Package) => add_difference(out, Severity::Serious, key, "changed", old, new),
         ("title" | "description", _) => compare_text(key, old, new, out),
         ("name", PinKind::Item(ItemKind::Resource | ItemKind::Template)) => compare_text(key, old, new, out),
         ("inputSchema" | "outputSchema", PinKind::Item(ItemKind::Tool)) => {

@@ -34,6 +34,7 @@ impl CallHealth {
             UpstreamError::SessionExpired
             | UpstreamError::Unauthorized(_)
             | UpstreamError::CredentialUnusable(_)
+            | UpstreamError::StartRefused(_)
             | UpstreamError::Status { code: 429, .. } => Self::Inconclusive,
             UpstreamError::Status { .. } => Self::Healthy,
         }

@@ -68,7 +68,8 @@ impl Negotiation {
                 Err(
                     UpstreamError::NotSent(_)
                     | UpstreamError::Unauthorized(_)
-                    | UpstreamError::CredentialUnusable(_),
+                    | UpstreamError::CredentialUnusable(_)
+                    | UpstreamError::StartRefused(_),
                 ),
                 _,
             ) => return None,

@@ -19,6 +19,9 @@ pub(crate) async fn open_connection(link: &Link, plan: NegotiationPlan) -> Upstr
     let limit = server.spec.max_message_bytes;
     let (transport, process) = match &server.spec.transport {
         TransportSpec::Stdio(command) => {
+            if let Some(check) = &server.spec.start_check {
+                check().await.map_err(UpstreamError::refused)?;
+            }
             let command = with_credential_env(link, command).await?;
             link.stderr.start_process(&command.env);
             let child = start_process(&server.spec, &command).await?;
@@ -55,7 +58,7 @@ async fn with_credential_env(link: &Link, command: &Command) -> UpstreamResult<C
 /// Starts the process: in its sandbox, through the launcher, or directly.
 async fn start_process(spec: &UpstreamSpec, command: &Command) -> UpstreamResult<Child> {
     match &spec.sandbox {
-        Some(cage) => cage.exec.serve(command, cage.network).await.map_err(|error| {
+        Some(cage) => cage.exec.serve(command, &cage.access).await.map_err(|error| {
             let why = error.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
             UpstreamError::NotSent(format!("{}: {}{why}", command.program, error.message))
         }),

@@ -229,7 +229,10 @@ async fn wait_before_retry(link: &Link, backoff: &mut Backoff, why: UpstreamErro
     if let UpstreamError::Unauthorized(_) = why {
         backoff.jump_to_max();
     }
-    if let UpstreamError::Unauthorized(_) | UpstreamError::CredentialUnusable(_) = why {
+    if let UpstreamError::Unauthorized(_)
+    | UpstreamError::CredentialUnusable(_)
+    | UpstreamError::StartRefused(_) = why
+    {
         link.apply(LinkEvent::Refused(why.clone()));
     }
     // The server's Retry-After applies regardless of calls; the rest of the backoff does not.

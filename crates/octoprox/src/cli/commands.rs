@@ -1,5 +1,6 @@
 //! Subcommands, one file each.
 
+pub(crate) mod add_command;
 pub(crate) mod audit_command;
 pub(crate) mod bridge_command;
 pub(crate) mod call_command;

@@ -61,18 +61,18 @@ pub fn has_key(server: &Server, auth: &ServerAuth) -> bool {
 }
 
 fn key_location(server: &Server, auth: &ServerAuth) -> KeyPlacement {
-    match (&server.command, &auth.query, &auth.header) {
-        (Some(_), ..) => KeyPlacement::Environment(auth.env.clone().unwrap_or_default()),
-        (None, Some(query), _) => KeyPlacement::Query(query.clone()),
-        (None, None, Some(header)) => KeyPlacement::Header { name: header.clone(), prefix: String::new() },
-        (None, None, None) => {
+    match (server.is_program(), &auth.query, &auth.header) {
+        (true, ..) => KeyPlacement::Environment(auth.env.clone().unwrap_or_default()),
+        (false, Some(query), _) => KeyPlacement::Query(query.clone()),
+        (false, None, Some(header)) => KeyPlacement::Header { name: header.clone(), prefix: String::new() },
+        (false, None, None) => {
             KeyPlacement::Header { name: "Authorization".to_owned(), prefix: "Bearer ".to_owned() }
         }
     }
 }
 
 fn may_need_login(server: &Server) -> bool {
-    server.command.is_none() && server.document.is_none() && !has_header(server, "Authorization")
+    !server.is_program() && server.document.is_none() && !has_header(server, "Authorization")
 }
 
 fn has_header(server: &Server, name: &str) -> bool {

@@ -2,20 +2,31 @@
 
 use crate::app_context::AppContext;
 use crate::app_error::AppError;
+use crate::packages::{InstalledPackage, PackageError, PackageId, PackagePin, start_check};
 use crate::process::this_program::this_program;
 use crate::settings::{self, Era, Server, Settings};
 use crate::toolboxes::{LAUNCHER_COMMAND, sandboxed_exec, server_search_path};
 use octo_grants::config_dirs::FileApproval;
+use octo_grants::exec::{NetworkAccess, ServerAccess};
+use octo_grants::net::HostList;
 use octo_grants::{Command, Net};
-use octo_model::Secret;
-use octo_model::ToolError;
+use octo_model::{Remedy, Secret, ToolError};
 use octo_openapi_source::{DocumentSource, DocumentSpec};
-use octo_ports::{Listings, Stores};
+use octo_ports::{Listings, Pins, Stores};
 use octo_upstream::{CallLimits, ConnectMode, SandboxSpec, Share, TransportSpec, UpstreamSpec};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Home directories of sandboxed servers, in the state directory.
+const HOMES_DIR: &str = "server-homes";
+
+/// Program of an installed package, with the directories that it reads.
+struct StartedPackage {
+    program: PathBuf,
+    readable: Vec<PathBuf>,
+}
 
 /// Shared dependencies of all servers of a hub.
 pub struct UpstreamFactory {
@@ -57,8 +68,19 @@ impl UpstreamFactory {
     }
 
     /// Returns the spec of a program or URL.
-    pub fn upstream_spec(&self, name: &str, server: &Server) -> Result<UpstreamSpec, ToolError> {
-        let mut spec = UpstreamSpec::new(name, self.transport(server));
+    pub fn upstream_spec(
+        &self,
+        name: &str,
+        server: &Server,
+        pins: &Arc<dyn Pins>,
+    ) -> Result<UpstreamSpec, ToolError> {
+        let package =
+            server.package.as_deref().map(|package| self.package(name, server, package)).transpose()?;
+        let mut spec = UpstreamSpec::new(name, self.transport(server, package.as_ref()));
+        spec.start_check = server.package.clone().zip(server.digest.clone()).map(|(package, digest)| {
+            let package = PackagePin { server: name.to_owned(), package, digest };
+            start_check(Arc::clone(pins), package, server.trust.into())
+        });
         spec.net = self.net.clone();
         spec.call_timeout = Duration::from_secs(server.timeout_seconds);
         spec.start_timeout = Duration::from_secs(server.start_timeout_seconds);
@@ -66,7 +88,7 @@ impl UpstreamFactory {
         spec.launcher = vec![self.program.clone().into(), LAUNCHER_COMMAND.into()];
         spec.listing_cache = self.listing_cache.clone();
         spec.limits = CallLimits { per_minute: server.per_minute, in_flight: server.max_concurrent };
-        spec.sandbox = self.sandbox(server)?;
+        spec.sandbox = self.sandbox(name, server, package)?;
         spec.connect = match server.connect {
             settings::Connect::Always => ConnectMode::Always,
             settings::Connect::OnDemand if self.connect_now => ConnectMode::Always,
@@ -105,13 +127,28 @@ impl UpstreamFactory {
         }
     }
 
-    fn transport(&self, server: &Server) -> TransportSpec {
-        match (&server.command, &server.url) {
+    /// Finds the installed package of a server.
+    fn package(&self, name: &str, server: &Server, package: &str) -> Result<StartedPackage, ToolError> {
+        let failed = |error: PackageError| ToolError::unavailable(error.message).hint(error.hint);
+        let id = PackageId::parse(package).map_err(ToolError::invalid)?;
+        let installed = self.state.as_deref().zip(server.digest.as_deref());
+        let installed = installed.and_then(|(state, digest)| InstalledPackage::find(state, digest));
+        let installed = installed.ok_or_else(|| {
+            ToolError::unavailable(format!("{id} is not installed."))
+                .remedy(Remedy::InstallPackage { server: name.to_owned() })
+        })?;
+        let program = installed.program(&id, server.command.as_deref()).map_err(failed)?.to_owned();
+        Ok(StartedPackage { program, readable: installed.readable })
+    }
+
+    fn transport(&self, server: &Server, package: Option<&StartedPackage>) -> TransportSpec {
+        let program = package.map(|package| package.program.to_string_lossy().into_owned());
+        match (program.or_else(|| server.command.clone()), &server.url) {
             (Some(program), _) => TransportSpec::Stdio(Command {
-                program: program.clone(),
+                program,
                 args: server.args.clone(),
                 env: self.child_env(server),
-                cwd: server.cwd.clone().or_else(|| self.settings.workspace.clone()),
+                cwd: self.working_dir(server),
             }),
             (None, url) => TransportSpec::Http {
                 url: url.clone().unwrap_or_default(),
@@ -132,15 +169,45 @@ impl UpstreamFactory {
         all
     }
 
-    fn sandbox(&self, server: &Server) -> Result<Option<SandboxSpec>, ToolError> {
+    /// The configured directory, else the workspace, unless a sandbox hides it.
+    fn working_dir(&self, server: &Server) -> Option<PathBuf> {
+        let is_visible = |folder: &PathBuf| {
+            server.sandbox.as_ref().is_none_or(|sandbox| {
+                sandbox.read.iter().chain(&sandbox.write).any(|visible| folder.starts_with(visible))
+            })
+        };
+        server.cwd.clone().or_else(|| self.settings.workspace.clone().filter(is_visible))
+    }
+
+    fn sandbox(
+        &self,
+        name: &str,
+        server: &Server,
+        package: Option<StartedPackage>,
+    ) -> Result<Option<SandboxSpec>, ToolError> {
         let Some(sandbox) = &server.sandbox else { return Ok(None) };
         let state = self.state.as_ref().ok_or_else(|| {
             ToolError::denied("The sandbox requires a state directory, and none is available.")
                 .hint("Set OCTOPROX_STATE_DIR.")
         })?;
         let exec = sandboxed_exec(&self.settings, sandbox, state, &self.program)?;
-        Ok(Some(SandboxSpec { exec, network: sandbox.network }))
+        let network = match (sandbox.network, sandbox.hosts.as_slice()) {
+            (true, _) => NetworkAccess::Full,
+            (false, []) => NetworkAccess::None,
+            (false, hosts) => {
+                NetworkAccess::Hosts(HostList::parse("sandbox.hosts", hosts)?, self.net.clone())
+            }
+        };
+        let home = server_home(state, name);
+        std::fs::create_dir_all(&home).map_err(ToolError::internal)?;
+        let readable = package.map(|package| package.readable).unwrap_or_default();
+        Ok(Some(SandboxSpec { exec, access: ServerAccess { network, readable, home } }))
     }
+}
+
+/// Home directory of a sandboxed server.
+pub fn server_home(state: &Path, name: &str) -> PathBuf {
+    state.join(HOMES_DIR).join(name)
 }
 
 fn expose_all(values: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {

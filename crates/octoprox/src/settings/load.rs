@@ -4,6 +4,7 @@ pub(crate) mod api_keys;
 pub(crate) mod env_variables;
 pub(crate) mod interpolation;
 pub(crate) mod load_settings;
+pub(crate) mod package_digests;
 pub(crate) mod resolve_paths;
 pub(crate) mod servers_file;
 pub(crate) mod settings_file;

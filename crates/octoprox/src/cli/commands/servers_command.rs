@@ -2,6 +2,7 @@
 
 mod add_server;
 mod diff_server;
+mod install_servers;
 mod list_servers;
 mod plan_servers;
 mod remove_server;
@@ -10,9 +11,11 @@ mod test_servers;
 
 use crate::app_error::AppError;
 use crate::settings::Flags;
+pub use add_server::parse_pairs;
 use clap::{Args, Subcommand};
 pub use list_servers::{ServerLine, server_lines as standings};
 pub use servers_file_edit::ServersFileEdit;
+pub use test_servers::TestServers;
 
 /// List, add, remove and test the MCP servers behind the hub.
 #[derive(Args)]
@@ -29,6 +32,7 @@ pub struct Servers {
 enum Command {
     List(list_servers::List),
     Add(add_server::Add),
+    Install(install_servers::Install),
     Remove(remove_server::Remove),
     Test(test_servers::TestServers),
     Plan(plan_servers::Plan),
@@ -40,6 +44,7 @@ impl Servers {
         match &self.command {
             Command::List(command) => command.run(flags),
             Command::Add(command) => command.run(flags),
+            Command::Install(command) => command.run(flags),
             Command::Remove(command) => command.run(flags),
             Command::Test(command) => command.run(flags),
             Command::Plan(command) => command.run(flags),

@@ -84,7 +84,7 @@ pub fn protected_paths(
     files: &[PathBuf],
 ) -> Vec<PathBuf> {
     let own = settings_locations::user_config_dir(world)
-        .map(|folder| ["octoprox.yaml", "servers.yaml"].map(|name| folder.join(name)));
+        .map(|folder| ["octoprox.yaml", "servers.yaml", "servers.lock"].map(|name| folder.join(name)));
     let named = settings.named_files();
     let all = files.iter().cloned().chain(own.into_iter().flatten()).chain(trust.path()).chain(named);
     let mut all: Vec<PathBuf> = all.flat_map(|path| [canonical(&path), canonical_parent(&path)]).collect();

@@ -36,6 +36,18 @@ pub fn replace_file(path: &Path, before: Option<&str>, after: &str) -> io::Resul
     Ok(Some(kept))
 }
 
+/// Replaces a generated file, which needs no backup.
+pub fn replace_generated(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        fs::create_dir_all(folder)?;
+    }
+    let mode = fs::metadata(path).map_or(OWNER_ONLY_MODE, |about| about.permissions().mode() & 0o7777);
+    let fresh = write_temp(path, text, mode)?;
+    fs::rename(&fresh, path).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
+    sync_parent(path);
+    Ok(())
+}
+
 /// Creates a file that must not exist.
 fn create_file(path: &Path, text: &str) -> io::Result<()> {
     let fresh = write_temp(path, text, OWNER_ONLY_MODE)?;

@@ -1,5 +1,6 @@
 //! Loads and checks settings from files, environment and flags.
 
+use crate::packages::ServersLock;
 use crate::settings::approval::approval_guard::{ApprovalGuard, protected_paths};
 use crate::settings::approval::settings_choice::{self, Chooser, SettingsChoice};
 use crate::settings::approval::trust_store::{Approval, TrustStore};
@@ -9,7 +10,7 @@ use crate::settings::load::settings_file::SettingsFile;
 use crate::settings::load::settings_layers::Layers;
 use crate::settings::load::unset_variables::UnsetVariables;
 use crate::settings::load::{
-    api_keys, env_variables, interpolation, resolve_paths, servers_file, settings_locations,
+    api_keys, env_variables, interpolation, package_digests, resolve_paths, servers_file, settings_locations,
 };
 use crate::settings::workspace_choice::WorkspaceChoice;
 use crate::settings::{Environment, Settings};
@@ -113,6 +114,7 @@ fn load_for(
     problems.extend(env_variables::merge_env(&mut layers, world));
     merge_flags(&mut layers, flags);
     let workspace = resolve_paths::resolve_paths(&mut layers, world);
+    problems.extend(package_digests::fill_digests(&mut layers));
     let mut secrets = filled.secrets;
     secrets.extend(env_variables::env_secrets(world));
     let settings = deserialize(&layers, &mut problems);
@@ -126,7 +128,11 @@ fn load_for(
                 return Err(SettingsProblems(problems));
             }
             let approve = guard.approval_check(&read, chooser);
-            let followed: Vec<PathBuf> = file.iter().cloned().chain(beside).chain(named).collect();
+            let mut followed: Vec<PathBuf> = file.iter().cloned().chain(beside).chain(named).collect();
+            let mut locks: Vec<PathBuf> =
+                followed.iter().map(|file| ServersLock::path_beside(file)).collect();
+            locks.dedup();
+            followed.extend(locks);
             let protected = protected_paths(world, &settings, &trust, &followed);
             let followed = followed.into_iter().chain(trust.path()).collect();
             let missing = filled.missing;

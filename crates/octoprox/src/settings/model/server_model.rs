@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// An upstream: a program (`command`), a URL (`url`), or an API described by an OpenAPI document (`document`). Its
-/// tools are listed as `name__tool`.
+/// An upstream: a program (`command` or `package`), a URL (`url`), or an API described by an OpenAPI document
+/// (`document`). Its tools are listed as `name__tool`.
 #[derive(Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
@@ -18,6 +18,11 @@ pub struct Server {
     pub name: Option<String>,
     /// Program to start. It must speak MCP over stdio.
     pub command: Option<String>,
+    /// Installed package whose program is started: `npm:NAME@VERSION`, `pypi:NAME@VERSION` or `mcpb:NAME@VERSION`, as
+    /// written by `octoprox add`. `command` is then the name of its program, if it differs from the package's.
+    pub package: Option<String>,
+    /// Digest of the package with all its dependencies. Default: the one in `servers.lock` beside this file.
+    pub digest: Option<String>,
     /// Arguments of the program. They are passed unchanged, without a shell.
     pub args: Vec<String>,
     /// Environment variables of the program, in addition to PATH, HOME, USER, LOGNAME, LANG, LC_ALL, TERM, TMPDIR and
@@ -76,6 +81,8 @@ impl Default for Server {
         Self {
             name: None,
             command: None,
+            package: None,
+            digest: None,
             args: Vec::new(),
             env: BTreeMap::new(),
             cwd: None,
@@ -107,6 +114,11 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
+    /// Returns whether the upstream is a program.
+    pub fn is_program(&self) -> bool {
+        self.command.is_some() || self.package.is_some()
+    }
+
     /// Returns whether the upstream speaks MCP. Otherwise an OpenAPI document describes it.
     pub fn is_mcp(&self) -> bool {
         self.document.is_none()
@@ -162,8 +174,11 @@ pub struct ServerSandbox {
     pub read: Vec<PathBuf>,
     /// Directories that the program may read and write.
     pub write: Vec<PathBuf>,
-    /// Allow network access.
+    /// Allow access to the whole network.
     pub network: bool,
+    /// Hosts that the program may reach over HTTP and HTTPS: `api.example.com`, `*.example.com`, an address or a network,
+    /// each with an optional port. The program receives a proxy in `HTTPS_PROXY`. Requires bubblewrap.
+    pub hosts: Vec<String>,
 }
 
 /// Connection type, with the aliases that other products use.

@@ -37,6 +37,8 @@ pub struct Settings {
     pub toolboxes: Toolboxes,
     /// Upstream servers, by name. A name has letters, digits, `_` and `-`, at most 20 characters.
     pub servers: BTreeMap<String, Server>,
+    /// URLs of registries that `octoprox add` searches after its own catalogue. They speak the registry API, version 0.1.
+    pub registries: Vec<String>,
     /// Named views of the catalogue, each served at `/mcp/<name>`.
     pub profiles: BTreeMap<String, ProfileSettings>,
     /// Access policy: rules that allow or deny calls.

@@ -72,6 +72,8 @@ fn fingerprint_server(server: &Server, salt: &str) -> ServerFingerprint {
     let Server {
         name: _,
         command,
+        package,
+        digest,
         args,
         env,
         cwd,
@@ -114,9 +116,15 @@ fn fingerprint_server(server: &Server, salt: &str) -> ServerFingerprint {
         ("era", format!("{era:?}")),
         ("trust", trust_text(trust)),
     ];
-    let fields =
-        fields.map(|(name, value)| (name.to_owned(), fingerprint(&format!("{salt}\0{name}\0{value}"))));
-    ServerFingerprint { enabled: *enabled, fields: fields.into() }
+    // Absent unless set, so that existing fingerprints stay valid.
+    let package = [("package", package), ("digest", digest)]
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.clone()?)));
+    let fields = fields
+        .into_iter()
+        .chain(package)
+        .map(|(name, value)| (name.to_owned(), fingerprint(&format!("{salt}\0{name}\0{value}"))));
+    ServerFingerprint { enabled: *enabled, fields: fields.collect() }
 }
 
 fn expose_all(values: &BTreeMap<String, Secret>) -> String {

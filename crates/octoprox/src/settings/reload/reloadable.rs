@@ -34,6 +34,7 @@ pub fn changed_settings(old: &Settings, new: &Settings) -> Vec<String> {
         admin,
         toolboxes,
         servers: _,
+        registries: _,
         profiles,
         policy,
         limits,

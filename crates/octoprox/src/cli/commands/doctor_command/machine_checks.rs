@@ -5,8 +5,8 @@ use crate::app_error::AppError;
 use crate::cli::commands::doctor_command::{Finding, Verdict};
 use crate::cli::commands::serve_command::local_address;
 use crate::cli::commands::servers_command::standings;
-use crate::cli::local_programs::{first_line, first_line_with};
 use crate::clients::{Registration, client_configs, register};
+use crate::process::local_programs::{first_line, first_line_with};
 use crate::settings::{
     Environment, LoadedSettings, Settings, WORKSPACE_REMEDY, WorkspaceChoice, listen_address,
 };

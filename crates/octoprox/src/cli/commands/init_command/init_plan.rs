@@ -6,8 +6,8 @@ use crate::cli::commands::init_command::InstalledClient;
 use crate::cli::commands::init_command::init_answers::{InitAnswers, OPT_IN_TOOLBOXES};
 use crate::cli::commands::servers_command::ServersFileEdit;
 use crate::cli::file_change::FileChange;
-use crate::cli::local_programs::own_program;
 use crate::clients::{Client, Registration, SecretExtractor, register};
+use crate::process::local_programs::own_program;
 use crate::settings::{Environment, Flags};
 use std::path::{Path, PathBuf};
 

@@ -163,7 +163,7 @@ impl Add {
 }
 
 /// Parses `NAME=VALUE`; `NAME` alone refers to the environment variable of that name.
-fn parse_pairs(given: &[String], split: char) -> Result<Map<String, Value>, AppError> {
+pub fn parse_pairs(given: &[String], split: char) -> Result<Map<String, Value>, AppError> {
     let pair = |text: &String| match text.split_once(split) {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), Value::from(value.trim())))

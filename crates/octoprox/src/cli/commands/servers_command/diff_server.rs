@@ -2,6 +2,7 @@
 
 use crate::app_context::{block_on_current_thread, load_settings};
 use crate::app_error::AppError;
+use crate::packages::PackagePin;
 use crate::settings::Flags;
 use crate::settings::state_dir;
 use crate::stores::stores;
@@ -10,7 +11,7 @@ use crate::terminal::text_table::sanitize_text;
 use clap::Args;
 use octo_hub::trust::{Difference, Severity, differences};
 use octo_model::ToolError;
-use octo_ports::{PendingPin, ServerIdentity};
+use octo_ports::{PendingPin, PinKind, ServerIdentity};
 use octo_toolkit::hidden_text::strip_hidden;
 use serde_json::{Value, json};
 
@@ -54,13 +55,21 @@ impl Diff {
         state_dir(loaded.settings.state_dir.as_ref())?;
         let pins = stores(&loaded.settings)?.pins;
         block_on_current_thread(async {
-            let mut held = pins.pending(&self.server).await?;
-            held.retain(|one| self.only.is_empty() || self.only.iter().any(|name| *name == item_name(one)));
-            let chosen = held.iter().map(|one| one.new.clone()).collect::<Vec<_>>();
-            let accepted = match (self.accept, chosen.is_empty()) {
-                (true, false) => Some(pins.accept(&self.server, chosen).await?),
-                _ => None,
-            };
+            // A held package comes first: nothing else is known of it before it runs.
+            let mut held = Vec::new();
+            let mut accepted = 0;
+            for name in [PackagePin::identity_of(&self.server).server, self.server.clone()] {
+                let mut pending = pins.pending(&name).await?;
+                pending.retain(|one| {
+                    self.only.is_empty() || self.only.iter().any(|name| *name == item_name(one))
+                });
+                if self.accept && !pending.is_empty() {
+                    let chosen = pending.iter().map(|one| one.new.clone()).collect();
+                    accepted += pins.accept(&name, chosen).await?;
+                }
+                held.extend(pending);
+            }
+            let accepted = (self.accept && !held.is_empty()).then_some(accepted);
             self.print_result(&whose, &held, accepted)?;
             if held.is_empty() || accepted.is_some() { Ok(()) } else { Err(AppError::silent(1)) }
         })
@@ -89,7 +98,7 @@ impl Diff {
                 console::print_err(&format!("Accepted {count}. A running hub lists them within seconds."))
             }
             None => console::print_err(&format!(
-                "The hub lists the pinned definitions until you accept these with: octoprox servers diff {} --accept",
+                "The hub uses what is pinned until you accept these with: octoprox servers diff {} --accept",
                 self.server
             )),
         }
@@ -98,7 +107,11 @@ impl Diff {
 
     fn describe(&self, held: &PendingPin, found: &[Difference]) -> String {
         let worst = found.first().map_or(Severity::Notable, |one| one.severity);
-        let fate = if held.pinned.is_some() { "the pinned one is listed" } else { "not listed" };
+        let fate = match (held.new.kind, &held.pinned) {
+            (PinKind::Package, _) => "not started",
+            (_, Some(_)) => "the pinned one is listed",
+            (_, None) => "not listed",
+        };
         let (what, name) = (held.new.kind.as_str(), escape_hidden(&held.new.key));
         let mut said = format!("{:9}  {}; {fate}\n", worst.as_str(), format!("{what} {name}").trim_end());
         for one in found.iter().filter(|one| self.all || one.severity > Severity::Harmless) {
@@ -167,7 +180,7 @@ fn to_json(whose: &ServerIdentity, held: &PendingPin) -> Value {
 mod tests {
     use super::*;
     use octo_model::{ItemKind, Json};
-    use octo_ports::{Pin, PinKind};
+    use octo_ports::Pin;
 
     #[test]
     fn a_difference_in_words() {

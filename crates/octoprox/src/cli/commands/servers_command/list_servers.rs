@@ -3,7 +3,8 @@
 use crate::app_context::load_settings;
 use crate::app_error::AppError;
 use crate::cli::commands::doctor_command::lost_logins;
-use crate::cli::local_programs::which;
+use crate::packages::InstalledPackage;
+use crate::process::local_programs::which;
 use crate::remedy_text::lost_login_text;
 use crate::settings::{Environment, Flags, LoadedSettings, Server, mask_url};
 use crate::telemetry::{Redactor, settings_secrets};
@@ -110,6 +111,15 @@ fn status(name: &str, server: &Server, loaded: &LoadedSettings, world: &Environm
     if !server.enabled {
         return ServerStatus::Off("set `enabled: true` to use it".to_owned());
     }
+    if let Some(package) = &server.package {
+        let state = loaded.settings.state_dir.as_deref().zip(server.digest.as_deref());
+        return match state.and_then(|(state, digest)| InstalledPackage::find(state, digest)) {
+            Some(_) => ServerStatus::Ready,
+            None => ServerStatus::Missing(format!(
+                "{package} is not installed; run: octoprox servers install {name}"
+            )),
+        };
+    }
     let folder = server.cwd.as_deref().or(loaded.settings.workspace.as_deref()).unwrap_or(Path::new("/"));
     let own = server.env.get("PATH").map(|path| path.expose());
     match &server.command {
@@ -122,16 +132,19 @@ fn status(name: &str, server: &Server, loaded: &LoadedSettings, world: &Environm
     }
 }
 
-const fn kind(server: &Server) -> &'static str {
-    match (&server.command, &server.document) {
-        (_, Some(_)) => "openapi",
-        (Some(_), None) => "stdio",
-        (None, None) => "http",
+fn kind(server: &Server) -> &'static str {
+    match &server.document {
+        Some(_) => "openapi",
+        None if server.is_program() => "stdio",
+        None => "http",
     }
 }
 
 /// Command or URL of the server, without secrets.
 fn display_target(server: &Server) -> String {
+    if let Some(package) = &server.package {
+        return format!("{package} {}", server.args.join(" ")).trim_end().to_owned();
+    }
     match (&server.command, &server.document, &server.url) {
         (Some(command), ..) => format!("{command} {}", server.args.join(" ")).trim_end().to_owned(),
         (None, Some(document), _) if !document.contains("://") => document.clone(),

@@ -20,6 +20,7 @@ use tools_servers::ServerEntry;
 
 /// Time from the start for a second attempt after a failure: the server may be legacy, which the retry detects.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
+const DEFAULT_TIMEOUT_SECONDS: u64 = 30;
 /// Minimum wait, also for the last server.
 const MIN_WAIT: Duration = Duration::from_secs(1);
 
@@ -31,7 +32,7 @@ pub struct TestServers {
     /// Servers to test [default: all enabled servers]
     names: Vec<String>,
     /// Timeout per server, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT_SECONDS)]
     timeout: u64,
     /// List the names of the tools
     #[arg(long)]
@@ -57,6 +58,11 @@ struct TestOutcome {
 }
 
 impl TestServers {
+    /// A test of one server with the default options.
+    pub fn of(name: &str) -> Self {
+        Self { names: vec![name.to_owned()], timeout: DEFAULT_TIMEOUT_SECONDS, tools: false, json: false }
+    }
+
     pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
         let loaded = load_settings(flags)?;
         let standing = server_lines(&loaded, &Environment::current());
@@ -243,9 +249,12 @@ fn is_final(why: &str) -> bool {
 
 /// Returns the hint for a server that cannot be reached.
 fn advice(name: &str, server: &Server, why: &str) -> String {
-    let by_hand = match &server.command {
-        Some(command) => format!("Run it by hand to see the cause: {command} {}", server.args.join(" ")),
-        None => "Check `url`, and that the server is running.".to_owned(),
+    let by_hand = match (&server.command, &server.package) {
+        (_, Some(package)) => format!("Check what {package} needs: variables, files or hosts in `sandbox`."),
+        (Some(command), None) => {
+            format!("Run it by hand to see the cause: {command} {}", server.args.join(" "))
+        }
+        (None, None) => "Check `url`, and that the server is running.".to_owned(),
     };
     let said = |part: &str| why.contains(part);
     match &server.command {

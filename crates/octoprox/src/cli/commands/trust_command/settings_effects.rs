@@ -79,11 +79,16 @@ fn server_line(name: &str, server: &Value) -> String {
         return format!("defines the disabled server {name}");
     }
     let text = |field: &str| server.get(field).and_then(Value::as_str);
-    match (text("command"), text("url"), text("document")) {
+    let program = match (text("package"), text("command")) {
+        (Some(package), Some(command)) => Some(format!("{command} of {package}")),
+        (Some(program), None) | (None, Some(program)) => Some(program.to_owned()),
+        (None, None) => None,
+    };
+    match (&program, text("url"), text("document")) {
         (Some(command), ..) => {
             let args =
                 server.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-            let words: Vec<&str> = std::iter::once(command).chain(args).collect();
+            let words: Vec<&str> = std::iter::once(command.as_str()).chain(args).collect();
             let sandbox =
                 if server.get("sandbox").is_some() { "in a sandbox" } else { "with all your permissions" };
             format!("RUNS {sandbox}: {} (server {name})", words.join(" "))

@@ -1,8 +1,10 @@
 //! Checks of upstream servers.
 
+use crate::packages::{PackageId, is_digest};
 use crate::settings::check::settings_check::{Checks, is_reserved_name};
 use crate::settings::model::server_auth::{AuthKind, ServerAuth};
 use crate::settings::model::server_model::{Kind, Server};
+use octo_grants::net::HostList;
 use octo_model::normalized_name;
 use octo_oauth::RESERVED_AUTHORIZE_PARAMS;
 use std::collections::HashMap;
@@ -23,6 +25,7 @@ impl Checks<'_> {
                 self.add_problem(&path, what, remedy);
             }
             self.check_transport(&path, server);
+            self.check_sandbox(&path, server);
             if let Some(auth) = &server.auth {
                 self.check_auth(&format!("{path}.auth"), server, auth);
             }
@@ -44,6 +47,9 @@ impl Checks<'_> {
 
     /// Checks that there is exactly one of program, URL and document, and that `type` agrees.
     fn check_transport(&mut self, path: &str, server: &Server) {
+        if let Some(package) = &server.package {
+            return self.check_package(path, server, package);
+        }
         match (&server.command, &server.url, &server.document) {
             (None, _, Some(document)) => self.check_document(path, server, document),
             (Some(_), _, Some(_)) => {
@@ -55,7 +61,7 @@ impl Checks<'_> {
                 "Set it to the URL or path of the OpenAPI document.",
             ),
             (None, None, None) => {
-                self.add_problem(path, "neither `command` nor `url` is set.", "Set one of them.")
+                self.add_problem(path, "none of `command`, `package` and `url` is set.", "Set one of them.")
             }
             (Some(_), Some(_), None) => {
                 self.add_problem(path, "both `command` and `url` are set.", "Remove one of them.")
@@ -72,6 +78,49 @@ impl Checks<'_> {
                 }
                 self.check_kind(path, server, Kind::Http, "a `url`");
             }
+        }
+    }
+
+    fn check_package(&mut self, path: &str, server: &Server, package: &str) {
+        if server.url.is_some() || server.document.is_some() {
+            self.add_problem(
+                path,
+                "`package` cannot be combined with `url` or `document`.",
+                "Remove one of them.",
+            );
+        }
+        if let Err(error) = PackageId::parse(package) {
+            self.add_problem(
+                format!("{path}.package"),
+                error,
+                "Write it as `octoprox add` does: npm:NAME@1.2.3.",
+            );
+        }
+        if server.command.as_ref().is_some_and(|command| command.contains('/')) {
+            let remedy = "Write the name of a program of the package.";
+            self.add_problem(format!("{path}.command"), "a path, although `package` is set.", remedy);
+        }
+        if server.digest.as_ref().is_some_and(|digest| !is_digest(digest)) {
+            self.add_problem(
+                format!("{path}.digest"),
+                "not a digest.",
+                "Remove it, or copy it from servers.lock.",
+            );
+        }
+        self.check_kind(path, server, Kind::Stdio, "a `package`");
+    }
+
+    fn check_sandbox(&mut self, path: &str, server: &Server) {
+        let Some(sandbox) = &server.sandbox else { return };
+        if sandbox.network && !sandbox.hosts.is_empty() {
+            self.add_problem(
+                format!("{path}.sandbox"),
+                "both `network` and `hosts` are set.",
+                "Remove one of them.",
+            );
+        }
+        if let Err(error) = HostList::parse("sandbox.hosts", &sandbox.hosts) {
+            self.add_problem(format!("{path}.sandbox.hosts"), error.message, error.hint.unwrap_or_default());
         }
     }
 
@@ -102,7 +151,7 @@ impl Checks<'_> {
     }
 
     fn check_auth(&mut self, path: &str, server: &Server, auth: &ServerAuth) {
-        if auth.is_login() && server.command.is_some() {
+        if auth.is_login() && server.is_program() {
             let remedy =
                 "Remove it: the program logs in by itself. For a key use `type: api-key` with `env`.";
             self.add_problem(
@@ -114,7 +163,7 @@ impl Checks<'_> {
         if auth.header.is_some() && auth.query.is_some() {
             self.add_problem(path, "both `header` and `query` are set.", "Remove one of them.");
         }
-        if auth.kind == AuthKind::ApiKey && auth.env.is_none() && server.command.is_some() {
+        if auth.kind == AuthKind::ApiKey && auth.env.is_none() && server.is_program() {
             self.add_problem(path, "`env` is missing.", "Set it to the variable that contains the key.");
         }
         for name in auth.authorize_params.keys() {

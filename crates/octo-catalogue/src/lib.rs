@@ -1,0 +1,17 @@
+//! Facts about MCP servers: what runs, who publishes it, what it needs, and what its tools do. Pure: nothing here
+//! reads files or the network.
+
+mod catalogue;
+mod catalogue_entry;
+mod look_alike;
+mod registry_api;
+mod server_reference;
+
+pub use catalogue::{Catalogue, CatalogueError};
+pub use catalogue_entry::{
+    CatalogueEntry, LocalAccess, LoginKind, Package, PackageRegistry, Publisher, PublisherEvidence, Remote,
+    TokenHeader, ToolsSource, Variable,
+};
+pub use look_alike::LookAlike;
+pub use registry_api::{RegistryQuery, RegistryServer, registry_servers};
+pub use server_reference::{PackageReference, ReferenceError, ServerReference};

@@ -1,0 +1,136 @@
+//! What a person writes after `octoprox add`: a name of the catalogue, or a package, URL or file.
+
+use crate::catalogue_entry::PackageRegistry;
+use std::fmt;
+use std::path::PathBuf;
+use url::Url;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerReference {
+    /// A name of the catalogue or of a registry.
+    Name(String),
+    Package(PackageReference),
+    /// An MCP bundle.
+    Bundle(PathBuf),
+    Url(Url),
+    /// A program or an OpenAPI document.
+    File(PathBuf),
+}
+
+/// `npm:NAME@VERSION`, `pypi:NAME@VERSION` or `oci:NAME@VERSION`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PackageReference {
+    pub registry: PackageRegistry,
+    pub name: String,
+    pub version: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReferenceError {
+    reason: String,
+}
+
+impl fmt::Display for ReferenceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for ReferenceError {}
+
+const REGISTRIES: [PackageRegistry; 3] = [PackageRegistry::Npm, PackageRegistry::Pypi, PackageRegistry::Oci];
+
+impl ServerReference {
+    pub fn parse(text: &str) -> Result<Self, ReferenceError> {
+        let text = text.trim();
+        if text.starts_with("https://") || text.starts_with("http://") {
+            let url = Url::parse(text).map_err(|error| invalid(text, &error.to_string()))?;
+            return Ok(Self::Url(url));
+        }
+        if let Some(path) = text.strip_prefix("mcpb:") {
+            return Ok(Self::Bundle(PathBuf::from(path)));
+        }
+        for registry in REGISTRIES {
+            if let Some(package) =
+                text.strip_prefix(registry.as_str()).and_then(|rest| rest.strip_prefix(':'))
+            {
+                return PackageReference::parse(registry, package).map(Self::Package);
+            }
+        }
+        if text.contains('/') || text.contains('.') {
+            let path = PathBuf::from(text);
+            let is_bundle = path.extension().is_some_and(|ending| ending == "mcpb");
+            return Ok(if is_bundle { Self::Bundle(path) } else { Self::File(path) });
+        }
+        if is_name(text) {
+            return Ok(Self::Name(text.to_owned()));
+        }
+        Err(invalid(text, "a name has lowercase letters, digits and hyphens"))
+    }
+}
+
+impl PackageReference {
+    fn parse(registry: PackageRegistry, text: &str) -> Result<Self, ReferenceError> {
+        // A scope begins with the same sign as a version.
+        let from = usize::from(text.starts_with('@'));
+        let (name, version) = match text.get(from..).and_then(|rest| rest.rsplit_once('@')) {
+            Some((name, version)) => (text.get(..from + name.len()).unwrap_or_default(), Some(version)),
+            None => (text, None),
+        };
+        let is_plain = |word: &str| {
+            let allowed = |sign: char| sign.is_ascii_alphanumeric() || "-_.+/:@~".contains(sign);
+            !word.is_empty() && word.chars().all(allowed)
+        };
+        if !is_plain(name) || name.starts_with('-') || version.is_some_and(|version| !is_plain(version)) {
+            return Err(invalid(text, "write it like npm:NAME or npm:NAME@VERSION"));
+        }
+        Ok(Self { registry, name: name.to_owned(), version: version.map(str::to_owned) })
+    }
+}
+
+/// Whether a word can be a name of the catalogue.
+pub(crate) fn is_name(word: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !word.starts_with('-') && !word.is_empty() && word.bytes().all(allowed)
+}
+
+fn invalid(text: &str, reason: &str) -> ReferenceError {
+    ReferenceError { reason: format!("`{text}` is not a server: {reason}.") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(registry: PackageRegistry, name: &str, version: Option<&str>) -> ServerReference {
+        let version = version.map(str::to_owned);
+        ServerReference::Package(PackageReference { registry, name: name.to_owned(), version })
+    }
+
+    #[test]
+    fn references() {
+        use PackageRegistry::{Npm, Oci, Pypi};
+        for (text, wanted) in [
+            ("github", ServerReference::Name("github".to_owned())),
+            ("npm:left-pad", package(Npm, "left-pad", None)),
+            ("npm:left-pad@1.2.3", package(Npm, "left-pad", Some("1.2.3"))),
+            ("npm:@scope/name", package(Npm, "@scope/name", None)),
+            ("npm:@scope/name@1.2.3", package(Npm, "@scope/name", Some("1.2.3"))),
+            ("pypi:mcp-server-time@2026.10.19", package(Pypi, "mcp-server-time", Some("2026.10.19"))),
+            ("oci:ghcr.io/a/b@sha256:00", package(Oci, "ghcr.io/a/b", Some("sha256:00"))),
+            ("mcpb:./a.mcpb", ServerReference::Bundle("./a.mcpb".into())),
+            ("a.mcpb", ServerReference::Bundle("a.mcpb".into())),
+            ("./server.py", ServerReference::File("./server.py".into())),
+            ("openapi.yaml", ServerReference::File("openapi.yaml".into())),
+        ] {
+            assert_eq!(ServerReference::parse(text), Ok(wanted), "{text}");
+        }
+        let url = ServerReference::parse("https://mcp.example.com/mcp").unwrap();
+        assert!(matches!(url, ServerReference::Url(url) if url.host_str() == Some("mcp.example.com")));
+        for text in
+            ["", "GitHub", "npm:", "npm:--registry", "npm:a b", "npm:a@", "pypi:$(x)", "-x", "https://"]
+        {
+            assert!(ServerReference::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! `octoprox add`: adds a server by name, package, URL or file, after showing what it is.
+
+mod package_choice;
+mod registry_search;
+mod server_candidate;
+mod server_card;
+
+use crate::app_context::{block_on_current_thread, load_settings};
+use crate::app_error::AppError;
+use crate::cli::commands::servers_command::{ServersFileEdit, TestServers};
+use crate::packages::{self, InstallOptions, PackagePin, ServersLock};
+use crate::settings::{Environment, Flags, LoadedSettings, check_server, state_dir};
+use crate::stores::stores;
+use crate::terminal::console;
+use crate::terminal::prompter::Prompter;
+use clap::Args;
+use octo_catalogue::Catalogue;
+use server_candidate::{CandidateOptions, ServerCandidate};
+use std::path::{Path, PathBuf};
+
+/// Add an MCP server by name. Shows first what it is: what runs, who publishes it, which hosts it reaches, what it needs
+/// and what its tools do. Packages are installed in exact versions, without install scripts, and run in a sandbox.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox add github
+  octoprox add time --yes
+  octoprox add npm:@modelcontextprotocol/server-memory
+  octoprox add pypi:mcp-server-git@2026.10.19 --dry-run
+  octoprox add https://mcp.example.com/mcp
+  octoprox add --search calendar")]
+pub struct Add {
+    /// Name in the catalogue or a registry, npm:NAME, pypi:NAME, oci:NAME@sha256:DIGEST, URL, program or OpenAPI document
+    #[arg(required_unless_present = "search")]
+    server: Option<String>,
+    /// Search the catalogue
+    #[arg(long, value_name = "WORDS", conflicts_with = "server")]
+    search: Option<String>,
+    /// Name of the server in the settings [default: its name in the catalogue]
+    #[arg(long = "as", value_name = "NAME")]
+    name: Option<String>,
+    /// Use the package, even if the publisher has a remote server
+    #[arg(long)]
+    local: bool,
+    /// Program of the package, if it has several
+    #[arg(long, value_name = "NAME")]
+    command: Option<String>,
+    /// Environment variable of the program; without a value, it is inherited from octoprox
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    env: Vec<String>,
+    /// Run the program with all your permissions
+    #[arg(long)]
+    no_sandbox: bool,
+    /// Let packages run their install scripts and build from source
+    #[arg(long)]
+    allow_scripts: bool,
+    /// Add a package or URL whose name resembles a server of the catalogue
+    #[arg(long)]
+    allow_look_alike: bool,
+    /// Replace the server of this name: use it to update a package
+    #[arg(long)]
+    update: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+    /// Show the server without adding it
+    #[arg(long)]
+    dry_run: bool,
+    /// File to write to [default: servers.yaml or octoprox.yaml]
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    /// Print the server, or the servers found, as JSON
+    #[arg(long)]
+    json: bool,
+    /// Arguments of the program, after --
+    #[arg(last = true, value_name = "ARGS")]
+    args: Vec<String>,
+}
+
+/// Servers that a search prints.
+const MAX_FOUND: usize = 20;
+
+impl Add {
+    pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
+        let catalogue = Catalogue::shipped().map_err(|error| AppError::new(error.to_string()))?;
+        if let Some(words) = &self.search {
+            return self.print_found(catalogue, words);
+        }
+        let world = Environment::current();
+        let loaded = load_settings(flags)?;
+        let state = state_dir(loaded.settings.state_dir.as_ref())?;
+        let mut candidate =
+            ServerCandidate::find(catalogue, &loaded.settings, &self.options(&loaded, &state))?;
+        if let Some(what) = candidate.look_alike.as_ref().filter(|_| !self.allow_look_alike) {
+            return Err(AppError::new(format!(
+                "{what} Run `octoprox add {}` for that server, or repeat the command with --allow-look-alike.",
+                candidate.look_alike_name.unwrap_or_default()
+            )));
+        }
+        candidate.resolve_package(&state, self.install_options())?;
+        let mut target = ServersFileEdit::for_add(self.to.as_ref(), flags, &world)?;
+        self.require_free_name(&loaded, &candidate.name)?;
+        check_server(&candidate.name, &candidate.entry)?;
+        self.print_card(&candidate)?;
+        if self.dry_run {
+            return Ok(());
+        }
+        let question = format!("Add {} to {}?", candidate.name, target.path.display());
+        if !self.yes && !Prompter::new(false, "add")?.confirm(&question, false)? {
+            return Err(AppError::new("Nothing was added."));
+        }
+        self.install(&state, &candidate)?;
+        if self.update && target.entry(&candidate.name).is_some() {
+            target.remove(&candidate.name).map_err(|why| self.edit_error(&target, &why))?;
+        }
+        target.add(&candidate.name, &candidate.entry).map_err(|why| self.edit_error(&target, &why))?;
+        let change = target.into_change();
+        // The lock first: settings without one do not start, a lock without settings has no effect.
+        let locked = candidate.package.as_ref().map(|(_, locked)| locked);
+        ServersLock::set(&ServersLock::path_beside(&change.path), &candidate.name, locked)?;
+        change.write()?;
+        self.approve(&loaded, &candidate)?;
+        self.print_next(&candidate, &change.path, flags, &world)
+    }
+
+    fn options<'a>(&'a self, loaded: &LoadedSettings, state: &'a Path) -> CandidateOptions<'a> {
+        CandidateOptions {
+            server: self.server.as_deref().unwrap_or_default(),
+            name: self.name.as_deref(),
+            local: self.local,
+            command: self.command.as_deref(),
+            args: &self.args,
+            env: &self.env,
+            sandbox: !self.no_sandbox,
+            workspace: loaded.settings.workspace.clone(),
+            state,
+        }
+    }
+
+    fn install_options(&self) -> InstallOptions {
+        InstallOptions { scripts: self.allow_scripts, use_cache: true }
+    }
+
+    fn require_free_name(&self, loaded: &LoadedSettings, name: &str) -> Result<(), AppError> {
+        if self.update || !loaded.settings.servers.contains_key(name) {
+            return Ok(());
+        }
+        let file = loaded.layers.origin(&format!("servers.{name}"));
+        Err(AppError::new(format!(
+            "{name} already exists in {file}. Replace it with --update, or choose another name with --as."
+        )))
+    }
+
+    fn install(&self, state: &Path, candidate: &ServerCandidate) -> Result<(), AppError> {
+        let Some((id, locked)) = &candidate.package else { return Ok(()) };
+        if !self.json {
+            console::print_err(&format!("Installing {id} and {} dependencies…", locked.package_count() - 1));
+        }
+        let installed = packages::install(state, locked, self.install_options())?;
+        installed.program(id, candidate.command())?;
+        Ok(())
+    }
+
+    /// The person who ran this command has accepted the package.
+    fn approve(&self, loaded: &LoadedSettings, candidate: &ServerCandidate) -> Result<(), AppError> {
+        let Some((id, locked)) = &candidate.package else { return Ok(()) };
+        let pin = PackagePin {
+            server: candidate.name.clone(),
+            package: id.to_string(),
+            digest: locked.digest.clone(),
+        };
+        let pins = stores(&loaded.settings)?.pins;
+        block_on_current_thread(async { Ok(packages::approve_package(pins.as_ref(), &pin).await?) })
+    }
+
+    fn edit_error(&self, target: &ServersFileEdit, why: &str) -> AppError {
+        ServersFileEdit::manual_edit_error(&target.path, why, "choose another file with --to.")
+    }
+
+    fn print_card(&self, candidate: &ServerCandidate) -> Result<(), AppError> {
+        Ok(console::print(&if self.json {
+            server_card::card_json(candidate).to_string()
+        } else {
+            server_card::card_text(candidate)
+        })?)
+    }
+
+    fn print_found(&self, catalogue: &Catalogue, words: &str) -> Result<(), AppError> {
+        let found = catalogue.search(words, MAX_FOUND);
+        if self.json {
+            return Ok(console::print(&server_card::found_json(&found).to_string())?);
+        }
+        if found.is_empty() {
+            return Err(AppError::new(
+                "No server found. Add any other with npm:NAME, pypi:NAME or its URL: octoprox add --help",
+            ));
+        }
+        Ok(console::print(&server_card::found_text(&found))?)
+    }
+
+    /// Lists the tools if the server can start now; else says what is missing.
+    fn print_next(
+        &self,
+        candidate: &ServerCandidate,
+        file: &Path,
+        flags: &Flags,
+        world: &Environment,
+    ) -> Result<(), AppError> {
+        if self.json {
+            return Ok(());
+        }
+        let name = &candidate.name;
+        console::print(&format!("added {name} to {}", file.display()))?;
+        let unset: Vec<&str> = candidate
+            .needs
+            .iter()
+            .map(String::as_str)
+            .filter(|name| world.variable(name).is_none())
+            .collect();
+        match (candidate.login_command(world), unset.as_slice()) {
+            (Some(command), _) => console::print_err(&format!("Next: {command}")),
+            (None, []) => return TestServers::of(name).run(flags),
+            (None, unset) => console::print_err(&format!(
+                "Next: set {} where octoprox is started, then run: octoprox servers test {name}",
+                unset.join(", ")
+            )),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,507 @@
+//! A server that could be added, with everything that is known about it.
+
+use super::package_choice::{check_integrity, choose_version};
+use super::registry_search::{RegistryMatch, find_in_registries};
+use crate::app_error::AppError;
+use crate::clients::{SecretExtractor, required_variables, valid_name};
+use crate::gateway::server_home;
+use crate::packages::{self, InstallOptions, LockedPackage, PackageError, PackageId, PackageKind};
+use crate::settings::{Environment, Settings};
+use octo_catalogue::{
+    Catalogue, CatalogueEntry, LocalAccess, LoginKind, LookAlike, Package, PackageReference, Remote,
+    ServerReference,
+};
+use octo_model::nearest;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+use url::Url;
+
+/// What the user asked for.
+pub struct CandidateOptions<'a> {
+    pub server: &'a str,
+    pub name: Option<&'a str>,
+    pub local: bool,
+    pub command: Option<&'a str>,
+    pub args: &'a [String],
+    pub env: &'a [String],
+    pub sandbox: bool,
+    pub workspace: Option<PathBuf>,
+    pub state: &'a Path,
+}
+
+pub struct ServerCandidate {
+    /// Name in the settings.
+    pub name: String,
+    /// What the catalogue knows, if it has the server.
+    pub known: Option<CatalogueEntry>,
+    /// What runs or is connected to, in one line.
+    pub runs: String,
+    /// The package with its lock, after [`Self::resolve_package`].
+    pub package: Option<(PackageId, LockedPackage)>,
+    unresolved: Option<(PackageKind, PackageReference)>,
+    /// Settings of the server.
+    pub entry: Map<String, Value>,
+    /// Environment variables that it needs.
+    pub needs: Vec<String>,
+    pub warnings: Vec<String>,
+    hosts_known: bool,
+    /// Why the name is suspicious.
+    pub look_alike: Option<String>,
+    pub look_alike_name: Option<&'static str>,
+}
+
+/// Resources that a sandbox does not provide.
+const OUTSIDE_SANDBOX: [LocalAccess; 5] = [
+    LocalAccess::Android,
+    LocalAccess::Browser,
+    LocalAccess::Docker,
+    LocalAccess::Gcloud,
+    LocalAccess::Kubernetes,
+];
+
+impl ServerCandidate {
+    /// Finds the server that the user means.
+    pub fn find(
+        catalogue: &'static Catalogue,
+        settings: &Settings,
+        options: &CandidateOptions<'_>,
+    ) -> Result<Self, AppError> {
+        let reference =
+            ServerReference::parse(options.server).map_err(|error| AppError::invalid(error.to_string()))?;
+        match reference {
+            ServerReference::Name(name) => match catalogue.find(&name) {
+                Some((name, entry)) => Self::from_entry(name, entry, true, options),
+                None => Self::from_registries(catalogue, settings, &name, options),
+            },
+            ServerReference::Package(package) => Self::from_package(catalogue, package, options),
+            ServerReference::Url(url) => Self::from_url(catalogue, &url, options),
+            // Names of registries have the form `com.example/server`.
+            ServerReference::File(path) if !path.is_file() && is_registry_name(options.server) => {
+                Self::from_registries(catalogue, settings, options.server, options)
+            }
+            ServerReference::File(path) => Self::from_file(&path, options),
+            ServerReference::Bundle(path) => Err(AppError::invalid(format!(
+                "{}: MCP bundles are not supported. Add the package that it contains, or unpack it and add its program.",
+                path.display()
+            ))),
+        }
+    }
+
+    fn from_registries(
+        catalogue: &Catalogue,
+        settings: &Settings,
+        name: &str,
+        options: &CandidateOptions<'_>,
+    ) -> Result<Self, AppError> {
+        match find_in_registries(settings, name)? {
+            Some(RegistryMatch { name, entry }) => Self::from_entry(&name, &entry, false, options),
+            None => Err(unknown_name(catalogue, name)),
+        }
+    }
+
+    /// An entry of the catalogue, or of a registry, which does not know the hosts.
+    fn from_entry(
+        name: &str,
+        entry: &CatalogueEntry,
+        hosts_known: bool,
+        options: &CandidateOptions<'_>,
+    ) -> Result<Self, AppError> {
+        let mut candidate = Self::new(options.name.unwrap_or(name), Some(entry.clone()));
+        match (&entry.remote, &entry.package) {
+            (Some(remote), package) if !options.local || package.is_none() => {
+                if options.local {
+                    return Err(AppError::invalid(format!("{name} has no package; leave out --local.")));
+                }
+                candidate.connect_to(remote);
+            }
+            (_, Some(package)) => {
+                candidate.hosts_known = hosts_known;
+                candidate.start_package(reference_of(package), Some(entry), options)?;
+            }
+            (_, None) => return Err(AppError::new(format!("{name} has neither a package nor a URL."))),
+        }
+        candidate.finish(options)
+    }
+
+    fn from_package(
+        catalogue: &'static Catalogue,
+        package: PackageReference,
+        options: &CandidateOptions<'_>,
+    ) -> Result<Self, AppError> {
+        let known = catalogue.find_package(package.registry, &package.name);
+        let name = match (options.name, known) {
+            (Some(name), _) | (None, Some((name, _))) => name.to_owned(),
+            (None, None) => server_name(&package.name),
+        };
+        let mut candidate = Self::new(&name, known.map(|(_, entry)| entry.clone()));
+        if let Some(found) = catalogue.look_alike_package(&package) {
+            candidate.set_look_alike(&package.name, found);
+        }
+        candidate.start_package(package, known.map(|(_, entry)| entry), options)?;
+        candidate.finish(options)
+    }
+
+    fn from_url(
+        catalogue: &'static Catalogue,
+        url: &Url,
+        options: &CandidateOptions<'_>,
+    ) -> Result<Self, AppError> {
+        let host = url.host_str().unwrap_or_default();
+        let known = catalogue.find_url(url);
+        let name = match (options.name, known) {
+            (Some(name), _) | (None, Some((name, _))) => name.to_owned(),
+            (None, None) => server_name(host_label(host)),
+        };
+        let mut candidate = Self::new(&name, known.map(|(_, entry)| entry.clone()));
+        if let Some(found) = catalogue.look_alike_url(url) {
+            candidate.set_look_alike(host, found);
+        }
+        match known.and_then(|(_, entry)| entry.remote.as_ref()) {
+            Some(remote) => candidate.connect_to(remote),
+            None if is_document(Path::new(url.path())) => candidate.describe_api(url.as_str()),
+            None => {
+                candidate.runs = url.to_string();
+                candidate.set("url", url.as_str().into());
+            }
+        }
+        if url.scheme() == "http" && !is_loopback(host) {
+            candidate.warnings.push("The connection is not encrypted.".to_owned());
+        }
+        candidate.finish(options)
+    }
+
+    fn from_file(path: &Path, options: &CandidateOptions<'_>) -> Result<Self, AppError> {
+        let path = std::path::absolute(path)?;
+        if !path.is_file() {
+            return Err(AppError::invalid(format!("{}: file not found.", path.display())));
+        }
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("server");
+        let mut candidate = Self::new(&options.name.map_or_else(|| server_name(stem), str::to_owned), None);
+        let text = path.to_string_lossy();
+        if is_document(&path) {
+            candidate.describe_api(&text);
+        } else {
+            candidate.runs = text.to_string();
+            candidate.set("command", text.as_ref().into());
+            if options.sandbox {
+                let folder = path.parent().unwrap_or(&path).to_string_lossy().into_owned();
+                candidate.set("sandbox", json!({"read": [folder]}));
+            }
+        }
+        candidate.finish(options)
+    }
+
+    fn new(name: &str, known: Option<CatalogueEntry>) -> Self {
+        Self {
+            // Native tools begin with the name of their toolbox, so `github` becomes `github-mcp`.
+            name: valid_name(name, std::iter::empty()),
+            runs: String::new(),
+            package: None,
+            unresolved: None,
+            entry: Map::new(),
+            needs: Vec::new(),
+            warnings: Vec::new(),
+            hosts_known: known.is_some(),
+            look_alike: None,
+            look_alike_name: None,
+            known,
+        }
+    }
+
+    fn set(&mut self, key: &str, value: Value) {
+        self.entry.insert(key.to_owned(), value);
+    }
+
+    fn set_look_alike(&mut self, name: &str, found: LookAlike<'static>) {
+        let LookAlike { name: known, entry } = found;
+        self.look_alike = Some(format!(
+            "{name} resembles `{known}` of the catalogue, which {} publishes, and is not the same.",
+            entry.publisher.name
+        ));
+        self.look_alike_name = Some(known);
+    }
+
+    fn connect_to(&mut self, remote: &Remote) {
+        self.runs.clone_from(&remote.url);
+        self.set("url", remote.url.as_str().into());
+        match (remote.login, &remote.token) {
+            (LoginKind::Oauth, _) => self.set("auth", json!({"type": "oauth2-pkce"})),
+            (LoginKind::Token, Some(token))
+                if token.header == "Authorization" && token.value.starts_with("Bearer $") =>
+            {
+                self.set("auth", json!({"type": "api-key", "env": token.variable}));
+            }
+            (LoginKind::Token, Some(token)) => self.set("headers", json!({&token.header: token.value})),
+            (LoginKind::Token | LoginKind::None, _) => self.set("auth", json!({"type": "none"})),
+        }
+    }
+
+    fn describe_api(&mut self, document: &str) {
+        self.runs = format!("operations of {document}");
+        self.set("type", "openapi".into());
+        self.set("document", document.into());
+    }
+
+    fn start_package(
+        &mut self,
+        package: PackageReference,
+        known: Option<&CatalogueEntry>,
+        options: &CandidateOptions<'_>,
+    ) -> Result<(), AppError> {
+        let Some(kind) = PackageKind::from_registry(package.registry) else {
+            return self.start_image(&package, options);
+        };
+        self.unresolved = Some((kind, package));
+        // Comes first in the settings; the exact version is known later.
+        self.set("package", Value::Null);
+        let described = known.and_then(|entry| entry.package.as_ref());
+        if let Some(command) = options.command.or(described.and_then(|package| package.command.as_deref())) {
+            self.set("command", command.into());
+        }
+        let needs_workspace = known.is_some_and(|entry| entry.access.contains(&LocalAccess::Workspace));
+        let workspace = match &options.workspace {
+            Some(workspace) => workspace.as_path(),
+            None if needs_workspace => {
+                return Err(AppError::invalid(
+                    "This server works on the files of a workspace. Run the command in a project directory, or set \
+                     `workspace`.",
+                ));
+            }
+            None => Path::new(""),
+        };
+        let home = server_home(options.state, &self.name);
+        let fill = |text: &String| {
+            text.replace("${workspace}", &workspace.to_string_lossy())
+                .replace("${home}", &home.to_string_lossy())
+        };
+        let env: Map<String, Value> = described
+            .iter()
+            .flat_map(|package| &package.env)
+            .map(|(name, value)| (name.clone(), fill(value).into()))
+            .collect();
+        if !env.is_empty() {
+            self.set("env", Value::Object(env));
+        }
+        let args: Vec<Value> = described
+            .iter()
+            .flat_map(|package| &package.args)
+            .map(fill)
+            .chain(options.args.iter().cloned())
+            .map(Value::from)
+            .collect();
+        if !args.is_empty() {
+            self.set("args", Value::Array(args));
+        }
+        self.set_variables(known);
+        self.set_sandbox(known, workspace, options.sandbox);
+        Ok(())
+    }
+
+    /// A container is a sandbox of its own. Its digest is part of its name.
+    fn start_image(
+        &mut self,
+        package: &PackageReference,
+        options: &CandidateOptions<'_>,
+    ) -> Result<(), AppError> {
+        let digest = package.version.as_deref().filter(|version| crate::packages::is_digest(version));
+        let Some(digest) = digest else {
+            return Err(AppError::invalid(format!(
+                "Name the digest of the image: oci:{}@sha256:… (`docker buildx imagetools inspect {}` prints it).",
+                package.name, package.name
+            )));
+        };
+        let path = std::env::var("PATH").ok();
+        let engine = ["docker", "podman"]
+            .into_iter()
+            .find(|name| {
+                crate::process::local_programs::which(name, path.as_deref(), Path::new("/")).is_some()
+            })
+            .ok_or_else(|| AppError::new("An image needs Docker or Podman, and neither is installed."))?;
+        let image = format!("{}@{digest}", package.name);
+        self.runs = format!("{engine} run {image}");
+        self.set("command", engine.into());
+        let mut args: Vec<Value> = ["run", "--rm", "-i", "--cap-drop=ALL"].map(Value::from).to_vec();
+        for variable in options.env {
+            let name = variable.split('=').next().unwrap_or(variable);
+            args.extend([Value::from("-e"), Value::from(name)]);
+        }
+        args.push(image.into());
+        args.extend(options.args.iter().cloned().map(Value::from));
+        self.set("args", Value::Array(args));
+        Ok(())
+    }
+
+    fn set_variables(&mut self, known: Option<&CatalogueEntry>) {
+        let required = known.map(|entry| entry.variables.iter().filter(|variable| variable.required));
+        let mut env = self.entry.get("env").and_then(Value::as_object).cloned().unwrap_or_default();
+        for variable in required.into_iter().flatten() {
+            // The first secret can also be entered with `octoprox login`.
+            if variable.secret && !self.entry.contains_key("auth") {
+                self.set("auth", json!({"type": "api-key", "env": variable.name}));
+            } else {
+                env.insert(variable.name.clone(), format!("${{{}}}", variable.name).into());
+            }
+        }
+        if !env.is_empty() {
+            self.set("env", Value::Object(env));
+        }
+    }
+
+    fn set_sandbox(&mut self, known: Option<&CatalogueEntry>, workspace: &Path, wanted: bool) {
+        let access = known.map(|entry| entry.access.as_slice()).unwrap_or_default();
+        let needs: Vec<&str> = access
+            .iter()
+            .filter(|access| OUTSIDE_SANDBOX.contains(access))
+            .map(|access| access.as_str())
+            .collect();
+        if !wanted || !needs.is_empty() {
+            if !needs.is_empty() {
+                self.warnings
+                    .push(format!("Runs without a sandbox, because it needs: {}.", needs.join(", ")));
+            }
+            return;
+        }
+        let mut sandbox = Map::new();
+        if access.contains(&LocalAccess::Workspace) {
+            sandbox.insert("write".to_owned(), json!([workspace]));
+        }
+        match known.filter(|_| self.hosts_known).map(|entry| entry.hosts.as_slice()) {
+            None => self.warnings.push(
+                "Its hosts are not known, so it has no network access. Allow some with `sandbox.hosts`."
+                    .to_owned(),
+            ),
+            Some([]) => {}
+            Some(hosts) if hosts.iter().any(|host| host == "*") => {
+                drop(sandbox.insert("network".to_owned(), true.into()))
+            }
+            Some(hosts) => drop(sandbox.insert("hosts".to_owned(), json!(hosts))),
+        }
+        self.set("sandbox", Value::Object(sandbox));
+    }
+
+    /// Adds the variables of the user, and moves secrets out of the settings.
+    fn finish(mut self, options: &CandidateOptions<'_>) -> Result<Self, AppError> {
+        if !options.env.is_empty() {
+            let given = crate::cli::commands::servers_command::parse_pairs(options.env, '=')?;
+            let mut env = self.entry.get("env").and_then(Value::as_object).cloned().unwrap_or_default();
+            env.extend(given);
+            self.set("env", Value::Object(env));
+        }
+        SecretExtractor::default().extract(&self.name, &mut self.entry);
+        let key = self
+            .entry
+            .get("auth")
+            .and_then(|auth| auth.get("env"))
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        self.needs =
+            required_variables(&self.entry).into_iter().filter(|name| Some(name) != key.as_ref()).collect();
+        Ok(self)
+    }
+
+    /// Resolves the package to an exact version with all dependencies. Uses the network.
+    pub fn resolve_package(&mut self, state: &Path, options: InstallOptions) -> Result<(), PackageError> {
+        let Some((kind, reference)) = self.unresolved.take() else { return Ok(()) };
+        let known = self.known.as_ref().and_then(|entry| entry.package.as_ref());
+        let id = choose_version(kind, &reference, known)?;
+        let scratch = state.join(format!("resolve-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&scratch);
+        std::fs::create_dir_all(&scratch)?;
+        let locked = packages::resolve(&id, options, &scratch);
+        let _ = std::fs::remove_dir_all(&scratch);
+        let locked = locked?;
+        check_integrity(&id, &locked, known)?;
+        if known.is_none_or(|known| known.version != id.version || known.integrity.is_empty()) {
+            self.warnings.push("This version was not checked for the catalogue.".to_owned());
+        }
+        self.runs = id.to_string();
+        self.set("package", id.to_string().into());
+        self.package = Some((id, locked));
+        Ok(())
+    }
+
+    /// Program of the package, if the settings name one.
+    pub fn command(&self) -> Option<&str> {
+        self.entry.get("command").and_then(Value::as_str)
+    }
+
+    /// How to log in, if the server needs that and no key is set.
+    pub fn login_command(&self, world: &Environment) -> Option<String> {
+        let auth = self.entry.get("auth")?;
+        let is_set =
+            auth.get("env").and_then(Value::as_str).is_some_and(|name| world.variable(name).is_some());
+        let kind = auth.get("type").and_then(Value::as_str)?;
+        (kind != "none" && !is_set).then(|| format!("octoprox login {}", self.name))
+    }
+}
+
+fn reference_of(package: &Package) -> PackageReference {
+    PackageReference {
+        registry: package.registry,
+        name: package.name.clone(),
+        version: Some(package.version.clone()),
+    }
+}
+
+fn unknown_name(catalogue: &Catalogue, name: &str) -> AppError {
+    let hint = match nearest(name, catalogue.names()) {
+        Some(close) => format!("Did you mean `{close}`?"),
+        None => format!(
+            "Search with `octoprox add --search WORDS`, or name the package: npm:{name}, pypi:{name}."
+        ),
+    };
+    AppError::new(format!("The catalogue has no server `{name}`. {hint}"))
+}
+
+/// The words that name the server: `@acme/weather-mcp-server` is `weather`.
+fn server_name(package: &str) -> String {
+    let bare = package.rsplit('/').next().unwrap_or(package).to_lowercase();
+    let words = bare.split(|sign: char| !sign.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !["", "mcp", "server"].contains(word)).collect();
+    words.join("-")
+}
+
+/// `mcp.notion.com` is `notion`.
+fn host_label(host: &str) -> &str {
+    let labels: Vec<&str> = host.split('.').collect();
+    match labels.as_slice() {
+        [.., name, _] => name,
+        _ => host,
+    }
+}
+
+/// `com.example/server`
+fn is_registry_name(text: &str) -> bool {
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "._-".contains(sign);
+    let is_part =
+        |part: &str| part.starts_with(|sign: char| sign.is_ascii_alphanumeric()) && part.chars().all(plain);
+    text.split_once('/').is_some_and(|(namespace, name)| is_part(namespace) && is_part(name))
+}
+
+fn is_document(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ["json", "yaml", "yml"].iter().any(|known| ending == *known))
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.starts_with("127.") || host == "[::1]"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_for_the_settings() {
+        for (package, name) in [
+            ("@acme/weather-mcp-server", "weather"),
+            ("mcp-server-time", "time-mcp"),
+            ("mcp-server", "server"),
+            ("@github/mcp", "server"),
+            ("github-mcp-server", "github-mcp"),
+        ] {
+            assert_eq!(ServerCandidate::new(&server_name(package), None).name, name);
+        }
+        assert_eq!(host_label("mcp.notion.com"), "notion");
+        assert_eq!(host_label("localhost"), "localhost");
+    }
+}

@@ -1,0 +1,105 @@
+//! npm packages: resolved to a lock file without install scripts, and installed from it.
+
+use super::installed_package::InstallOptions;
+use super::package_id::PackageId;
+use super::package_program::{NPM, PackageError};
+use super::servers_lock::LockedPackage;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// Options of every command.
+const QUIET: [&str; 3] = ["--no-audit", "--no-fund", "--loglevel=error"];
+
+pub fn newest_version(name: &str) -> Result<String, PackageError> {
+    let version = NPM.run(&std::env::temp_dir(), &["view", "--", name, "version"], None)?;
+    let version = version.trim().to_owned();
+    if version.is_empty() {
+        return Err(PackageError::new(format!("npm has no package {name}."), "Check the name."));
+    }
+    Ok(version)
+}
+
+/// Resolves all dependencies in an empty directory.
+pub fn resolve(id: &PackageId, scratch: &Path) -> Result<LockedPackage, PackageError> {
+    std::fs::write(scratch.join("package.json"), manifest(id).to_string())?;
+    let args = ["install", "--package-lock-only", "--ignore-scripts", "--omit-lockfile-registry-resolved"];
+    NPM.run(scratch, &[&args[..], &QUIET].concat(), None)?;
+    let text = std::fs::read_to_string(scratch.join("package-lock.json"))?;
+    let lock: Value = serde_json::from_str(&text).map_err(std::io::Error::other)?;
+    let packages = lock.get("packages").and_then(Value::as_object).cloned().unwrap_or_default();
+    for (path, package) in packages.iter().filter(|(path, _)| !path.is_empty()) {
+        if !is_bundled(package) && integrity(package).is_none() {
+            let name = path.rsplit("node_modules/").next().unwrap_or(path);
+            return Err(PackageError::new(
+                format!("{id} depends on {name}, which is not in a registry and has no integrity."),
+                "Install it yourself and add it with `octoprox servers add`.",
+            ));
+        }
+    }
+    let own = packages.get(&format!("node_modules/{}", id.name)).and_then(integrity);
+    let own =
+        own.ok_or_else(|| PackageError::new(format!("npm did not resolve {id}."), "Check the name."))?;
+    Ok(LockedPackage::new(id, own, Value::Object(packages)))
+}
+
+/// Whether a package is part of the one that contains it.
+fn is_bundled(package: &Value) -> bool {
+    package.get("inBundle") == Some(&Value::Bool(true))
+}
+
+fn integrity(package: &Value) -> Option<String> {
+    package.get("integrity").and_then(Value::as_str).map(str::to_owned)
+}
+
+fn manifest(id: &PackageId) -> Value {
+    json!({"private": true, "dependencies": {&id.name: id.version}})
+}
+
+/// Installs exactly what is locked. npm checks the integrity of every package that is in the lock; what it installed is
+/// compared with the lock afterwards, because it also installs optional packages that are not.
+pub fn install(
+    id: &PackageId,
+    lock: &Value,
+    folder: &Path,
+    options: InstallOptions,
+) -> Result<(), PackageError> {
+    let file = json!({"lockfileVersion": 3, "requires": true, "packages": lock});
+    std::fs::write(folder.join("package.json"), manifest(id).to_string())?;
+    std::fs::write(folder.join("package-lock.json"), file.to_string())?;
+    let mut args = vec!["install", "--omit=dev", "--no-save", "--ignore-scripts"];
+    if options.use_cache {
+        args.push("--prefer-offline");
+    }
+    NPM.run(folder, &[&args[..], &QUIET].concat(), None)?;
+    let text = std::fs::read_to_string(folder.join("node_modules/.package-lock.json"))?;
+    let installed: Value = serde_json::from_str(&text).map_err(std::io::Error::other)?;
+    for (path, package) in installed.get("packages").and_then(Value::as_object).into_iter().flatten() {
+        let locked = lock.get(path).and_then(integrity);
+        if integrity(package) != locked || (locked.is_none() && !is_bundled(package)) {
+            return Err(PackageError::new(
+                format!("npm installed {path} of {id}, which is not what is locked."),
+                "Nothing was installed. Add the server again with --update.",
+            ));
+        }
+    }
+    if options.scripts {
+        NPM.run(folder, &[&["rebuild"][..], &QUIET].concat(), None)?;
+    }
+    Ok(())
+}
+
+/// Programs of the installed package, by name.
+pub fn programs(id: &PackageId, folder: &Path) -> Result<Vec<(String, PathBuf)>, PackageError> {
+    let package = folder.join("node_modules").join(&id.name);
+    let text = std::fs::read_to_string(package.join("package.json"))?;
+    let manifest: Map<String, Value> = serde_json::from_str(&text).map_err(std::io::Error::other)?;
+    let bare = id.name.rsplit('/').next().unwrap_or(&id.name).to_owned();
+    let names: Vec<String> = match manifest.get("bin") {
+        Some(Value::String(_)) => vec![bare],
+        Some(Value::Object(programs)) => programs.keys().cloned().collect(),
+        _ => Vec::new(),
+    };
+    let is_plain = |name: &String| !name.contains('/') && !name.starts_with('.');
+    let path = |name: String| (name.clone(), folder.join("node_modules/.bin").join(name));
+    Ok(names.into_iter().filter(is_plain).map(path).collect())
+}

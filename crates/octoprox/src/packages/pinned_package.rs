@@ -1,0 +1,109 @@
+//! Pins of installed packages: a changed digest is held until a person accepts it, like a changed definition.
+
+use octo_hub::trust::{ChangePolicy, TrustSettings};
+use octo_model::{Json, Remedy, ToolError};
+use octo_ports::{Pin, PinDelta, PinKind, PinWrite, Pins, Port, ServerIdentity, StoreError, StoreResult};
+use octo_upstream::StartCheck;
+use serde_json::json;
+use std::sync::Arc;
+
+/// Attempts to write while other processes write.
+const MAX_ATTEMPTS: usize = 5;
+
+/// The package of one server.
+#[derive(Debug, Clone)]
+pub struct PackagePin {
+    pub server: String,
+    pub package: String,
+    pub digest: String,
+}
+
+impl PackagePin {
+    /// Pins of packages have a name that no server can have, because a review of definitions replaces all pins of its
+    /// server.
+    pub fn identity_of(server: &str) -> ServerIdentity {
+        let name = format!("package:{server}");
+        ServerIdentity { identity: name.clone(), server: name, others: Vec::new() }
+    }
+
+    fn pin(&self) -> Pin {
+        Pin {
+            kind: PinKind::Package,
+            key: String::new(),
+            text: Json::from(json!({"package": self.package, "digest": self.digest})),
+            hash: self.digest.clone(),
+        }
+    }
+}
+
+/// What is known about the package of a server.
+enum PinState {
+    Unchanged,
+    New,
+    Changed(Pin),
+}
+
+async fn pin_state(pins: &dyn Pins, identity: &ServerIdentity, pin: &Pin) -> StoreResult<PinState> {
+    let known = pins.load(identity).await?.pins.into_iter().find(|known| known.kind == PinKind::Package);
+    Ok(match known {
+        None => PinState::New,
+        Some(known) if known.hash == pin.hash => PinState::Unchanged,
+        Some(known) => PinState::Changed(known),
+    })
+}
+
+/// Records that a person has accepted the package.
+pub async fn approve_package(pins: &dyn Pins, package: &PackagePin) -> StoreResult<()> {
+    let (identity, pin) = (PackagePin::identity_of(&package.server), package.pin());
+    for _ in 0..MAX_ATTEMPTS {
+        let delta = match pin_state(pins, &identity, &pin).await? {
+            PinState::Unchanged => PinDelta::default(),
+            PinState::New => PinDelta { new_pins: vec![pin.clone()], ..PinDelta::default() },
+            PinState::Changed(old) => {
+                PinDelta { replaced: vec![(pin.clone(), old.hash)], ..PinDelta::default() }
+            }
+        };
+        if delta.is_empty() || matches!(pins.write(&identity, delta).await?, PinWrite::Written(_)) {
+            return Ok(());
+        }
+    }
+    Err(StoreError::Conflict(Port::Pins))
+}
+
+/// Refuses to start a package that was not accepted. The first one of a server is accepted as it is.
+pub fn start_check(pins: Arc<dyn Pins>, package: PackagePin, trust: TrustSettings) -> StartCheck {
+    Arc::new(move || {
+        let (pins, package) = (Arc::clone(&pins), package.clone());
+        Box::pin(async move { check(pins.as_ref(), &package, trust).await })
+    })
+}
+
+async fn check(pins: &dyn Pins, package: &PackagePin, trust: TrustSettings) -> Result<(), ToolError> {
+    let (identity, pin) = (PackagePin::identity_of(&package.server), package.pin());
+    let store_error = |error| {
+        ToolError::unavailable("The pins of packages cannot be read.")
+            .hint("Ask the operator to check the state directory.")
+            .detail(error)
+    };
+    let old = match pin_state(pins, &identity, &pin).await.map_err(store_error)? {
+        PinState::Unchanged => return Ok(()),
+        PinState::New => return approve_package(pins, package).await.map_err(store_error),
+        PinState::Changed(old) => old,
+    };
+    if trust.changes != ChangePolicy::Hold {
+        tracing::warn!(target: "servers", server = package.server, package = package.package, "package changed");
+        return approve_package(pins, package).await.map_err(store_error);
+    }
+    let delta = PinDelta { held: vec![pin], ..PinDelta::default() };
+    pins.write(&identity, delta).await.map_err(store_error)?;
+    let old: serde_json::Value = old.text.to().unwrap_or_default();
+    let old = old.get("package").and_then(|package| package.as_str()).unwrap_or("another package").to_owned();
+    let (server, new) = (&package.server, &package.package);
+    let what = if old == *new {
+        format!("The packages that {new} depends on have changed.")
+    } else {
+        format!("The package has changed from {old} to {new}.")
+    };
+    Err(ToolError::denied(format!("{server} is held. {what}"))
+        .remedy(Remedy::ReviewDefinitions { server: server.clone() }))
+}

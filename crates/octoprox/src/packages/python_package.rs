@@ -1,0 +1,119 @@
+//! Python packages: resolved to versions and hashes of wheels, and installed from them.
+
+use super::installed_package::InstallOptions;
+use super::package_id::{PackageId, PackageKind};
+use super::package_program::{PackageError, UV};
+use super::servers_lock::LockedPackage;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// Wheels only: building a package would run its code.
+const WHEELS_ONLY: [&str; 2] = ["--only-binary", ":all:"];
+
+pub fn newest_version(name: &str) -> Result<String, PackageError> {
+    let lines = compile(name, &["--no-deps"])?;
+    let pinned = lines.iter().find_map(|line| Some(line.split_once("==")?.1.split(' ').next()?.to_owned()));
+    pinned.ok_or_else(|| PackageError::new(format!("PyPI has no package {name}."), "Check the name."))
+}
+
+/// Resolves all dependencies for this machine and its Python.
+pub fn resolve(id: &PackageId, options: InstallOptions) -> Result<LockedPackage, PackageError> {
+    let lines = compile(&format!("{}=={}", id.name, id.version), wheels(options))?;
+    let own = hashes(&lines, &id.name);
+    if own.is_empty() {
+        return Err(PackageError::new(format!("uv did not resolve {id}."), "Check the name."));
+    }
+    let lines = lines.into_iter().map(Value::from).collect();
+    Ok(LockedPackage::new(id, own.join(" "), Value::Array(lines)))
+}
+
+fn compile(requirement: &str, options: &[&str]) -> Result<Vec<String>, PackageError> {
+    let args = ["pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate"];
+    let args = [&args[..], options, &["-"]].concat();
+    let text = UV.run(&std::env::temp_dir(), &args, Some(&format!("{requirement}\n")))?;
+    Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// Hashes of one package: `name==1.0 \` and lines with `--hash=sha256:…`.
+fn hashes(lines: &[String], name: &str) -> Vec<String> {
+    let is_own = |line: &&String| {
+        line.split_once("==").is_some_and(|(package, _)| normalized(package) == normalized(name))
+    };
+    let own = lines.iter().skip_while(|line| !is_own(line)).skip(1);
+    let own = own.map_while(|line| line.trim().strip_prefix("--hash="));
+    own.map(|hash| hash.trim_end_matches(['\\', ' ']).to_owned()).collect()
+}
+
+/// Names are equal regardless of case and of `-`, `_` and `.`.
+fn normalized(name: &str) -> String {
+    let name = name.split('[').next().unwrap_or(name).trim();
+    name.to_lowercase().replace(['_', '.'], "-")
+}
+
+/// Installs exactly what is locked; uv checks the hash of every wheel.
+pub fn install(lock: &Value, folder: &Path, options: InstallOptions) -> Result<(), PackageError> {
+    let lines = lock.as_array().into_iter().flatten().filter_map(Value::as_str);
+    let requirements = lines.collect::<Vec<_>>().join("\n");
+    std::fs::write(folder.join("requirements.txt"), requirements + "\n")?;
+    UV.run(folder, &["venv", "--quiet", "venv"], None)?;
+    let args = ["pip", "install", "--quiet", "--python", "venv/bin/python", "--require-hashes", "--no-deps"];
+    UV.run(folder, &[&args[..], wheels(options), &["-r", "requirements.txt"]].concat(), None).map(drop)
+}
+
+const fn wheels(options: InstallOptions) -> &'static [&'static str] {
+    if options.scripts { &[] } else { &WHEELS_ONLY }
+}
+
+/// Programs of the installed package, by name: those that its metadata lists.
+pub fn programs(id: &PackageId, folder: &Path) -> Result<Vec<(String, PathBuf)>, PackageError> {
+    debug_assert_eq!(id.kind, PackageKind::Pypi, "npm packages have another layout");
+    let programs = folder.join("venv/bin");
+    let library = std::fs::read_dir(folder.join("venv/lib"))?.flatten().map(|entry| entry.path());
+    let packages =
+        library.flat_map(|python| std::fs::read_dir(python.join("site-packages")).into_iter().flatten());
+    let is_own = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let name = name.strip_suffix(".dist-info").and_then(|name| name.rsplit_once('-'));
+        name.is_some_and(|(name, _)| normalized(name) == normalized(&id.name))
+    };
+    let own = packages.flatten().map(|entry| entry.path()).find(is_own);
+    let scripts = own.map(|own| std::fs::read_to_string(own.join("entry_points.txt")).unwrap_or_default());
+    let names = script_names(&scripts.unwrap_or_default());
+    Ok(names.into_iter().map(|name| (name.clone(), programs.join(name))).collect())
+}
+
+/// Names in the section `[console_scripts]`.
+fn script_names(entry_points: &str) -> Vec<String> {
+    let section = entry_points.lines().map(str::trim).skip_while(|line| *line != "[console_scripts]").skip(1);
+    let lines = section.take_while(|line| !line.starts_with('['));
+    let names = lines.filter_map(|line| line.split_once('=')).map(|(name, _)| name.trim().to_owned());
+    names.filter(|name| !name.contains('/') && !name.starts_with('.')).collect()
+}
+
+/// Directory of the interpreter, which a sandboxed program must be able to read.
+pub fn interpreter_folder(folder: &Path) -> Option<PathBuf> {
+    let real = folder.join("venv/bin/python").canonicalize().ok()?;
+    // PREFIX/bin/python3
+    real.parent()?.parent().map(Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_of_uv() {
+        let lines = [
+            "click==8.1 \\",
+            "    --hash=sha256:aa",
+            "My.Server==1.0 \\",
+            "    --hash=sha256:bb \\",
+            "    --hash=sha256:cc",
+        ]
+        .map(str::to_owned);
+        assert_eq!(hashes(&lines, "my-server"), ["sha256:bb", "sha256:cc"]);
+        assert_eq!(hashes(&lines, "other"), Vec::<String>::new());
+        let scripts = "[other]\nx = y\n\n[console_scripts]\nmy-server = a:main\n../evil = b\n\n[z]\nq = r\n";
+        assert_eq!(script_names(scripts), ["my-server"]);
+    }
+}

@@ -1,0 +1,147 @@
+//! `servers.lock`: exact packages of the servers in the file beside it.
+
+use super::package_id::{PackageId, is_digest};
+use super::package_program::PackageError;
+use crate::settings::edit::replace_file::replace_generated;
+use octo_model::sha256_hex;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+const FILE_NAME: &str = "servers.lock";
+/// Far above the size of a few hundred packages with thousands of dependencies each.
+const MAX_FILE_BYTES: u64 = 64 << 20;
+
+/// One package with all its dependencies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedPackage {
+    /// Exact name of the package.
+    pub package: String,
+    /// Integrity of the package itself, as its registry reports it.
+    pub integrity: String,
+    /// SHA-256 of `lock`.
+    pub digest: String,
+    /// What the package manager installs, with the integrity of every part.
+    pub lock: Value,
+}
+
+impl LockedPackage {
+    pub fn new(package: &PackageId, integrity: String, lock: Value) -> Self {
+        Self { package: package.to_string(), integrity, digest: lock_digest(&lock), lock }
+    }
+
+    /// Number of packages, with all dependencies.
+    pub fn package_count(&self) -> usize {
+        match &self.lock {
+            // The first is the directory of the installation itself.
+            Value::Object(packages) => packages.len().saturating_sub(1),
+            Value::Array(lines) => {
+                lines.iter().filter(|line| line.as_str().is_some_and(|line| line.contains("=="))).count()
+            }
+            _ => 0,
+        }
+    }
+
+    /// Directory name of the installation.
+    pub fn folder_name(&self) -> &str {
+        self.digest.trim_start_matches("sha256:")
+    }
+}
+
+fn lock_digest(lock: &Value) -> String {
+    format!("sha256:{}", sha256_hex(lock.to_string().as_bytes()))
+}
+
+/// The file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServersLock {
+    version: u32,
+    pub servers: BTreeMap<String, LockedPackage>,
+}
+
+impl ServersLock {
+    const VERSION: u32 = 1;
+
+    /// Path of the lock of a file with servers.
+    pub fn path_beside(servers_file: &Path) -> PathBuf {
+        servers_file.with_file_name(FILE_NAME)
+    }
+
+    /// Reads the file; a missing one is empty. Every digest is checked.
+    pub fn read(path: &Path) -> Result<Self, PackageError> {
+        let problem = |what: String| {
+            let hint = "Restore it from your version control, or remove it and add the servers again.";
+            PackageError::new(format!("{}: {what}.", path.display()), hint)
+        };
+        let mut text = String::new();
+        match std::fs::File::open(path) {
+            Ok(file) => file.take(MAX_FILE_BYTES).read_to_string(&mut text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self { version: Self::VERSION, ..Self::default() });
+            }
+            Err(error) => return Err(problem(format!("cannot read file: {error}"))),
+        };
+        let lock: Self = serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
+        if lock.version != Self::VERSION {
+            return Err(problem(format!("version {} of the file is not supported", lock.version)));
+        }
+        for (name, locked) in &lock.servers {
+            if !is_digest(&locked.digest) || lock_digest(&locked.lock) != locked.digest {
+                return Err(problem(format!("`{name}` was changed by hand: its digest does not match")));
+            }
+        }
+        Ok(lock)
+    }
+
+    /// Sets the package of a server, or removes it.
+    pub fn set(path: &Path, server: &str, package: Option<&LockedPackage>) -> Result<(), PackageError> {
+        let mut lock = Self::read(path)?;
+        let before = match package {
+            Some(package) => lock.servers.insert(server.to_owned(), package.clone()),
+            None => lock.servers.remove(server),
+        };
+        if before.as_ref() == package {
+            return Ok(());
+        }
+        Ok(replace_generated(path, &lock.to_text())?)
+    }
+
+    fn to_text(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_changed_lock_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = ServersLock::path_beside(&folder.path().join("servers.yaml"));
+        let id = PackageId::parse("npm:left-pad@1.0.0").unwrap();
+        assert!(ServersLock::read(&path).unwrap().servers.is_empty());
+        let lines = json!({"": {}, "node_modules/left-pad": {"version": "1.0.0", "integrity": "sha512-x"}});
+        let locked = LockedPackage::new(&id, "sha512-x".to_owned(), lines);
+        assert_eq!(locked.package_count(), 1);
+        ServersLock::set(&path, "pad", Some(&locked)).unwrap();
+        let lock = ServersLock::read(&path).unwrap();
+        assert_eq!(lock.servers["pad"], locked);
+        for (from, to) in
+            [("sha512-x\"\n", "sha512-y\"\n"), ("\"version\": 1,", "\"version\": 2,"), ("{", "[")]
+        {
+            std::fs::write(&path, lock.to_text().replace(from, to)).unwrap();
+            assert!(ServersLock::read(&path).is_err(), "{from}");
+        }
+        std::fs::write(&path, lock.to_text()).unwrap();
+        ServersLock::set(&path, "pad", None).unwrap();
+        assert!(ServersLock::read(&path).unwrap().servers.is_empty());
+    }
+}

@@ -1,0 +1,93 @@
+//! `servers_add`.
+
+use crate::server_registry::Servers;
+use octo_catalogue::{Catalogue, CatalogueEntry};
+use octo_model::{EffectClass, Remedy, nearest};
+use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Describes a server of the catalogue and how a person adds it. Installs and changes nothing: a person must review the
+/// server and run the command in `next`. Its tools are listed after that. Prefer servers_search to find a server.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Input {
+    /// Name from servers_search.
+    server: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Output {
+    /// Always `approval_required`.
+    status: &'static str,
+    title: String,
+    description: String,
+    /// Who publishes it.
+    publisher: String,
+    /// Its URL, or the package that runs on the machine of the hub.
+    runs: String,
+    /// Environment variables that it needs.
+    needs: Vec<String>,
+    /// Hosts that it reaches.
+    hosts: Vec<String>,
+    /// Tools that change something.
+    writes: Vec<String>,
+    /// What a person must do.
+    next: String,
+}
+
+pub struct Add;
+
+impl Tool for Add {
+    const NAME: &'static str = "servers_add";
+    const TITLE: &'static str = "Ask a person to add a server";
+    const EFFECT: Effect = Effect::reads();
+    type Input = Input;
+    type Output = Output;
+    type Grants = Servers;
+
+    fn examples() -> Vec<Example> {
+        vec![Example::new("A server that servers_search found", json!({"server": "sentry"}))]
+    }
+
+    async fn run(&self, input: Input, _: Servers, cx: &CallContext) -> Result<Output, ToolError> {
+        let catalogue = Catalogue::shipped().map_err(ToolError::internal)?;
+        let (name, entry) =
+            catalogue.find(&input.server).ok_or_else(|| unknown_server(catalogue, &input.server))?;
+        let remedy = Remedy::AddServerByName { server: name.to_owned() };
+        Ok(describe(entry, cx.append_remedy("A person must approve it.", &remedy)))
+    }
+}
+
+fn describe(entry: &CatalogueEntry, next: String) -> Output {
+    let runs = match (&entry.remote, &entry.package) {
+        (Some(remote), _) => remote.url.clone(),
+        (None, Some(package)) => {
+            format!("{}:{}@{}", package.registry.as_str(), package.name, package.version)
+        }
+        (None, None) => String::new(),
+    };
+    let is_local = entry.remote.is_none();
+    let needs = entry.variables.iter().filter(|variable| is_local && variable.required);
+    let writes = entry.tools.iter().filter(|(_, effect)| **effect != EffectClass::Reads);
+    Output {
+        status: "approval_required",
+        title: entry.title.clone(),
+        description: entry.description.clone(),
+        publisher: entry.publisher.name.clone(),
+        runs,
+        needs: needs.map(|variable| variable.name.clone()).collect(),
+        hosts: entry.hosts.clone(),
+        writes: writes.map(|(tool, _)| tool.clone()).collect(),
+        next,
+    }
+}
+
+fn unknown_server(catalogue: &Catalogue, name: &str) -> ToolError {
+    let hint = match nearest(name, catalogue.names()) {
+        Some(close) => format!("Did you mean `{close}`?"),
+        None => "Search with servers_search.".to_owned(),
+    };
+    ToolError::not_found(format!("The catalogue has no server `{name}`.")).hint(hint)
+}
