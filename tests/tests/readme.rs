@@ -1,5 +1,5 @@
-//! The README and the guide lead to a call: their commands run as written, in an empty directory, and produce the
-//! pictures.
+//! The README, the guide and the tutorials lead to a call: their commands run as written, in a directory that has only
+//! the files that the page shows, and produce the pictures.
 
 #![allow(
     clippy::disallowed_methods,
@@ -64,10 +64,30 @@ fn copy_shop(to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Writes the files that a page shows: the blocks whose language is followed by a file name.
+fn write_shown_files(page: &str, folder: &Path) -> Result<()> {
+    for block in page.split("\n```").skip(1).step_by(2) {
+        let (info, text) = block.split_once('\n').unwrap_or_default();
+        let Some((language, name)) = info.split_once(' ') else { continue };
+        if language != "sh" {
+            std::fs::write(folder.join(name), format!("{text}\n")).context(name.to_owned())?;
+        }
+    }
+    Ok(())
+}
+
+/// Folders of the programs that pages start: octoprox, and the Node that runs TypeScript.
+fn program_path() -> Result<String> {
+    let folder = |program: &Path| program.parent().map(|folder| folder.display().to_string());
+    let node = std::env::var("NODE24").ok().and_then(|node| folder(Path::new(&node)));
+    let hub = folder(&binary_path("octoprox")?).context("no folder")?;
+    let inherited = std::env::var("PATH")?;
+    Ok(node.map_or_else(|| format!("{hub}:{inherited}"), |node| format!("{hub}:{node}:{inherited}")))
+}
+
 /// Runs all blocks of a page as one script, in a directory that has only what the page says to copy.
 fn run_page(page: &str) -> Result<PageRun> {
     let home = tempfile::tempdir()?;
-    let folder = binary_path("octoprox")?.parent().context("no folder")?.display().to_string();
     let mut script = String::from("set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n");
     for (at, block) in blocks(page).iter().enumerate() {
         script.push_str(&format!("echo '@@ block {at}'\n{block}\n"));
@@ -82,11 +102,12 @@ fn run_page(page: &str) -> Result<PageRun> {
     if page.contains("`docs/guide/shop` into an empty folder") {
         copy_shop(&work.join("shop"))?;
     }
+    write_shown_files(page, &work)?;
     let output = Command::new("bash")
         .args(["-c", &script])
         .current_dir(work)
         .env_clear()
-        .env("PATH", format!("{folder}:{}", std::env::var("PATH")?))
+        .env("PATH", program_path()?)
         .env("HOME", home.path())
         .env("OCTOPROX_PORT", &hub)
         .env("OCTOPROX_ADMIN_PORT", &admin)
@@ -112,10 +133,10 @@ impl PageRun {
     }
 }
 
-/// The pages of the guide by name.
-fn guide_pages() -> Result<Vec<(String, String)>> {
+/// The pages of a folder of the documentation by name.
+fn pages_in(folder: &str) -> Result<Vec<(String, String)>> {
     let mut pages = Vec::new();
-    for entry in std::fs::read_dir(Path::new(DOCS).join("guide"))? {
+    for entry in std::fs::read_dir(Path::new(DOCS).join(folder))? {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == "md") {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -127,9 +148,19 @@ fn guide_pages() -> Result<Vec<(String, String)>> {
 
 #[test]
 fn the_commands_of_the_guide_work() -> Result<()> {
-    let pages = guide_pages()?;
+    let pages = pages_in("guide")?;
     assert!(pages.len() >= 5, "{} pages", pages.len());
     for (name, page) in pages.iter().filter(|(name, _)| name != BROWSER_PAGE) {
+        run_page(page)?.check(name, &expected_output(page));
+    }
+    Ok(())
+}
+
+#[test]
+fn the_commands_of_the_tutorials_work() -> Result<()> {
+    let pages = pages_in("tutorials")?;
+    assert!(pages.len() >= 5, "{} pages", pages.len());
+    for (name, page) in &pages {
         run_page(page)?.check(name, &expected_output(page));
     }
     Ok(())
@@ -181,7 +212,7 @@ fn the_commands_of_the_browser_page_make_its_pictures() -> Result<()> {
 
 #[test]
 fn every_picture_is_named_and_small_and_every_name_is_a_picture() -> Result<()> {
-    let mut pages = guide_pages()?;
+    let mut pages = pages_in("guide")?;
     pages.push(("README.md".to_owned(), README.replace("](docs/pictures/", PICTURE_LINK)));
     let mut named = BTreeSet::new();
     for (_, page) in &pages {
