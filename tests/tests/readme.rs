@@ -11,7 +11,7 @@
 )]
 
 use anyhow::{Context, Result};
-use octo_tests::test_binaries::binary_path;
+use octo_tests::test_binaries::{binary_path, service_variable};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -158,6 +158,7 @@ fn the_commands_of_the_guide_work() -> Result<()> {
 
 #[test]
 fn the_commands_of_the_tutorials_work() -> Result<()> {
+    service_variable("NODE24")?;
     let pages = pages_in("tutorials")?;
     assert!(pages.len() >= 5, "{} pages", pages.len());
     for (name, page) in &pages {
