@@ -3,17 +3,9 @@
 import starlight from '@astrojs/starlight';
 import { defineConfig } from 'astro/config';
 import { readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 
 const sidebar = JSON.parse(readFileSync(new URL('sidebar.json', import.meta.url), 'utf8'));
 const component = (name) => `./src/components/${name}.astro`;
-
-/** Starlight passes its settings for the search as JSON; a function needs a module. */
-const searchSettings = {
-  name: 'octoprox-search',
-  enforce: 'pre',
-  resolveId: (id) => (id === 'virtual:starlight/pagefind-config' ? fileURLToPath(new URL('src/search.js', import.meta.url)) : undefined),
-};
 
 export default defineConfig({
   base: '/__octoprox__',
@@ -22,7 +14,7 @@ export default defineConfig({
   telemetry: false,
   devToolbar: { enabled: false },
   image: { service: { entrypoint: 'astro/assets/services/noop' } },
-  vite: { plugins: [searchSettings], build: { assetsInlineLimit: 0 } },
+  vite: { build: { assetsInlineLimit: 0 } },
   integrations: [
     starlight({
       title: 'Octoprox',
@@ -30,7 +22,13 @@ export default defineConfig({
       disable404Route: true,
       favicon: '/favicon.svg',
       customCss: ['./src/styles.css'],
-      components: { SiteTitle: component('SiteTitle'), SocialIcons: component('VersionSelect'), PageTitle: component('PageTitle') },
+      components: {
+        MarkdownContent: component('MarkdownContent'),
+        PageTitle: component('PageTitle'),
+        Search: component('Search'),
+        SiteTitle: component('SiteTitle'),
+        SocialIcons: component('VersionSelect'),
+      },
       expressiveCode: {
         themes: ['github-dark', 'github-light'],
         defaultProps: { frame: 'none', wrap: false },

@@ -147,8 +147,16 @@ function linkTo(from, target) {
   return null;
 }
 
+/** Output of a command needs no highlighting: a plain block is a tenth of the size. */
+function plainOutput(text) {
+  return text.replace(/^```text\n([\s\S]*?)^```$/gm, (_, output) => {
+    const escaped = output.trimEnd().replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+    return `<pre class="output" tabindex="0"><code>${escaped}</code></pre>`;
+  });
+}
+
 function render(path, body) {
-  return outsideCode(body, (prose) => {
+  return outsideCode(plainOutput(body), (prose) => {
     const inline = [];
     const kept = prose.replace(/`[^`]+`/g, (code) => `\u0000${inline.push(code) - 1}\u0000`);
     const linked = kept.replace(/(!?)\[([^\]]*)\]\(([^)\s]+)\)/g, (whole, picture, text, target) => {
@@ -174,11 +182,11 @@ function landing() {
   const starts = read('docs/guide/README.md').split('## Where to start')[1].split(/^## /m)[0];
   const cards = [...starts.matchAll(/^\*\*(.+?)\*\* ?([^\n]*):\n\n((?:\d\. .*\n)+)/gm)].map(([, who, wants, items]) => {
     const links = [...items.matchAll(/^\d\. (.*)$/gm)].map(([, item]) => {
-      const [, text, target, rest] = item.match(/^\[([^\]]+)\]\(([^)]+)\)(.*)$/);
-      const [, about] = rest.match(/: (.*?)\.?$/) ?? [];
-      return `<li><a href="${linkTo('docs/guide/README.md', target)}">${text === 'README' ? 'Get started' : text}</a>${about ? `<span>${plain(about)}</span>` : ''}</li>`;
+      const [names, about] = item.replace(/\.$/, '').split(/: (.*)/);
+      const linked = names.replace(/\[([^\]]+)\]\(([^)]+)\)/g, (_, text, target) => `<a href="${linkTo('docs/guide/README.md', target)}">${text === 'README' ? 'Get started' : text}</a>`);
+      return `<li>${linked}<span>${plain(about)}</span></li>`;
     });
-    return `<section class="card"><h2>${who}</h2><p>${upper(wants.replace(/^and /, ''))}.</p><ol>${links.join('')}</ol></section>`;
+    return `<section class="card"><h2>${who}</h2><p>${wants}</p><ol>${links.join('')}</ol></section>`;
   });
   if (cards.length !== 3) throw new Error('docs/guide/README.md: "Where to start" must have three readers');
   const features = [...read('README.md').split('## Features')[1].split(/^## /m)[0].matchAll(/^- \*\*(.+?)\.?\*\* ([\s\S]*?)(?=\n- |\n\n|$)/gm)];

@@ -35,7 +35,7 @@ export function apiPage({ title, intro, document }) {
 
 function operationPart(operation, resolve, family) {
   const { method, path, summary, description, parameters = [], requestBody, responses } = operation;
-  const parts = [`## ${summary}`, `\`\`\`http\n${method.toUpperCase()} ${path}\n\`\`\``, description];
+  const parts = [`## \`${method.toUpperCase()} ${path}\``, `${summary}.`, description];
   if (operation.security?.length === 0) parts.push('Requires no token.');
   const rows = parameters.map(resolve).map(({ name, in: place, required, schema, description: text }) => [
     `\`${name}\``, place, typeOf(schema, resolve), required ? 'yes' : '', text,
@@ -73,7 +73,7 @@ function familyTable(members, of, resolve) {
     const names = Object.keys(schema.properties ?? {}).map((key) => `\`${key}\`${required.has(key) ? ' (required)' : ''}`);
     return [`\`${name}\``, summary, names.join(', ')];
   });
-  return table(of === 'tool' ? ['tool', ''] : ['prompt', '', 'arguments'], rows);
+  return table(of === 'tool' ? ['tool', 'purpose'] : ['prompt', 'purpose', 'arguments'], rows);
 }
 
 function errorTable(document, resolve) {

@@ -16,8 +16,8 @@ for (const name of readdirSync(folder, { recursive: true })) {
   const up = `${relative(dirname(file), folder) || '.'}/`;
   const changed =
     kind === 'js'
-      ? text.replace(/(["'`])\/__octoprox__\/([^"'`]*)\1/g, (_, quote, path) => `new URL("${up}${path}",import.meta.url).pathname`)
-      : text.replaceAll(BASE, up);
+      ? text.replace(/(["'`])\/__octoprox__\/([^"'`]*)\1/g, (_, quote, path) => `(new URL("${up}${path}",import.meta.url).pathname)`)
+      : text.replaceAll(BASE, up).replaceAll('<pre data-language', '<pre tabindex="0" data-language'); // blocks that scroll, from the keyboard
   if (changed.includes('__octoprox__')) throw new Error(`${name} still has an absolute address`);
   if (changed !== text) writeFileSync(file, changed);
 }

@@ -1,16 +1,68 @@
-// Settings of the search, for Pagefind in the browser.
+// The ranking of the search, on Pagefind: each word is asked for by itself, and a rare word counts more than a common one. Pagefind alone returns only
+// pages that have all words, so that one word of a question that the right page lacks would hide it.
 
-/** Words of a question that say nothing about its subject. Pagefind returns only pages that have every word. */
+/** Words of a question that say nothing about its subject. */
 const FILLERS = new Set(
-  'a an and are as at be by can do does for from how i in is it its me my of on or that the there this to was what when where which who why will with you your'.split(' '),
+  'a an and are as at be by can could do does for from get how i if in into is it its me my need not of on or our should that the their there this to use using want was we what when where which who why will with you your'.split(' '),
 );
 
-export function withoutFillers(query) {
-  const words = query.split(/\s+/).filter((word) => word && !FILLERS.has(word.toLowerCase().replace(/[?.,]+$/, '')));
-  return words.length ? words.join(' ').replace(/[?]/g, '') : query;
+/** Other words that people use for the words of the documentation. */
+const SYNONYMS = [
+  ['folder', 'directory'],
+  ['config', 'settings', 'configuration'],
+  ['https', 'tls'],
+  ['docker', 'container'],
+  ['k8s', 'kubernetes'],
+  ['remember', 'memory'],
+  ['delete', 'remove', 'prune'],
+  ['password', 'secret'],
+  ['block', 'deny'],
+  ['permission', 'policy'],
+  ['upgrade', 'update'],
+  ['version', 'revision'],
+  ['script', 'command'],
+  ['website', 'page'],
+  ['db', 'database', 'sql'],
+  ['forbidden', 'denied'],
+  ['broken', 'troubleshooting'],
+];
+
+const PAGES = 100;
+const SYNONYM_WEIGHT = 0.6;
+
+export function wordsOf(query) {
+  const words = query.toLowerCase().split(/[\s?!,;:"()]+/).map((word) => word.replace(/^['.]+|['.]+$/g, '')).filter(Boolean);
+  const useful = words.filter((word) => !FILLERS.has(word));
+  return [...new Set(useful.length ? useful : words)];
 }
 
-export const pagefindUserConfig = {
-  processTerm: withoutFillers,
-  ranking: { pageLength: 0.1, termFrequency: 0.1, termSaturation: 2, termSimilarity: 9 },
-};
+/** Results of Pagefind for all words, best first. */
+export async function rank(pagefind, query) {
+  const found = new Map();
+  const terms = wordsOf(query).map((word) => {
+    const single = word.replace(/s$/, '');
+    const group = SYNONYMS.find((one) => one.includes(word) || one.includes(single)) ?? [];
+    return [[word, 1], ...group.filter((other) => other !== word && other !== single).map((other) => [other, SYNONYM_WEIGHT])];
+  });
+  await Promise.all(
+    terms.map(async (variants) => {
+      const best = new Map();
+      for (const [word, weight] of variants) {
+        const { results } = await pagefind.search(word);
+        const top = Math.max(...results.map(({ score }) => score));
+        const rarity = Math.log(1 + PAGES / results.length);
+        for (const result of results) {
+          const score = weight * rarity * (result.score / top);
+          if (score > (best.get(result.id)?.score ?? 0)) best.set(result.id, { score, result });
+        }
+      }
+      for (const [id, { score, result }] of best) {
+        const entry = found.get(id) ?? { score: 0, top: 0 };
+        entry.score += score;
+        if (score > entry.top) Object.assign(entry, { top: score, result });
+        found.set(id, entry);
+      }
+    }),
+  );
+  return [...found.values()].sort((a, b) => b.score - a.score).map(({ result }) => result);
+}
