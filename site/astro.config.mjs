@@ -23,7 +23,6 @@ export default defineConfig({
       favicon: '/favicon.svg',
       customCss: ['./src/styles.css'],
       components: {
-        MarkdownContent: component('MarkdownContent'),
         PageTitle: component('PageTitle'),
         Search: component('Search'),
         SiteTitle: component('SiteTitle'),

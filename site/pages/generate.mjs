@@ -57,7 +57,7 @@ function listed(folder, groups) {
 
 // --- Pages by group ---------------------------------------------------------------------------------
 
-add('README.md', { slug: 'start', title: 'Get started' });
+add('README.md', { slug: 'start', title: 'Install and get started', label: 'Get started' });
 add('docs/guide/README.md', { label: 'Find your way' });
 add('docs/concepts.md');
 

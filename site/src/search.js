@@ -3,7 +3,7 @@
 
 /** Words of a question that say nothing about its subject. */
 const FILLERS = new Set(
-  'a an and are as at be by can could do does for from get how i if in into is it its me my need not of on or our should that the their there this to use using want was we what when where which who why will with you your'.split(' '),
+  'a an and another are as at be by can could do does for from get how i if in into is it its many me multiple my need not of on or our several should that the their there this to use using want was we what when where which who why will with you your'.split(' '),
 );
 
 /** Other words that people use for the words of the documentation. */
@@ -27,8 +27,21 @@ const SYNONYMS = [
   ['broken', 'troubleshooting'],
 ];
 
+/** How Pagefind weighs a word within a page: an exact match much more than a word that only begins with it. */
+const RANKING = { termSimilarity: 30, pageLength: 0.2, termFrequency: 1, termSaturation: 1 };
 const PAGES = 100;
+/** Added to the number of pages with a word, so that a word of one page does not outweigh all others. */
+const SMOOTHING = 8;
 const SYNONYM_WEIGHT = 0.6;
+
+/** Pages for looking things up, and those about the past, come after those that explain; the first page repeats the others. */
+const WEIGHTS = [
+  [/^\/(changelog|architecture|contributing|license|decisions|measurements)\//, 0.35],
+  [/^\/(reference|packaging|helm|cookbook)\//, 0.55],
+  [/^\/$/, 0.2],
+];
+/** Pages whose weight is looked up. */
+const CANDIDATES = 24;
 
 export function wordsOf(query) {
   const words = query.toLowerCase().split(/[\s?!,;:"()]+/).map((word) => word.replace(/^['.]+|['.]+$/g, '')).filter(Boolean);
@@ -36,8 +49,9 @@ export function wordsOf(query) {
   return [...new Set(useful.length ? useful : words)];
 }
 
-/** Results of Pagefind for all words, best first. */
+/** Pages for a query, best first. */
 export async function rank(pagefind, query) {
+  await pagefind.options({ ranking: RANKING });
   const found = new Map();
   const terms = wordsOf(query).map((word) => {
     const single = word.replace(/s$/, '');
@@ -50,7 +64,7 @@ export async function rank(pagefind, query) {
       for (const [word, weight] of variants) {
         const { results } = await pagefind.search(word);
         const top = Math.max(...results.map(({ score }) => score));
-        const rarity = Math.log(1 + PAGES / results.length);
+        const rarity = Math.log(1 + PAGES / (results.length + SMOOTHING));
         for (const result of results) {
           const score = weight * rarity * (result.score / top);
           if (score > (best.get(result.id)?.score ?? 0)) best.set(result.id, { score, result });
@@ -64,5 +78,8 @@ export async function rank(pagefind, query) {
       }
     }),
   );
-  return [...found.values()].sort((a, b) => b.score - a.score).map(({ result }) => result);
+  const candidates = [...found.values()].sort((a, b) => b.score - a.score).slice(0, CANDIDATES);
+  const pages = await Promise.all(candidates.map(async ({ score, result }) => ({ score, page: await result.data() })));
+  const weighed = pages.map(({ score, page }) => ({ page, score: score * (WEIGHTS.find(([pattern]) => pattern.test(page.raw_url))?.[1] ?? 1) }));
+  return weighed.sort((a, b) => b.score - a.score).map(({ page }) => page);
 }
