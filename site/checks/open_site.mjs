@@ -3,14 +3,18 @@
 /** What the scripts of a page have done when it is ready. */
 export const READY = 'site-search[data-ready]';
 
-export async function openPage({ browser, address, pages }, path, { theme = 'light', phone = false } = {}) {
+export async function openPage(site, path, { theme = 'light', phone = false } = {}) {
   const viewport = phone ? { width: 390, height: 844 } : { width: 1440, height: 900 };
-  const context = await browser.newContext({ viewport, colorScheme: theme, deviceScaleFactor: phone ? 2 : 1 });
+  const context = await site.browser.newContext({ viewport, colorScheme: theme, deviceScaleFactor: phone ? 2 : 1 });
   const page = await context.newPage();
+  await goTo(site, page, path);
+  return page;
+}
+
+export async function goTo({ address, pages }, page, path) {
   await page.goto(`${address}${pages[0].path.split('/')[0]}/${path}`);
   await page.waitForSelector(READY, { state: 'attached' });
   await page.evaluate(() => document.fonts.ready);
-  return page;
 }
 
 export async function openSearch(page, words) {

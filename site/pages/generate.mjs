@@ -169,8 +169,11 @@ function render(path, body) {
   });
 }
 
+const drawn = new Set();
+
 /** A diagram in the page itself, so that it takes the colours of the theme. */
 function figure(path, text) {
+  drawn.add(path);
   const svg = read(path).replace(/<!--.*?-->\s*/, '').replaceAll('\n', '');
   return `<figure class="diagram" tabindex="0" role="group" aria-label="${text.replaceAll('"', '&quot;')}">${svg}</figure>`;
 }
@@ -213,6 +216,8 @@ function write(slug, front, body) {
 for (const [path, { slug, title, description, body, subject }] of pages)
   write(slug, { title, description: description || `${title}.`, ...(subject && { subject }) }, render(path, body));
 write('index', ...landing());
+const unused = list('docs/pictures', '.svg').filter((path) => !drawn.has(path));
+if (unused.length) throw new Error(`no page shows ${unused.join(', ')}`);
 for (const path of ['docs/reference/workflow.schema.json', ...list('docs/pictures', '.png'), ...assets]) {
   const to = join(project, 'public', path.replace(/^docs\//, ''));
   mkdirSync(dirname(to), { recursive: true });
