@@ -12,6 +12,7 @@ export default defineConfig({
   trailingSlash: 'always',
   outDir: process.env.SITE_OUT,
   telemetry: false,
+  markdown: { smartypants: false },
   devToolbar: { enabled: false },
   image: { service: { entrypoint: 'astro/assets/services/noop' } },
   vite: { build: { assetsInlineLimit: 0 } },

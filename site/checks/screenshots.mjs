@@ -10,7 +10,7 @@ const VIEWS = [
   ['guide-light', 'guide/servers/', {}],
   ['guide-dark', 'guide/trust/', { theme: 'dark' }],
   ['concepts-dark', 'concepts/', { theme: 'dark' }],
-  ['deployment-light', 'guide/deployment/', {}],
+  ['login-light', 'guide/servers/#logins', {}],
   ['reference-rest', 'reference/rest/', {}],
   ['reference-tools', 'reference/tools/git/', {}],
   ['reference-settings-dark', 'reference/settings/', { theme: 'dark' }],
@@ -18,6 +18,7 @@ const VIEWS = [
   ['search-dark', 'guide/policy/', { theme: 'dark' }, 'rate limit'],
   ['phone-landing', '', { phone: true }],
   ['phone-guide', 'guide/servers/', { phone: true }],
+  ['phone-search', '', { phone: true }, 'undo'],
   ['phone-settings-dark', 'reference/settings/', { phone: true, theme: 'dark' }],
 ];
 

@@ -151,7 +151,7 @@ function linkTo(from, target) {
 function plainOutput(text) {
   return text.replace(/^```text\n([\s\S]*?)^```$/gm, (_, output) => {
     const escaped = output.trimEnd().replaceAll('&', '&amp;').replaceAll('<', '&lt;');
-    return `<pre class="output" tabindex="0"><code>${escaped}</code></pre>`;
+    return `<pre class="output scrolls"><code>${escaped}</code></pre>`;
   });
 }
 
@@ -175,7 +175,7 @@ const drawn = new Set();
 function figure(path, text) {
   drawn.add(path);
   const svg = read(path).replace(/<!--.*?-->\s*/, '').replaceAll('\n', '');
-  return `<figure class="diagram" tabindex="0" role="group" aria-label="${text.replaceAll('"', '&quot;')}">${svg}</figure>`;
+  return `<figure class="diagram scrolls" role="group" aria-label="${text.replaceAll('"', '&quot;')}">${svg}</figure>`;
 }
 
 // --- Landing page -----------------------------------------------------------------------------------

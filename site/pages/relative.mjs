@@ -1,4 +1,4 @@
-// Makes a built site independent of its address: site-absolute URLs become relative ones.
+// Makes a built site independent of its address: site-absolute URLs become relative ones. Puts wide tables into frames.
 //
 //   node site/pages/relative.mjs FOLDER
 
@@ -17,7 +17,14 @@ for (const name of readdirSync(folder, { recursive: true })) {
   const changed =
     kind === 'js'
       ? text.replace(/(["'`])\/__octoprox__\/([^"'`]*)\1/g, (_, quote, path) => `(new URL("${up}${path}",import.meta.url).pathname)`)
-      : text.replaceAll(BASE, up).replaceAll('<pre data-language', '<pre tabindex="0" data-language'); // blocks that scroll, from the keyboard
+      : scrollable(text.replaceAll(BASE, up));
   if (changed.includes('__octoprox__')) throw new Error(`${name} still has an absolute address`);
   if (changed !== text) writeFileSync(file, changed);
+}
+
+/** Wide tables get a frame that scrolls; a script in SiteTitle.astro lets the keyboard reach what scrolls. */
+function scrollable(html) {
+  return html
+    .replace(/<table[ >][\s\S]*?<\/table>/g, (table) => `<div class="scrolls">${table}</div>`)
+    .replaceAll('<pre data-language', '<pre tabindex="0" data-language');
 }
