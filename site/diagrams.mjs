@@ -11,7 +11,7 @@ const STYLE = `
 --warn:var(--d-warn,#8a5700);--warn-soft:var(--d-warn-soft,#fbf1de);--bad:var(--d-bad,#b0241c);--bad-soft:var(--d-bad-soft,#fbe9e7);
 font:13px Inter,"Inter Variable",ui-sans-serif,system-ui,"Segoe UI",Roboto,"Liberation Sans",sans-serif}
 .octo-diagram text{fill:var(--ink);text-anchor:middle;dominant-baseline:central}.octo-diagram .s{fill:var(--soft);font-size:11.5px}.octo-diagram .b{font-weight:600}
-.octo-diagram .l{text-anchor:start}.octo-diagram .m{font-family:"JetBrains Mono Variable","JetBrains Mono",ui-monospace,"SF Mono",Menlo,Consolas,monospace;font-size:12px}
+.octo-diagram .l{text-anchor:start}.octo-diagram .m{font-family:"JetBrains Mono Variable","JetBrains Mono",ui-monospace,"SF Mono",Menlo,Consolas,monospace;font-size:12px;font-variant-ligatures:none}
 .octo-diagram .paper{fill:var(--paper)}.octo-diagram .box{fill:var(--box);stroke:var(--line)}.octo-diagram .hub{fill:var(--accent-soft);stroke:var(--accent)}
 .octo-diagram .person{fill:var(--person-soft);stroke:var(--person)}.octo-diagram .warn{fill:var(--warn-soft);stroke:var(--warn)}.octo-diagram .bad{fill:var(--bad-soft);stroke:var(--bad)}
 .octo-diagram .in{fill:var(--paper);stroke:var(--line)}.octo-diagram .wire{fill:none;stroke:var(--soft);stroke-width:1.3}.octo-diagram .dash{stroke-dasharray:4 4}

@@ -7,6 +7,7 @@ import { accessibility } from './accessibility.mjs';
 import { search } from './search_score.mjs';
 import { screenshots } from './screenshots.mjs';
 import { serve, sitePages } from './site_server.mjs';
+import { versionSelect } from './version_select.mjs';
 
 const [out, flag, shots] = process.argv.slice(2);
 const pages = sitePages(out);
@@ -16,7 +17,7 @@ const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, ar
 let failed = false;
 try {
   const site = { out, pages, browser, address: server.address };
-  const checks = flag === '--screenshots' ? [() => screenshots(site, shots)] : [links, openPages, accessibility, search].map((check) => () => check(site));
+  const checks = flag === '--screenshots' ? [() => screenshots(site, shots)] : [links, openPages, accessibility, versionSelect, search].map((check) => () => check(site));
   for (const check of checks) {
     const began = Date.now();
     const { name, summary, problems: found } = await check();
