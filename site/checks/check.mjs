@@ -13,7 +13,7 @@ const [out, flag, shots] = process.argv.slice(2);
 const pages = sitePages(out);
 const server = await serve(out);
 // Root has no sandbox of its own in a container; the pages are ours.
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: process.getuid() === 0 ? ['--no-sandbox'] : [] });
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--disable-gpu', ...(process.getuid() === 0 ? ['--no-sandbox'] : [])] });
 let failed = false;
 try {
   const site = { out, pages, browser, address: server.address };
