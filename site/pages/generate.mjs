@@ -192,7 +192,7 @@ function landing() {
     return `<section class="card"><h2>${who}</h2><p>${wants}</p><ol>${links.join('')}</ol></section>`;
   });
   if (cards.length !== 3) throw new Error('docs/guide/README.md: "Where to start" must have three readers');
-  const features = [...read('README.md').split('## Features')[1].split(/^## /m)[0].matchAll(/^- \*\*(.+?)\.?\*\* ([\s\S]*?)(?=\n- |\n\n|$)/gm)];
+  const features = [...read('README.md').split('## Features')[1].split(/^## /m)[0].matchAll(/^- \*\*(.+?)\.?\*\* ([\s\S]*?)(?=\n- |\n\n|(?![\s\S]))/gm)];
   const items = features.map(([, name, text]) => `<div><h3>${name}</h3>\n\n${render('README.md', text.replaceAll('\n  ', ' '))}\n\n</div>`);
   const front = {
     title: 'Octoprox', description: intro, template: 'splash', tableOfContents: false,
