@@ -21,7 +21,9 @@ pub struct Input {
 pub struct Output {
     /// Always `approval_required`.
     status: &'static str,
+    /// Display name.
     title: String,
+    /// What it offers.
     description: String,
     /// Who publishes it.
     publisher: String,

@@ -35,6 +35,7 @@ pub struct Output {
 pub struct FoundServer {
     /// Name for servers_add.
     name: String,
+    /// What it offers.
     description: String,
     /// Who publishes it.
     publisher: String,

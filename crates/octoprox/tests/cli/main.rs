@@ -8,6 +8,7 @@
     reason = "tests start the binary, read its files and fail where it does"
 )]
 
+mod add_cli;
 mod client_files;
 mod doctor_cli;
 mod import_cli;

@@ -86,7 +86,7 @@ pub struct RunningServer {
     child: Child,
     /// Line that it printed when it was ready.
     pub ready_line: String,
-    port: u16,
+    pub port: u16,
     _stderr: BufReader<std::process::ChildStderr>,
 }
 

@@ -21,6 +21,8 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("prompts show", &["octoprox/review"]),
     ("prompts get", &["octoprox/review"]),
     ("servers list", &[]),
+    ("add", &["notion", "--dry-run"]),
+    ("servers install", &[]),
     ("servers add", &["notion", "--url", "https://mcp.notion.com/mcp"]),
     ("servers remove", &["helper"]),
     ("servers test", &[]),

@@ -128,11 +128,7 @@ fn load_for(
                 return Err(SettingsProblems(problems));
             }
             let approve = guard.approval_check(&read, chooser);
-            let mut followed: Vec<PathBuf> = file.iter().cloned().chain(beside).chain(named).collect();
-            let mut locks: Vec<PathBuf> =
-                followed.iter().map(|file| ServersLock::path_beside(file)).collect();
-            locks.dedup();
-            followed.extend(locks);
+            let followed = with_lock_files(file.iter().cloned().chain(beside).chain(named).collect());
             let protected = protected_paths(world, &settings, &trust, &followed);
             let followed = followed.into_iter().chain(trust.path()).collect();
             let missing = filled.missing;
@@ -153,6 +149,14 @@ fn load_for(
         }
         _ => Err(SettingsProblems(problems)),
     }
+}
+
+/// Adds the lock file of each file with servers.
+fn with_lock_files(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut locks: Vec<PathBuf> = files.iter().map(|file| ServersLock::path_beside(file)).collect();
+    locks.dedup();
+    files.extend(locks);
+    files
 }
 
 /// Opens a file named by the user. Refuses it if it was approved with different content.

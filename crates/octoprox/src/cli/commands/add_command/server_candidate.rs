@@ -493,7 +493,8 @@ mod tests {
     #[test]
     fn names_for_the_settings() {
         for (package, name) in [
-            ("@acme/weather-mcp-server", "weather"),
+            ("@acme/tides-mcp-server", "tides"),
+            ("@acme/weather-mcp-server", "weather-mcp"),
             ("mcp-server-time", "time-mcp"),
             ("mcp-server", "server"),
             ("@github/mcp", "server"),

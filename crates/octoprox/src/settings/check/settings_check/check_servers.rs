@@ -61,7 +61,7 @@ impl Checks<'_> {
                 "Set it to the URL or path of the OpenAPI document.",
             ),
             (None, None, None) => {
-                self.add_problem(path, "none of `command`, `package` and `url` is set.", "Set one of them.")
+                self.add_problem(path, "neither `command` nor `url` is set.", "Set one of them.")
             }
             (Some(_), Some(_), None) => {
                 self.add_problem(path, "both `command` and `url` are set.", "Remove one of them.")
