@@ -217,12 +217,9 @@ impl RegistryServer {
             secret: input.is_secret,
             required: input.is_required,
         });
-        let remote = self
-            .remotes
-            .iter()
-            .find(|remote| remote.kind == "streamable-http")
-            .map(|remote| Remote { url: remote.url.clone(), login: LoginKind::Oauth, token: None });
-        let remote = remote.map(|remote| with_token(remote, &self.remotes));
+        let is_usable =
+            |remote: &&RegistryRemote| remote.kind == "streamable-http" && !remote.url.contains('$');
+        let remote = self.remotes.iter().find(is_usable).map(|remote| to_remote(remote, &self.name));
         let repository = self.repository.map(|repository| repository.url).filter(|url| !url.is_empty());
         CatalogueEntry {
             title: self.title.unwrap_or_else(|| self.name.clone()),
@@ -258,24 +255,26 @@ impl RegistryServer {
     }
 }
 
-/// A required secret header replaces the login.
-fn with_token(mut remote: Remote, remotes: &[RegistryRemote]) -> Remote {
-    let headers = remotes.iter().filter(|known| known.url == remote.url).flat_map(|known| &known.headers);
-    if let Some(header) = headers.into_iter().find(|header| header.is_secret && header.is_required) {
-        let word = |sign: char| if sign.is_ascii_alphanumeric() { sign.to_ascii_uppercase() } else { '_' };
-        let fallback: String = header.name.chars().map(word).collect();
-        let value = header.value.clone().unwrap_or_default();
-        let variable = value.split_once('{').and_then(|(_, rest)| Some(rest.split_once('}')?.0.to_owned()));
-        let variable = variable.unwrap_or(fallback);
-        let value = if value.contains('{') {
-            value.replace(&format!("{{{variable}}}"), &format!("${{{variable}}}"))
-        } else {
-            format!("${{{variable}}}")
-        };
-        remote.login = LoginKind::Token;
-        remote.token = Some(TokenHeader { variable, header: header.name.clone(), value });
+/// A required secret header replaces the login. The name of its variable is ours, and no other variable is filled in: a
+/// registry must not choose which secrets are sent.
+fn to_remote(remote: &RegistryRemote, server: &str) -> Remote {
+    let url = remote.url.clone();
+    let Some(header) = remote.headers.iter().find(|header| header.is_secret && header.is_required) else {
+        return Remote { url, login: LoginKind::Oauth, token: None };
+    };
+    let word = |sign: char| if sign.is_ascii_alphanumeric() { sign.to_ascii_uppercase() } else { '_' };
+    let name: String = server.rsplit('/').next().unwrap_or(server).chars().map(word).collect();
+    let variable =
+        format!("{}_TOKEN", name.trim_start_matches(|sign: char| sign.is_ascii_digit() || sign == '_'));
+    let template = header.value.as_deref().unwrap_or_default();
+    let prefix = template.split('{').next().unwrap_or_default();
+    let prefix = if prefix.contains('$') { "" } else { prefix };
+    let value = format!("{prefix}${{{variable}}}");
+    Remote {
+        url,
+        login: LoginKind::Token,
+        token: Some(TokenHeader { variable, header: header.name.clone(), value }),
     }
-    remote
 }
 
 #[cfg(test)]
@@ -323,6 +322,31 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_registry_does_not_choose_which_secrets_are_sent() {
+        let remote = |url: &str, value: &str| {
+            let header = json!({"name": "X-Key", "value": value, "isSecret": true, "isRequired": true});
+            let remotes = json!([{"type": "streamable-http", "url": url, "headers": [header]}]);
+            let server = json!({"name": "com.example/my-tides", "version": "1", "remotes": remotes});
+            let [server] = registry_servers(&json!({"servers": [{"server": server}]})).try_into().unwrap();
+            server.into_entry("https://registry.example", "2026-11-17").remote
+        };
+        for (value, wanted) in [
+            ("Bearer {OTHER_SECRET}", "Bearer ${MY_TIDES_TOKEN}"),
+            ("${OTHER_SECRET}", "${MY_TIDES_TOKEN}"),
+            ("Key ${OTHER_SECRET} {x}", "${MY_TIDES_TOKEN}"),
+            ("", "${MY_TIDES_TOKEN}"),
+        ] {
+            let token = remote("https://x.test/mcp", value).unwrap().token.unwrap();
+            assert_eq!(
+                (token.variable.as_str(), token.value.as_str()),
+                ("MY_TIDES_TOKEN", wanted),
+                "{value}"
+            );
+        }
+        assert_eq!(remote("https://x.test/${OTHER_SECRET}", "{x}"), None);
+    }
+
     /// What one hub serves, another can add.
     #[test]
     fn entries_survive_the_way_through_a_registry() {
@@ -335,9 +359,9 @@ mod tests {
                 read.remote.as_ref().map(|remote| &remote.url),
                 entry.remote.as_ref().map(|remote| &remote.url)
             );
-            if entry.remote.as_ref().is_some_and(|remote| remote.login == LoginKind::Token) {
-                assert_eq!(read.remote, entry.remote, "{name}");
-            }
+            let login =
+                |entry: &CatalogueEntry| entry.remote.as_ref().map(|remote| remote.login == LoginKind::Token);
+            assert_eq!(login(&read), login(entry), "{name}");
             let package =
                 |entry: &CatalogueEntry| entry.package.clone().map(|package| (package.name, package.version));
             assert_eq!(package(&read), package(entry), "{name}");

@@ -77,14 +77,38 @@ impl PackageReference {
             Some((name, version)) => (text.get(..from + name.len()).unwrap_or_default(), Some(version)),
             None => (text, None),
         };
-        let is_plain = |word: &str| {
-            let allowed = |sign: char| sign.is_ascii_alphanumeric() || "-_.+/:@~".contains(sign);
-            !word.is_empty() && word.chars().all(allowed)
-        };
-        if !is_plain(name) || name.starts_with('-') || version.is_some_and(|version| !is_plain(version)) {
-            return Err(invalid(text, "write it like npm:NAME or npm:NAME@VERSION"));
+        if !is_package_name(registry, name) || version.is_some_and(|version| !is_version(registry, version)) {
+            return Err(invalid(text, "write it like npm:NAME or npm:NAME@1.2.3"));
         }
         Ok(Self { registry, name: name.to_owned(), version: version.map(str::to_owned) })
+    }
+}
+
+/// Names that a registry accepts. Nothing that a package manager could take for an option, a path or a URL.
+fn is_package_name(registry: PackageRegistry, name: &str) -> bool {
+    let is_part = |part: &str, signs: &str| {
+        let allowed = |sign: char| sign.is_ascii_alphanumeric() || signs.contains(sign);
+        part.starts_with(|sign: char| sign.is_ascii_alphanumeric()) && part.chars().all(allowed)
+    };
+    match registry {
+        PackageRegistry::Npm => match name.strip_prefix('@').map(|scoped| scoped.split_once('/')) {
+            Some(Some((scope, name))) => is_part(scope, "-_.~") && is_part(name, "-_.~"),
+            Some(None) => false,
+            None => is_part(name, "-_.~"),
+        },
+        PackageRegistry::Pypi => is_part(name, "-_."),
+        PackageRegistry::Oci => is_part(name, "-_./:"),
+    }
+}
+
+/// Exact versions, not ranges, tags or URLs. An image has a digest.
+fn is_version(registry: PackageRegistry, version: &str) -> bool {
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "-.+!_".contains(sign);
+    match registry {
+        PackageRegistry::Npm | PackageRegistry::Pypi => {
+            version.starts_with(|sign: char| sign.is_ascii_digit()) && version.chars().all(plain)
+        }
+        PackageRegistry::Oci => version.starts_with("sha256:") && version.chars().skip(7).all(plain),
     }
 }
 
@@ -127,9 +151,24 @@ mod tests {
         }
         let url = ServerReference::parse("https://mcp.example.com/mcp").unwrap();
         assert!(matches!(url, ServerReference::Url(url) if url.host_str() == Some("mcp.example.com")));
-        for text in
-            ["", "GitHub", "npm:", "npm:--registry", "npm:a b", "npm:a@", "pypi:$(x)", "-x", "https://"]
-        {
+        for text in [
+            "",
+            "GitHub",
+            "npm:",
+            "npm:--registry",
+            "npm:a b",
+            "npm:a@",
+            "npm:a@latest",
+            "npm:a@^1.0.0",
+            "npm:a@https://x.test/a.tgz",
+            "npm:a/b",
+            "npm:@a",
+            "npm:../a",
+            "pypi:https://x.test/a.whl",
+            "pypi:$(x)",
+            "-x",
+            "https://",
+        ] {
             assert!(ServerReference::parse(text).is_err(), "{text}");
         }
     }

@@ -2,12 +2,14 @@
 
 use crate::{Durability, SqliteError, private_files};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Timeout for another process that writes.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+const WAL_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A database file with its migrations.
 pub(crate) struct DatabaseSpec {
@@ -70,7 +72,7 @@ impl DatabaseSpec {
         let path = self.path(dir)?;
         private_files::create_private_file(&path)?;
         let mut conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        let mode: String = conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+        let mode = enable_wal(&conn)?;
         if mode != "wal" {
             return Err(SqliteError::NoWal { path, mode });
         }
@@ -125,6 +127,21 @@ impl DatabaseSpec {
     }
 }
 
+/// Switches to a write-ahead log and returns the resulting mode. SQLite does not wait for other connections that do the
+/// same to a new file.
+fn enable_wal(conn: &Connection) -> rusqlite::Result<String> {
+    let begun = Instant::now();
+    loop {
+        let mode = conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0));
+        let is_busy =
+            mode.as_ref().err().and_then(rusqlite::Error::sqlite_error_code) == Some(ErrorCode::DatabaseBusy);
+        if !is_busy || begun.elapsed() > BUSY_TIMEOUT {
+            return mode;
+        }
+        std::thread::sleep(WAL_RETRY_INTERVAL);
+    }
+}
+
 fn connect(path: &Path, access: OpenFlags) -> Result<Connection, SqliteError> {
     let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     conn.busy_timeout(BUSY_TIMEOUT)?;
@@ -136,6 +153,22 @@ fn connect(path: &Path, access: OpenFlags) -> Result<Connection, SqliteError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_database_is_opened_by_many_at_once() {
+        for _ in 0..20 {
+            let temp = tempfile::tempdir().unwrap();
+            let start = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        start.wait();
+                        open_audit(temp.path(), Durability::default()).unwrap();
+                    });
+                }
+            });
+        }
+    }
 
     #[test]
     fn a_new_file_gets_the_tables_and_an_old_one_keeps_them() {

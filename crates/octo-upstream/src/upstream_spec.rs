@@ -1,13 +1,14 @@
 //! Settings of one upstream.
 
-use octo_grants::exec::ServerAccess;
+use octo_grants::exec::{NetworkAccess, ServerAccess};
 use octo_grants::{Command, Exec, Net};
-use octo_model::{BoxFuture, Caller, ToolError};
+use octo_model::{BoxFuture, Caller, Principal, ToolError, sha256_hex};
 use octo_oauth::Accounts;
 use octo_ports::Listings;
 use octo_wire::Era;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,7 +68,34 @@ pub struct BreakerSpec {
 #[derive(Clone)]
 pub struct SandboxSpec {
     pub exec: Exec,
-    pub access: ServerAccess,
+    pub network: NetworkAccess,
+    /// Directories of the hub that the process may read, such as its installed package.
+    pub readable: Vec<PathBuf>,
+    /// Directory of the hub with the home directories of the process: one for all callers that share it, and one for each
+    /// caller with a process of its own.
+    pub homes: PathBuf,
+}
+
+/// Home directory of a process that callers share.
+pub const SHARED_HOME: &str = "shared";
+
+impl SandboxSpec {
+    /// What a process for this caller may use.
+    pub(crate) fn access(&self, owner: Option<&Principal>) -> ServerAccess {
+        let home = match owner {
+            None => SHARED_HOME.to_owned(),
+            Some(Principal { tenant, subject }) => {
+                let mut name = sha256_hex(format!("{tenant}\0{subject}").as_bytes());
+                name.truncate(32);
+                format!("caller-{name}")
+            }
+        };
+        ServerAccess {
+            network: self.network.clone(),
+            readable: self.readable.clone(),
+            home: self.homes.join(home),
+        }
+    }
 }
 
 /// One upstream with its limits.

@@ -11,7 +11,7 @@
 mod common;
 use common::process_helpers::*;
 use common::*;
-use octo_grants::exec::{Exec, ExecLimits, ExecSpec, NetworkAccess, SandboxChoice, ServerAccess, launcher};
+use octo_grants::exec::{Exec, ExecLimits, ExecSpec, NetworkAccess, SandboxChoice, launcher};
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_model::Kind;
 use octo_ports::in_memory;
@@ -273,10 +273,8 @@ async fn a_caged_program_sees_its_roots_and_no_network() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let mut spec = UpstreamSpec::stdio("stub", stub("legacy"));
-    let home = ground.join("home");
-    std::fs::create_dir(&home).unwrap();
-    let access = ServerAccess { network: NetworkAccess::None, readable: Vec::new(), home };
-    spec.sandbox = Some(SandboxSpec { exec, access });
+    let homes = ground.join("homes");
+    spec.sandbox = Some(SandboxSpec { exec, network: NetworkAccess::None, readable: Vec::new(), homes });
     let upstream = Upstream::start(spec);
     wait_ready(&upstream).await;
     let ask = async |tool: &str, arguments| {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Describes a server of the catalogue and how a person adds it. Installs and changes nothing: a person must review the
-/// server and run the command in `next`. Its tools are listed after that. Prefer servers_search to find a server.
+/// server and follow `instruction`. Its tools are listed after that. Prefer servers_search to find a server.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -36,7 +36,7 @@ pub struct Output {
     /// Tools that change something.
     writes: Vec<String>,
     /// What a person must do.
-    next: String,
+    instruction: String,
 }
 
 pub struct Add;
@@ -62,7 +62,7 @@ impl Tool for Add {
     }
 }
 
-fn describe(entry: &CatalogueEntry, next: String) -> Output {
+fn describe(entry: &CatalogueEntry, instruction: String) -> Output {
     let runs = match (&entry.remote, &entry.package) {
         (Some(remote), _) => remote.url.clone(),
         (None, Some(package)) => {
@@ -82,7 +82,7 @@ fn describe(entry: &CatalogueEntry, next: String) -> Output {
         needs: needs.map(|variable| variable.name.clone()).collect(),
         hosts: entry.hosts.clone(),
         writes: writes.map(|(tool, _)| tool.clone()).collect(),
-        next,
+        instruction,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::net::HostList;
 use crate::{Child, Command, Net};
 use octo_model::ToolError;
 use std::ffi::OsString;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 /// Network access of a server program.
@@ -26,7 +27,7 @@ pub struct ServerAccess {
     pub network: NetworkAccess,
     /// Directories of the hub that it may read, such as its installed package.
     pub readable: Vec<PathBuf>,
-    /// Its home directory, a directory of the hub.
+    /// Its home directory, a directory of the hub; created if it does not exist.
     pub home: PathBuf,
 }
 
@@ -41,6 +42,10 @@ impl Exec {
             }
             NetworkAccess::None | NetworkAccess::Full => (None, None),
         };
+        let home = access.home.clone();
+        let create = move || std::fs::DirBuilder::new().recursive(true).mode(0o700).create(home);
+        let created = tokio::task::spawn_blocking(create).await.map_err(ToolError::internal)?;
+        created.map_err(ToolError::internal)?;
         let mut env = command.env.clone();
         env.entry("HOME".to_owned()).or_insert_with(|| access.home.to_string_lossy().into_owned());
         let order = StartRequest {

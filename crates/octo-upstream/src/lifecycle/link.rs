@@ -12,7 +12,7 @@ use crate::session::handshake::NegotiationPlan;
 use crate::transport::http::http_client::{HttpClient, build_client};
 use crate::transport::stdio::stderr_log::StderrLog;
 use crate::upstream_spec::ConnectMode;
-use octo_model::{Kind, ToolError};
+use octo_model::{Kind, Principal, ToolError};
 use octo_oauth::{Account, Accounts};
 use octo_toolkit::SourceState;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -39,6 +39,8 @@ pub(crate) struct Link {
     pub(crate) role: LinkRole,
     /// The only login that this link uses.
     pub(crate) account: Option<Arc<Account>>,
+    /// The only caller that uses this link; `None` if callers share it.
+    pub(crate) owner: Option<Principal>,
     pub(crate) active_calls: Arc<ActiveCalls>,
     pub(crate) breaker: Breaker,
     pub(crate) stderr: Arc<StderrLog>,
@@ -65,13 +67,17 @@ impl Link {
     }
 
     /// Additional link to the same server, with this login. It ends with the primary link.
-    pub(crate) fn extra(server: &Arc<Server>, account: Option<Arc<Account>>) -> Self {
+    pub(crate) fn extra(
+        server: &Arc<Server>,
+        owner: Option<Principal>,
+        account: Option<Arc<Account>>,
+    ) -> Self {
         let role = if server.has_personal_logins() { LinkRole::Personal } else { LinkRole::Calls };
         // Standard error of one person's process is not shown to another.
         let stderr = if role == LinkRole::Personal { Arc::default() } else { server.stderr.clone() };
         let era = Arc::new(KnownEra::new(server.era.get()));
         let stop = server.stop.child_token();
-        Self::new(server.clone(), role, account, LinkState::Idle, era, stderr, stop)
+        Self { owner, ..Self::new(server.clone(), role, account, LinkState::Idle, era, stderr, stop) }
     }
 
     fn new(
@@ -86,6 +92,7 @@ impl Link {
         Self {
             role,
             account,
+            owner: None,
             active_calls: Arc::default(),
             breaker: Breaker::new(server.spec.breaker),
             stderr,

@@ -186,7 +186,7 @@ impl ExtraLink {
 
 impl ExtraLinks {
     fn open_link(&mut self, server: &Arc<Server>, key: LinkKey, account: Option<Arc<Account>>) -> Arc<Link> {
-        let link = Arc::new(Link::extra(server, account));
+        let link = Arc::new(Link::extra(server, key.0.clone(), account));
         let task = tokio::spawn(supervisor::run(link.clone()));
         self.open.insert(key, ExtraLink { link: link.clone(), task });
         link

@@ -8,7 +8,7 @@ use crate::transport::Transport;
 use crate::transport::close_signal::CloseSignal;
 use crate::transport::http::endpoint::Endpoint;
 use crate::transport::stdio::child_process::ChildProcess;
-use crate::upstream_spec::{TransportSpec, UpstreamSpec};
+use crate::upstream_spec::TransportSpec;
 use octo_grants::{Child, Command};
 use octo_oauth::Accounts;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) async fn open_connection(link: &Link, plan: NegotiationPlan) -> Upstr
             }
             let command = with_credential_env(link, command).await?;
             link.stderr.start_process(&command.env);
-            let child = start_process(&server.spec, &command).await?;
+            let child = start_process(link, &command).await?;
             let (transport, process) =
                 ChildProcess::serve_streams(child, limit, &dispatcher, &closed, &link.stderr);
             (transport, Some(process))
@@ -56,12 +56,16 @@ async fn with_credential_env(link: &Link, command: &Command) -> UpstreamResult<C
 }
 
 /// Starts the process: in its sandbox, through the launcher, or directly.
-async fn start_process(spec: &UpstreamSpec, command: &Command) -> UpstreamResult<Child> {
+async fn start_process(link: &Link, command: &Command) -> UpstreamResult<Child> {
+    let spec = &link.server.spec;
     match &spec.sandbox {
-        Some(cage) => cage.exec.serve(command, &cage.access).await.map_err(|error| {
-            let why = error.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
-            UpstreamError::NotSent(format!("{}: {}{why}", command.program, error.message))
-        }),
+        Some(sandbox) => {
+            let access = sandbox.access(link.owner.as_ref());
+            sandbox.exec.serve(command, &access).await.map_err(|error| {
+                let why = error.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
+                UpstreamError::NotSent(format!("{}: {}{why}", command.program, error.message))
+            })
+        }
         None => {
             let started =
                 if spec.launcher.is_empty() { command.spawn() } else { command.launch(&spec.launcher).await };

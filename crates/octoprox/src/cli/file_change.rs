@@ -1,7 +1,8 @@
 //! Change of a file: shown as a diff, or written with a backup.
 
 use crate::app_error::AppError;
-use crate::settings::edit::replace_file::replace_file;
+use crate::packages::{LockedPackage, ServersLock};
+use crate::settings::edit::replace_file::{replace_file, replace_generated};
 use crate::settings::{Approval, Environment, SettingsFile, SettingsProblems, TrustStore, is_secret_name};
 use crate::telemetry::Redactor;
 use crate::terminal::text_table::sanitize_text;
@@ -52,6 +53,29 @@ impl FileChange {
         json!({"file": self.path, "diff": self.redacted_diff()})
     }
 
+    /// Change of the lock file beside a file with servers.
+    pub fn of_lock(
+        servers_file: &Path,
+        server: &str,
+        package: Option<&LockedPackage>,
+    ) -> Result<Self, AppError> {
+        let path = ServersLock::path_beside(servers_file);
+        let (before, after) = ServersLock::edit(&path, server, package)?;
+        // A file without packages is not created.
+        let after = if before.is_none() && package.is_none() { String::new() } else { after };
+        Ok(Self { path, before, after })
+    }
+
+    /// Writes a generated file, which needs no backup.
+    pub fn write_generated(&self) -> Result<(), AppError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let approvals = ApprovalRenewal::for_change(self);
+        replace_generated(&self.path, &self.after).map_err(|error| write_error(&self.path, &error))?;
+        approvals.renew(self)
+    }
+
     /// Writes the file and returns the path of the backup.
     pub fn write(&self) -> Result<Option<PathBuf>, AppError> {
         let approvals = ApprovalRenewal::for_change(self);
@@ -67,7 +91,7 @@ struct ApprovalRenewal(Option<TrustStore>);
 
 impl ApprovalRenewal {
     fn for_change(change: &FileChange) -> Self {
-        let approved = |store: &TrustStore| match SettingsFile::open(&change.path) {
+        let approved = |store: &TrustStore| match SettingsFile::open_lock(&change.path) {
             Ok(file) => {
                 store.approval(&file) == Approval::Approved && change.before.as_deref() == Some(file.text())
             }
@@ -82,7 +106,7 @@ impl ApprovalRenewal {
 
     fn renew(self, change: &FileChange) -> Result<(), AppError> {
         let Some(mut store) = self.0 else { return Ok(()) };
-        let file = SettingsFile::open(&change.path).map_err(SettingsProblems::from)?;
+        let file = SettingsFile::open_lock(&change.path).map_err(SettingsProblems::from)?;
         if file.text() != change.after {
             return Ok(());
         }

@@ -7,13 +7,13 @@ use crate::process::this_program::this_program;
 use crate::settings::{self, Era, Server, Settings};
 use crate::toolboxes::{LAUNCHER_COMMAND, sandboxed_exec, server_search_path};
 use octo_grants::config_dirs::FileApproval;
-use octo_grants::exec::{NetworkAccess, ServerAccess};
+use octo_grants::exec::NetworkAccess;
 use octo_grants::net::HostList;
 use octo_grants::{Command, Net};
 use octo_model::{Remedy, Secret, ToolError};
 use octo_openapi_source::{DocumentSource, DocumentSpec};
 use octo_ports::{Listings, Pins, Stores};
-use octo_upstream::{CallLimits, ConnectMode, SandboxSpec, Share, TransportSpec, UpstreamSpec};
+use octo_upstream::{CallLimits, ConnectMode, SHARED_HOME, SandboxSpec, Share, TransportSpec, UpstreamSpec};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -198,16 +198,14 @@ impl UpstreamFactory {
                 NetworkAccess::Hosts(HostList::parse("sandbox.hosts", hosts)?, self.net.clone())
             }
         };
-        let home = server_home(state, name);
-        std::fs::create_dir_all(&home).map_err(ToolError::internal)?;
         let readable = package.map(|package| package.readable).unwrap_or_default();
-        Ok(Some(SandboxSpec { exec, access: ServerAccess { network, readable, home } }))
+        Ok(Some(SandboxSpec { exec, network, readable, homes: state.join(HOMES_DIR).join(name) }))
     }
 }
 
-/// Home directory of a sandboxed server.
+/// Home directory of a sandboxed server that callers share.
 pub fn server_home(state: &Path, name: &str) -> PathBuf {
-    state.join(HOMES_DIR).join(name)
+    state.join(HOMES_DIR).join(name).join(SHARED_HOME)
 }
 
 fn expose_all(values: &BTreeMap<String, Secret>) -> BTreeMap<String, String> {

@@ -79,6 +79,7 @@ pub fn install(
     }
     let id = PackageId::parse(&locked.package)
         .map_err(|error| PackageError::new(error, "Add the server again."))?;
+    super::check_lock(&id, locked)?;
     let packages = state.join(PACKAGES_DIR);
     std::fs::create_dir_all(&packages)?;
     let held = std::fs::File::create(packages.join(".lock"))?;
@@ -112,7 +113,7 @@ fn install_into(
         }
         PackageKind::Pypi => {
             python_package::install(&locked.lock, folder, options)?;
-            readable.extend(python_package::interpreter_folder(folder));
+            readable.extend(python_package::interpreter_folders(folder));
             python_package::programs(id, folder)?
         }
     };

@@ -27,19 +27,34 @@ pub fn resolve(id: &PackageId, scratch: &Path) -> Result<LockedPackage, PackageE
     let text = std::fs::read_to_string(scratch.join("package-lock.json"))?;
     let lock: Value = serde_json::from_str(&text).map_err(std::io::Error::other)?;
     let packages = lock.get("packages").and_then(Value::as_object).cloned().unwrap_or_default();
-    for (path, package) in packages.iter().filter(|(path, _)| !path.is_empty()) {
-        if !is_bundled(package) && integrity(package).is_none() {
-            let name = path.rsplit("node_modules/").next().unwrap_or(path);
-            return Err(PackageError::new(
-                format!("{id} depends on {name}, which is not in a registry and has no integrity."),
-                "Install it yourself and add it with `octoprox servers add`.",
-            ));
-        }
-    }
     let own = packages.get(&format!("node_modules/{}", id.name)).and_then(integrity);
     let own =
         own.ok_or_else(|| PackageError::new(format!("npm did not resolve {id}."), "Check the name."))?;
     Ok(LockedPackage::new(id, own, Value::Object(packages)))
+}
+
+/// Refuses a lock with anything but packages of the registry: a lock file can come from somebody else.
+pub fn check_lock(id: &PackageId, locked: &LockedPackage) -> Result<(), PackageError> {
+    let packages = locked.lock.as_object().cloned().unwrap_or_default();
+    let text = |package: &Value, member: &str| package.get(member).and_then(Value::as_str).map(str::to_owned);
+    for (path, package) in packages.iter().filter(|(path, _)| !path.is_empty()) {
+        let is_path = path.starts_with("node_modules/") && !path.split('/').any(|part| part == "..");
+        let has_source = package.get("resolved").is_some() || package.get("link").is_some();
+        if !is_path || has_source || (!is_bundled(package) && integrity(package).is_none()) {
+            let name = path.rsplit("node_modules/").next().unwrap_or(path);
+            return Err(PackageError::new(
+                format!("{id} depends on {name}, which is not in a registry or has no integrity."),
+                "Install it yourself and add it with `octoprox servers add`.",
+            ));
+        }
+    }
+    let own = packages.get(&format!("node_modules/{}", id.name)).cloned().unwrap_or_default();
+    let is_alias = text(&own, "name").is_some_and(|name| name != id.name);
+    let is_version = text(&own, "version").as_deref() == Some(&id.version);
+    if is_alias || !is_version || integrity(&own).as_ref() != Some(&locked.integrity) {
+        return Err(super::not_locked(id));
+    }
+    Ok(())
 }
 
 /// Whether a package is part of the one that contains it.
@@ -102,4 +117,38 @@ pub fn programs(id: &PackageId, folder: &Path) -> Result<Vec<(String, PathBuf)>,
     let is_plain = |name: &String| !name.contains('/') && !name.starts_with('.');
     let path = |name: String| (name.clone(), folder.join("node_modules/.bin").join(name));
     Ok(names.into_iter().filter(is_plain).map(path).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_has_packages_of_the_registry_only() {
+        let id = PackageId::parse("npm:@a/tides@1.0.0").unwrap();
+        let good = json!({"version": "1.0.0", "integrity": "sha512-x"});
+        let with = |own: Value, path: &str, other: Value| {
+            let lock = json!({"": {}, "node_modules/@a/tides": own, (path): other});
+            check_lock(&id, &LockedPackage::new(&id, "sha512-x".to_owned(), lock))
+        };
+        let other = || json!({"version": "2.0.0", "integrity": "sha512-y"});
+        assert!(with(good.clone(), "node_modules/b", other()).is_ok());
+        assert!(with(good.clone(), "node_modules/b", json!({"version": "1.0.0", "inBundle": true})).is_ok());
+        for (path, package) in [
+            ("node_modules/b", json!({"version": "2.0.0"})),
+            ("node_modules/b", json!({"integrity": "sha512-y", "resolved": "https://x.test/b.tgz"})),
+            ("node_modules/b", json!({"integrity": "sha512-y", "link": true})),
+            ("node_modules/../../b", other()),
+            ("elsewhere", other()),
+        ] {
+            assert!(with(good.clone(), path, package.clone()).is_err(), "{path}: {package}");
+        }
+        for own in [
+            json!({"version": "1.0.1", "integrity": "sha512-x"}),
+            json!({"version": "1.0.0", "integrity": "sha512-z"}),
+            json!({"version": "1.0.0", "integrity": "sha512-x", "name": "other"}),
+        ] {
+            assert!(with(own.clone(), "node_modules/b", other()).is_err(), "{own}");
+        }
+    }
 }

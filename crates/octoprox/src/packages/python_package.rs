@@ -1,7 +1,7 @@
 //! Python packages: resolved to versions and hashes of wheels, and installed from them.
 
 use super::installed_package::InstallOptions;
-use super::package_id::{PackageId, PackageKind};
+use super::package_id::{PackageId, PackageKind, is_digest};
 use super::package_program::{PackageError, UV};
 use super::servers_lock::LockedPackage;
 use serde_json::Value;
@@ -25,6 +25,36 @@ pub fn resolve(id: &PackageId, options: InstallOptions) -> Result<LockedPackage,
     }
     let lines = lines.into_iter().map(Value::from).collect();
     Ok(LockedPackage::new(id, own.join(" "), Value::Array(lines)))
+}
+
+/// Refuses a lock with anything but versions and hashes: a lock file can come from somebody else.
+pub fn check_lock(id: &PackageId, locked: &LockedPackage) -> Result<(), PackageError> {
+    let lines: Vec<String> =
+        locked.lock.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect();
+    let own = lines.iter().find_map(|line| {
+        let (name, version) = line.trim_end_matches(['\\', ' ']).split_once("==")?;
+        (normalized(name) == normalized(&id.name)).then_some(version)
+    });
+    let is_locked = lines.iter().all(|line| is_lock_line(line)) && own == Some(id.version.as_str());
+    if is_locked && hashes(&lines, &id.name).join(" ") == locked.integrity {
+        return Ok(());
+    }
+    Err(super::not_locked(id))
+}
+
+/// `name==1.0 \` or `    --hash=sha256:HEX \`; no options, URLs, paths or markers.
+fn is_lock_line(line: &str) -> bool {
+    let line = line.trim_end_matches(['\\', ' ']);
+    match line.trim_start().strip_prefix("--hash=") {
+        Some(hash) => is_digest(hash),
+        None => line.split_once("==").is_some_and(|(name, version)| {
+            let plain = |text: &str, signs: &str| {
+                !text.is_empty()
+                    && text.chars().all(|sign| sign.is_ascii_alphanumeric() || signs.contains(sign))
+            };
+            plain(name, "-_.[],") && !name.starts_with('-') && plain(version, "-.+!_")
+        }),
+    }
 }
 
 fn compile(requirement: &str, options: &[&str]) -> Result<Vec<String>, PackageError> {
@@ -90,11 +120,18 @@ fn script_names(entry_points: &str) -> Vec<String> {
     names.filter(|name| !name.contains('/') && !name.starts_with('.')).collect()
 }
 
-/// Directory of the interpreter, which a sandboxed program must be able to read.
-pub fn interpreter_folder(folder: &Path) -> Option<PathBuf> {
-    let real = folder.join("venv/bin/python").canonicalize().ok()?;
-    // PREFIX/bin/python3
-    real.parent()?.parent().map(Path::to_owned)
+/// Directories of the interpreter, which a sandboxed program must be able to read. Its prefix may be a home directory, so
+/// only these parts of it are named.
+pub fn interpreter_folders(folder: &Path) -> Vec<PathBuf> {
+    let real = folder.join("venv/bin/python").canonicalize();
+    let Some(prefix) = real.as_deref().ok().and_then(|real| real.parent()?.parent()) else {
+        return Vec::new();
+    };
+    ["bin", "lib", "lib64"]
+        .map(|name| prefix.join(name))
+        .into_iter()
+        .filter(|folder| folder.is_dir())
+        .collect()
 }
 
 #[cfg(test)]
@@ -113,6 +150,16 @@ mod tests {
         .map(str::to_owned);
         assert_eq!(hashes(&lines, "my-server"), ["sha256:bb", "sha256:cc"]);
         assert_eq!(hashes(&lines, "other"), Vec::<String>::new());
+        for (line, fine) in [
+            ("a-b_c.d[x]==1.0rc1 \\", true),
+            ("--index-url https://x.test/", false),
+            ("a @ https://x.test/a.whl", false),
+            ("-r other.txt", false),
+            ("-e==1", false),
+            ("", false),
+        ] {
+            assert_eq!(is_lock_line(line), fine, "{line}");
+        }
         let scripts = "[other]\nx = y\n\n[console_scripts]\nmy-server = a:main\n../evil = b\n\n[z]\nq = r\n";
         assert_eq!(script_names(scripts), ["my-server"]);
     }

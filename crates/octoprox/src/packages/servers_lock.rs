@@ -2,7 +2,6 @@
 
 use super::package_id::{PackageId, is_digest};
 use super::package_program::PackageError;
-use crate::settings::edit::replace_file::replace_generated;
 use octo_model::sha256_hex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -51,6 +50,11 @@ impl LockedPackage {
     }
 }
 
+fn lock_error(path: &Path, what: &str) -> PackageError {
+    let hint = "Restore it from your version control, or remove it and add the servers again.";
+    PackageError::new(format!("{}: {what}.", path.display()), hint)
+}
+
 fn lock_digest(lock: &Value) -> String {
     format!("sha256:{}", sha256_hex(lock.to_string().as_bytes()))
 }
@@ -71,43 +75,49 @@ impl ServersLock {
         servers_file.with_file_name(FILE_NAME)
     }
 
-    /// Reads the file; a missing one is empty. Every digest is checked.
+    /// Reads the file; a missing one is empty.
     pub fn read(path: &Path) -> Result<Self, PackageError> {
-        let problem = |what: String| {
-            let hint = "Restore it from your version control, or remove it and add the servers again.";
-            PackageError::new(format!("{}: {what}.", path.display()), hint)
-        };
         let mut text = String::new();
         match std::fs::File::open(path) {
             Ok(file) => file.take(MAX_FILE_BYTES).read_to_string(&mut text)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Ok(Self { version: Self::VERSION, ..Self::default() });
             }
-            Err(error) => return Err(problem(format!("cannot read file: {error}"))),
+            Err(error) => return Err(lock_error(path, &format!("cannot read file: {error}"))),
         };
-        let lock: Self = serde_json::from_str(&text).map_err(|error| problem(error.to_string()))?;
+        Self::parse(path, &text)
+    }
+
+    /// Parses the text of the file and checks every digest.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, PackageError> {
+        let lock: Self = serde_json::from_str(text).map_err(|error| lock_error(path, &error.to_string()))?;
         if lock.version != Self::VERSION {
-            return Err(problem(format!("version {} of the file is not supported", lock.version)));
+            return Err(lock_error(path, &format!("version {} of the file is not supported", lock.version)));
         }
         for (name, locked) in &lock.servers {
             if !is_digest(&locked.digest) || lock_digest(&locked.lock) != locked.digest {
-                return Err(problem(format!("`{name}` was changed by hand: its digest does not match")));
+                return Err(lock_error(
+                    path,
+                    &format!("`{name}` was changed by hand: its digest does not match"),
+                ));
             }
         }
         Ok(lock)
     }
 
-    /// Sets the package of a server, or removes it.
-    pub fn set(path: &Path, server: &str, package: Option<&LockedPackage>) -> Result<(), PackageError> {
+    /// The text of the file before and after setting the package of a server, or removing it.
+    pub fn edit(
+        path: &Path,
+        server: &str,
+        package: Option<&LockedPackage>,
+    ) -> Result<(Option<String>, String), PackageError> {
         let mut lock = Self::read(path)?;
-        let before = match package {
-            Some(package) => lock.servers.insert(server.to_owned(), package.clone()),
-            None => lock.servers.remove(server),
-        };
-        if before.as_ref() == package {
-            return Ok(());
+        let before = path.exists().then(|| lock.to_text());
+        match package {
+            Some(package) => drop(lock.servers.insert(server.to_owned(), package.clone())),
+            None => drop(lock.servers.remove(server)),
         }
-        Ok(replace_generated(path, &lock.to_text())?)
+        Ok((before, lock.to_text()))
     }
 
     fn to_text(&self) -> String {
@@ -131,7 +141,9 @@ mod tests {
         let lines = json!({"": {}, "node_modules/left-pad": {"version": "1.0.0", "integrity": "sha512-x"}});
         let locked = LockedPackage::new(&id, "sha512-x".to_owned(), lines);
         assert_eq!(locked.package_count(), 1);
-        ServersLock::set(&path, "pad", Some(&locked)).unwrap();
+        let (before, after) = ServersLock::edit(&path, "pad", Some(&locked)).unwrap();
+        assert_eq!(before, None);
+        std::fs::write(&path, after).unwrap();
         let lock = ServersLock::read(&path).unwrap();
         assert_eq!(lock.servers["pad"], locked);
         for (from, to) in
@@ -141,7 +153,8 @@ mod tests {
             assert!(ServersLock::read(&path).is_err(), "{from}");
         }
         std::fs::write(&path, lock.to_text()).unwrap();
-        ServersLock::set(&path, "pad", None).unwrap();
-        assert!(ServersLock::read(&path).unwrap().servers.is_empty());
+        let (before, after) = ServersLock::edit(&path, "pad", None).unwrap();
+        assert_eq!(before, Some(lock.to_text()));
+        assert!(ServersLock::parse(&path, &after).unwrap().servers.is_empty());
     }
 }

@@ -172,3 +172,13 @@ fn an_entry_that_cannot_work_is_skipped_with_a_reason() {
     );
     assert!(printed.contains("skipped both: ") && printed.contains("added fine\n"), "{printed}");
 }
+
+/// Other products have other formats; nothing must look imported.
+#[test]
+fn a_file_without_servers_is_an_error() {
+    let home = TestHome::new();
+    home.write("opencode.json", r#"{"mcp": {"notes": {"type": "local", "command": ["notes"]}}}"#);
+    let (code, printed, said) = home.run_text(&["import", "claude", "--file", "opencode.json"]);
+    assert_eq!((code, printed.as_str()), (Some(2), ""), "{said}");
+    assert!(said.contains("opencode.json: no servers found. They are expected under `mcpServers`"), "{said}");
+}

@@ -1,6 +1,5 @@
 //! `octoprox add`: adds a server by name, package, URL or file, after showing what it is.
 
-mod package_choice;
 mod registry_search;
 mod server_candidate;
 mod server_card;
@@ -8,7 +7,8 @@ mod server_card;
 use crate::app_context::{block_on_current_thread, load_settings};
 use crate::app_error::AppError;
 use crate::cli::commands::servers_command::{ServersFileEdit, TestServers};
-use crate::packages::{self, InstallOptions, PackagePin, ServersLock};
+use crate::cli::file_change::FileChange;
+use crate::packages::{self, InstallOptions, PackagePin};
 use crate::settings::{Environment, Flags, LoadedSettings, check_server, state_dir};
 use crate::stores::stores;
 use crate::terminal::console;
@@ -116,7 +116,7 @@ impl Add {
         let change = target.into_change();
         // The lock first: settings without one do not start, a lock without settings has no effect.
         let locked = candidate.package.as_ref().map(|(_, locked)| locked);
-        ServersLock::set(&ServersLock::path_beside(&change.path), &candidate.name, locked)?;
+        FileChange::of_lock(&change.path, &candidate.name, locked)?.write_generated()?;
         change.write()?;
         self.approve(&loaded, &candidate)?;
         self.print_next(&candidate, &change.path, flags, &world)

@@ -136,6 +136,12 @@ impl Import {
             let error = octo_model::ToolError::not_found(format!("File not found: {}.", paths.join(", ")));
             return Err(error.hint("Name the client's file with --file.").into());
         }
+        if let Some(file) = self.file.as_ref().filter(|_| found.is_empty()) {
+            return Err(AppError::invalid(format!(
+                "{}: no servers found. They are expected under `mcpServers`, `servers` or `mcp_servers`.",
+                file.display()
+            )));
+        }
         Ok(found)
     }
 }

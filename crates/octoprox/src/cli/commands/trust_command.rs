@@ -16,8 +16,8 @@ use std::path::PathBuf;
 ///
 /// A settings file decides which programs run. That is why octoprox ignores the `octoprox.yaml` of a project, and refuses
 /// a settings file that tools can write, until you approve it here. The command shows what the file would do and then asks.
-/// It records the path and the SHA-256 of the file, of `servers.yaml` beside it, and of the prompts, declared tools and
-/// OpenAPI documents that it names. A file that changes must be approved again.
+/// It records the path and the SHA-256 of the file, of `servers.yaml` and `servers.lock` beside it, and of the prompts,
+/// declared tools and OpenAPI documents that it names. A file that changes must be approved again.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox trust

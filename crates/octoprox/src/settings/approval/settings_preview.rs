@@ -1,5 +1,6 @@
 //! Preview of an unapproved settings file. Nothing is applied.
 
+use crate::packages::ServersLock;
 use crate::settings::Environment;
 use crate::settings::approval::trust_store::TrustRecord;
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
@@ -40,6 +41,10 @@ impl Preview {
                 servers_file::merge_own(&mut layers, &servers)?;
                 records.push(servers.record());
             }
+        }
+        let lock = ServersLock::path_beside(path);
+        if lock.is_file() {
+            records.push(SettingsFile::open_lock(&lock)?.record());
         }
         let tree = layers.tree().as_object().cloned().unwrap_or_default();
         interpolation::interpolate(&mut layers, world);

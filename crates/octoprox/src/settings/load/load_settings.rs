@@ -6,11 +6,12 @@ use crate::settings::approval::settings_choice::{self, Chooser, SettingsChoice};
 use crate::settings::approval::trust_store::{Approval, TrustStore};
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem, SettingsProblems};
 use crate::settings::check::{schema_problems, settings_check};
+use crate::settings::load::package_digests::PackageDigests;
 use crate::settings::load::settings_file::SettingsFile;
 use crate::settings::load::settings_layers::Layers;
 use crate::settings::load::unset_variables::UnsetVariables;
 use crate::settings::load::{
-    api_keys, env_variables, interpolation, package_digests, resolve_paths, servers_file, settings_locations,
+    api_keys, env_variables, interpolation, resolve_paths, servers_file, settings_locations,
 };
 use crate::settings::workspace_choice::WorkspaceChoice;
 use crate::settings::{Environment, Settings};
@@ -114,9 +115,11 @@ fn load_for(
     problems.extend(env_variables::merge_env(&mut layers, world));
     merge_flags(&mut layers, flags);
     let workspace = resolve_paths::resolve_paths(&mut layers, world);
-    problems.extend(package_digests::fill_digests(&mut layers));
-    let mut secrets = filled.secrets;
-    secrets.extend(env_variables::env_secrets(world));
+    let digests = PackageDigests::fill(&mut layers, &trust, chooser);
+    problems.extend(digests.problems);
+    unapproved.extend(digests.unapproved);
+    read.extend(digests.read);
+    filled.secrets.extend(env_variables::env_secrets(world));
     let settings = deserialize(&layers, &mut problems);
     match settings {
         Some(settings) if problems.is_empty() => {
@@ -130,15 +133,13 @@ fn load_for(
             let approve = guard.approval_check(&read, chooser);
             let followed = with_lock_files(file.iter().cloned().chain(beside).chain(named).collect());
             let protected = protected_paths(world, &settings, &trust, &followed);
-            let followed = followed.into_iter().chain(trust.path()).collect();
-            let missing = filled.missing;
             Ok(LoadedSettings {
                 settings,
                 layers,
                 file,
-                watched_files: followed,
-                unset_variables: missing,
-                secrets,
+                watched_files: followed.into_iter().chain(trust.path()).collect(),
+                unset_variables: filled.missing,
+                secrets: filled.secrets,
                 notes,
                 unapproved,
                 workspace,

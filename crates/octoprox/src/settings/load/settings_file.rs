@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 
 /// Far above the size of any handwritten settings file.
 const MAX_SETTINGS_BYTES: u64 = 1 << 20;
+/// Far above the size of a lock file with a few hundred packages.
+const MAX_LOCK_BYTES: u64 = 64 << 20;
 
 #[derive(Debug, Clone)]
 pub struct SettingsFile {
@@ -27,7 +29,16 @@ pub struct SettingsFile {
 
 impl SettingsFile {
     pub fn open(path: &Path) -> Result<Self, SettingsProblem> {
-        Self::read(path).map_err(|error| {
+        Self::open_limited(path, MAX_SETTINGS_BYTES)
+    }
+
+    /// Opens a lock file, which may be larger than a file that a person writes.
+    pub fn open_lock(path: &Path) -> Result<Self, SettingsProblem> {
+        Self::open_limited(path, MAX_LOCK_BYTES)
+    }
+
+    fn open_limited(path: &Path, max_bytes: u64) -> Result<Self, SettingsProblem> {
+        Self::read(path, max_bytes).map_err(|error| {
             let wrong = |what: String, remedy: &str| {
                 SettingsProblem::new(SettingOrigin::File(path.to_owned()), "", what, remedy)
             };
@@ -41,7 +52,7 @@ impl SettingsFile {
     }
 
     /// Opens the file at the canonical path; fails if it has been replaced by a symlink since.
-    fn read(path: &Path) -> io::Result<Self> {
+    fn read(path: &Path, max_bytes: u64) -> io::Result<Self> {
         let real = path.canonicalize()?;
         if real == Path::new("/dev/null") {
             let (path, text) = (path.to_owned(), String::new());
@@ -59,9 +70,9 @@ impl SettingsFile {
             return Err(io::Error::other("not a regular file"));
         }
         let mut bytes = Vec::new();
-        file.take(MAX_SETTINGS_BYTES + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MAX_SETTINGS_BYTES {
-            return Err(io::Error::other(format!("larger than {} MiB", MAX_SETTINGS_BYTES >> 20)));
+        file.take(max_bytes + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > max_bytes {
+            return Err(io::Error::other(format!("larger than {} MiB", max_bytes >> 20)));
         }
         let sha256 = sha256_hex(&bytes);
         let text = String::from_utf8(bytes).map_err(|_| io::Error::other("not valid UTF-8"))?;

@@ -1,6 +1,5 @@
 //! A server that could be added, with everything that is known about it.
 
-use super::package_choice::{check_integrity, choose_version};
 use super::registry_search::{RegistryMatch, find_in_registries};
 use crate::app_error::AppError;
 use crate::clients::{SecretExtractor, required_variables, valid_name};
@@ -403,14 +402,13 @@ impl ServerCandidate {
     pub fn resolve_package(&mut self, state: &Path, options: InstallOptions) -> Result<(), PackageError> {
         let Some((kind, reference)) = self.unresolved.take() else { return Ok(()) };
         let known = self.known.as_ref().and_then(|entry| entry.package.as_ref());
-        let id = choose_version(kind, &reference, known)?;
+        let id = packages::choose_version(kind, &reference, known)?;
         let scratch = state.join(format!("resolve-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&scratch);
         std::fs::create_dir_all(&scratch)?;
         let locked = packages::resolve(&id, options, &scratch);
         let _ = std::fs::remove_dir_all(&scratch);
         let locked = locked?;
-        check_integrity(&id, &locked, known)?;
         if known.is_none_or(|known| known.version != id.version || known.integrity.is_empty()) {
             self.warnings.push("This version was not checked for the catalogue.".to_owned());
         }

@@ -3,7 +3,7 @@
 use crate::app_context::load_settings;
 use crate::app_error::AppError;
 use crate::cli::commands::servers_command::servers_file_edit::ServersFileEdit;
-use crate::packages::ServersLock;
+use crate::cli::file_change::FileChange;
 use crate::settings::{Environment, Flags, SettingOrigin};
 use crate::terminal::console;
 use clap::Args;
@@ -49,7 +49,7 @@ impl Remove {
             return Ok(console::print(&change.preview(self.json))?);
         }
         let backup = change.write()?;
-        ServersLock::set(&ServersLock::path_beside(&change.path), &self.name, None)?;
+        FileChange::of_lock(&change.path, &self.name, None)?.write_generated()?;
         if self.json {
             let told = json!({"removed": self.name, "file": change.path, "backup": backup});
             return Ok(console::print(&told.to_string())?);

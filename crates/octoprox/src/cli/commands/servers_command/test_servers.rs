@@ -10,7 +10,7 @@ use crate::terminal::console;
 use crate::terminal::text_table::sanitize_text;
 use clap::Args;
 use futures_util::stream::{FuturesOrdered, StreamExt};
-use octo_model::{Kind, ToolError};
+use octo_model::{Json, Kind, ToolError};
 use octo_toolkit::{ListingState, Source, SourceState};
 use octo_upstream::ServerStatus;
 use serde::Serialize;
@@ -20,6 +20,8 @@ use tools_servers::ServerEntry;
 
 /// Time from the start for a second attempt after a failure: the server may be legacy, which the retry detects.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Typical for JSON in the tokenizers of large models.
+const BYTES_PER_TOKEN: usize = 4;
 const DEFAULT_TIMEOUT_SECONDS: u64 = 30;
 /// Minimum wait, also for the last server.
 const MIN_WAIT: Duration = Duration::from_secs(1);
@@ -37,7 +39,7 @@ pub struct TestServers {
     /// List the names of the tools
     #[arg(long)]
     tools: bool,
-    /// Print the result as JSON: {servers: [{name, ok, tools, millis, message, hint}]}
+    /// Print the result as JSON: {servers: [{name, ok, tools, tokens, millis, message, hint}]}
     #[arg(long)]
     json: bool,
 }
@@ -48,6 +50,8 @@ struct TestOutcome {
     name: String,
     ok: bool,
     tools: Vec<String>,
+    /// What the definitions of the tools cost in a model's context, estimated.
+    tokens: usize,
     prompts: usize,
     resources: usize,
     millis: u128,
@@ -175,13 +179,13 @@ impl TestServers {
     }
 
     fn render_outcome(&self, outcome: &TestOutcome) -> String {
-        let TestOutcome { name, ok, tools, prompts, resources, millis, message, hint } = outcome;
+        let TestOutcome { name, ok, tools, tokens, prompts, resources, millis, message, hint } = outcome;
         if !ok {
             let (message, hint) =
                 (message.as_deref().unwrap_or_default(), hint.as_deref().unwrap_or_default());
             return format!("{name}: {}\n  {hint}", sentence(message));
         }
-        let mut said = format!("{name}: ok, {} tools", tools.len());
+        let mut said = format!("{name}: ok, {} tools (about {tokens} tokens)", tools.len());
         for (count, what) in [(prompts, "prompts"), (resources, "resources")] {
             if *count > 0 {
                 said.push_str(&format!(", {count} {what}"));
@@ -215,6 +219,12 @@ fn outcome(
         Ok(ListingState { listing: lists, .. }) => TestOutcome {
             ok: true,
             tools: lists.tools.iter().map(|tool| sanitize_text(&tool.key)).collect(),
+            tokens: lists
+                .tools
+                .iter()
+                .map(|tool| Json::from(tool.members.clone()).bytes().len())
+                .sum::<usize>()
+                / BYTES_PER_TOKEN,
             prompts: lists.prompts.len(),
             resources: lists.resources.len() + lists.templates.len(),
             ..blank

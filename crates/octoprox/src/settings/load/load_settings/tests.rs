@@ -348,6 +348,33 @@ fn a_projects_file_is_not_even_parsed_until_it_is_approved() {
     assert!(loaded.unapproved[0].starts_with("servers.yaml here has changed"), "{:?}", loaded.unapproved);
 }
 
+/// A lock file decides which programs run.
+#[test]
+fn the_lock_file_of_a_project_is_approved_with_it() {
+    use crate::packages::{LockedPackage, PackageId, ServersLock};
+    let (_top, world, here) = project("servers: {a: {package: 'npm:tides@1.0.0'}}");
+    let lock = here.join("servers.lock");
+    let id = PackageId::parse("npm:tides@1.0.0").unwrap();
+    let write = |content: &str| {
+        let locked = LockedPackage::new(&id, "sha512-x".to_owned(), content.into());
+        std::fs::write(&lock, ServersLock::edit(&lock, "a", Some(&locked)).unwrap().1).unwrap();
+        locked.digest
+    };
+    let digest = write("one");
+    approve(&world, &here.join("octoprox.yaml"));
+    let loaded = load(&world, &Flags::default()).unwrap();
+    assert_eq!(loaded.settings.servers["a"].digest, Some(digest));
+    assert!(loaded.protected.contains(&lock) && loaded.watched_files.contains(&lock));
+    write("two");
+    let loaded = load(&world, &Flags::default()).unwrap();
+    assert_eq!(loaded.settings.servers["a"].digest, None);
+    assert!(loaded.unapproved[0].starts_with("servers.lock here has changed"), "{:?}", loaded.unapproved);
+    std::fs::write(&lock, "{}").unwrap();
+    approve(&world, &here.join("octoprox.yaml"));
+    let said = load(&world, &Flags::default()).err().unwrap().to_string();
+    assert!(said.contains("servers.lock"), "{said}");
+}
+
 #[test]
 fn a_named_file_that_tools_can_write_needs_approval_whatever_it_says_about_itself() {
     let (top, world, here) = project("listen: {port: 1}");

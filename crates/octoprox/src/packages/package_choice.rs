@@ -1,6 +1,8 @@
 //! Version of a package, and whether it is the one that the catalogue knows.
 
-use crate::packages::{self, LockedPackage, PackageError, PackageId, PackageKind};
+use super::package_id::{PackageId, PackageKind};
+use super::package_program::PackageError;
+use super::servers_lock::LockedPackage;
 use octo_catalogue::{Package, PackageReference};
 
 /// Chooses the version: the given one, that of the catalogue, or the newest.
@@ -12,7 +14,7 @@ pub fn choose_version(
     let version = match (&reference.version, known) {
         (Some(version), _) => version.clone(),
         (None, Some(known)) => known.version.clone(),
-        (None, None) => packages::newest_version(kind, &reference.name)?,
+        (None, None) => super::newest_version(kind, &reference.name)?,
     };
     Ok(PackageId { kind, name: reference.name.clone(), version })
 }
