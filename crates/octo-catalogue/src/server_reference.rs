@@ -62,8 +62,9 @@ impl ServerReference {
             let is_bundle = path.extension().is_some_and(|ending| ending == "mcpb");
             return Ok(if is_bundle { Self::Bundle(path) } else { Self::File(path) });
         }
-        if is_name(text) {
-            return Ok(Self::Name(text.to_owned()));
+        let name = text.to_lowercase();
+        if is_name(&name) {
+            return Ok(Self::Name(name));
         }
         Err(invalid(text, "a name has lowercase letters, digits and hyphens"))
     }
@@ -136,6 +137,7 @@ mod tests {
         use PackageRegistry::{Npm, Oci, Pypi};
         for (text, wanted) in [
             ("github", ServerReference::Name("github".to_owned())),
+            ("GitHub", ServerReference::Name("github".to_owned())),
             ("npm:left-pad", package(Npm, "left-pad", None)),
             ("npm:left-pad@1.2.3", package(Npm, "left-pad", Some("1.2.3"))),
             ("npm:@scope/name", package(Npm, "@scope/name", None)),
@@ -153,7 +155,7 @@ mod tests {
         assert!(matches!(url, ServerReference::Url(url) if url.host_str() == Some("mcp.example.com")));
         for text in [
             "",
-            "GitHub",
+            "Git Hub",
             "npm:",
             "npm:--registry",
             "npm:a b",

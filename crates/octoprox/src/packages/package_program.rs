@@ -80,7 +80,8 @@ impl PackageProgram {
         }
         let said = String::from_utf8_lossy(&output.stderr);
         let said = abbreviate(said.trim(), MAX_OUTPUT_CHARS);
-        let command = args.iter().take(2).copied().collect::<Vec<_>>().join(" ");
+        let command: Vec<&str> = args.iter().copied().take_while(|arg| !arg.starts_with('-')).collect();
+        let command = command.join(" ");
         Err(PackageError::new(format!("`{name} {command}` failed:\n{said}\n"), "Nothing was installed."))
     }
 }
