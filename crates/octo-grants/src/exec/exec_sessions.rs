@@ -4,7 +4,7 @@ use super::capture::scratch_file;
 use super::launcher_protocol::DRAIN_TIMEOUT;
 use super::output_ring::OutputRing;
 use super::run::{READ_CHUNK_BYTES, TERMINATE_GRACE, input_pipe, output_pipe};
-use super::start_program::{RunningProgram, StartFolder, StartRequest};
+use super::start_program::{JobStreams, RunningProgram};
 use super::terminal::{Terminal, TerminalSize};
 use super::{Exec, Exit, Job, Program};
 use crate::{Capabilities, Clock, Grant};
@@ -119,18 +119,7 @@ impl Sessions {
     ) -> Result<String, ToolError> {
         let key = owner.principal.clone();
         self.evict_ended(&key)?;
-        let Job { program, cwd, env, stdin, timeout, network, writes, readable, writable, .. } = job;
-        let order = StartRequest {
-            program,
-            cwd: StartFolder::Rooted(cwd),
-            env,
-            network,
-            proxy_socket: None,
-            writes,
-            readable,
-            writable,
-            tty: tty.is_some(),
-        };
+        let (order, JobStreams { stdin, timeout, .. }) = job.into_parts(tty.is_some());
         let (ends, descriptors) = match tty {
             Some(size) => with_terminal(size),
             None => with_pipes(),

@@ -2,7 +2,7 @@
 
 use super::capture::Capture;
 use super::launcher_protocol::DRAIN_TIMEOUT;
-use super::start_program::{ProgramEnd, RunningProgram, StartFolder, StartRequest};
+use super::start_program::{JobStreams, ProgramEnd, RunningProgram};
 use super::{Captured, ExceededLimit, Exec, ExecResult, Exit, Job, OnOutput, Sandbox, Stream};
 use bytes::Bytes;
 use octo_model::ToolError;
@@ -24,30 +24,7 @@ impl Exec {
     /// Runs a program to completion. Dropping the future kills it with all descendants.
     pub async fn run(&self, job: Job) -> Result<ExecResult, ToolError> {
         let begun = Instant::now();
-        let Job {
-            program,
-            cwd,
-            env,
-            stdin,
-            timeout,
-            max_output_bytes: keep,
-            network,
-            writes,
-            readable,
-            writable,
-            on_output,
-        } = job;
-        let order = StartRequest {
-            program,
-            cwd: StartFolder::Rooted(cwd),
-            env,
-            network,
-            proxy_socket: None,
-            writes,
-            readable,
-            writable,
-            tty: false,
-        };
+        let (order, JobStreams { stdin, timeout, max_output_bytes: keep, on_output }) = job.into_parts(false);
         let deadline = begun + timeout.min(MAX_TIMEOUT);
         let (output, stdout) = output_pipe().map_err(ToolError::internal)?;
         let (errors, stderr) = output_pipe().map_err(ToolError::internal)?;

@@ -6,8 +6,11 @@ use super::launcher_protocol::{
 };
 use super::mount_view::{LandlockRules, MountView};
 use super::run::output_pipe;
-use super::{ExceededLimit, Exec, ExecLimits, Exit, Program, Sandbox, bwrap, program_env, proxy_port};
+use super::{
+    ExceededLimit, Exec, ExecLimits, Exit, Job, OnOutput, Program, Sandbox, bwrap, program_env, proxy_port,
+};
 use crate::fs::{Fs, Read, RootedPath};
+use bytes::Bytes;
 use octo_model::{Kind, ToolError};
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
@@ -65,6 +68,37 @@ pub(super) struct StartRequest {
     pub readable: Vec<PathBuf>,
     pub writable: Vec<PathBuf>,
     pub tty: bool,
+}
+
+/// Parts of a job that concern its streams and its duration.
+pub(super) struct JobStreams {
+    pub stdin: Option<Bytes>,
+    pub timeout: Duration,
+    pub max_output_bytes: usize,
+    pub on_output: Option<OnOutput>,
+}
+
+impl Job {
+    pub(super) fn into_parts(self, tty: bool) -> (StartRequest, JobStreams) {
+        let request = StartRequest {
+            program: self.program,
+            cwd: StartFolder::Rooted(self.cwd),
+            env: self.env,
+            network: self.network,
+            proxy_socket: None,
+            writes: self.writes,
+            readable: self.readable,
+            writable: self.writable,
+            tty,
+        };
+        let streams = JobStreams {
+            stdin: self.stdin,
+            timeout: self.timeout,
+            max_output_bytes: self.max_output_bytes,
+            on_output: self.on_output,
+        };
+        (request, streams)
+    }
 }
 
 /// How the main process ended.

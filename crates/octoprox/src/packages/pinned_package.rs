@@ -52,6 +52,20 @@ async fn pin_state(pins: &dyn Pins, identity: &ServerIdentity, pin: &Pin) -> Sto
     })
 }
 
+/// Pins the package if the server has none yet. A pin of another process is never replaced.
+async fn first_pin(pins: &dyn Pins, identity: &ServerIdentity, pin: &Pin) -> StoreResult<PinState> {
+    for _ in 0..MAX_ATTEMPTS {
+        let state = pin_state(pins, identity, pin).await?;
+        let delta = PinDelta { new_pins: vec![pin.clone()], ..PinDelta::default() };
+        if !matches!(state, PinState::New)
+            || matches!(pins.write(identity, delta).await?, PinWrite::Written(_))
+        {
+            return Ok(state);
+        }
+    }
+    Err(StoreError::Conflict(Port::Pins))
+}
+
 /// Records that a person has accepted the package.
 pub async fn approve_package(pins: &dyn Pins, package: &PackagePin) -> StoreResult<()> {
     let (identity, pin) = (PackagePin::identity_of(&package.server), package.pin());
@@ -85,9 +99,8 @@ async fn check(pins: &dyn Pins, package: &PackagePin, trust: TrustSettings) -> R
             .hint("Ask the operator to check the state directory.")
             .detail(error)
     };
-    let old = match pin_state(pins, &identity, &pin).await.map_err(store_error)? {
-        PinState::Unchanged => return Ok(()),
-        PinState::New => return approve_package(pins, package).await.map_err(store_error),
+    let old = match first_pin(pins, &identity, &pin).await.map_err(store_error)? {
+        PinState::Unchanged | PinState::New => return Ok(()),
         PinState::Changed(old) => old,
     };
     if trust.changes != ChangePolicy::Hold {
@@ -106,4 +119,44 @@ async fn check(pins: &dyn Pins, package: &PackagePin, trust: TrustSettings) -> R
     };
     Err(ToolError::denied(format!("{server} is held. {what}"))
         .remedy(Remedy::ReviewDefinitions { server: server.clone() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octo_ports::Stores;
+
+    fn package(version: &str) -> PackagePin {
+        PackagePin {
+            server: "tides".to_owned(),
+            package: format!("npm:tides@{version}"),
+            digest: format!("sha256:{version}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn another_package_is_held_until_it_is_accepted() {
+        let pins = Stores::in_memory().pins;
+        let check = async |version: &str, changes| {
+            let trust = TrustSettings { changes, ..TrustSettings::default() };
+            start_check(Arc::clone(&pins), package(version), trust)().await
+        };
+        assert!(check("1", ChangePolicy::Hold).await.is_ok(), "the first one");
+        assert!(check("1", ChangePolicy::Hold).await.is_ok());
+        let refused = check("2", ChangePolicy::Hold).await.unwrap_err();
+        assert!(refused.message.contains("from npm:tides@1 to npm:tides@2"), "{refused}");
+        let name = PackagePin::identity_of("tides").server;
+        let held = pins.pending(&name).await.unwrap();
+        assert_eq!(held.len(), 1);
+        assert!(check("1", ChangePolicy::Hold).await.is_ok(), "the accepted one still starts");
+        pins.accept(&name, vec![held[0].new.clone()]).await.unwrap();
+        assert!(check("2", ChangePolicy::Hold).await.is_ok());
+        approve_package(pins.as_ref(), &package("3")).await.unwrap();
+        assert!(
+            check("3", ChangePolicy::Hold).await.is_ok() && check("2", ChangePolicy::Hold).await.is_err()
+        );
+        assert!(
+            check("4", ChangePolicy::Follow).await.is_ok() && check("3", ChangePolicy::Hold).await.is_err()
+        );
+    }
 }

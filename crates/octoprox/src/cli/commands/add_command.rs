@@ -153,7 +153,10 @@ impl Add {
     fn install(&self, state: &Path, candidate: &ServerCandidate) -> Result<(), AppError> {
         let Some((id, locked)) = &candidate.package else { return Ok(()) };
         if !self.json {
-            console::print_err(&format!("Installing {id} and {} dependencies…", locked.package_count() - 1));
+            console::print_err(&format!(
+                "Installing {id} and {} dependencies…",
+                locked.package_count().saturating_sub(1)
+            ));
         }
         let installed = packages::install(state, locked, self.install_options())?;
         installed.program(id, candidate.command())?;
