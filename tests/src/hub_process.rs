@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -114,8 +115,16 @@ impl RunningHub {
                 let admin_url =
                     line.split_once("admin ").and_then(|(_, rest)| rest.split_whitespace().next());
                 let admin_url = admin_url.unwrap_or_default().to_owned();
-                tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-                return Ok(RunningHub { base_url: address, admin_url, process });
+                let log = Arc::<Mutex<String>>::default();
+                let written = Arc::clone(&log);
+                tokio::spawn(async move {
+                    while let Ok(Some(line)) = lines.next_line().await {
+                        let mut log = written.lock().unwrap_or_else(PoisonError::into_inner);
+                        log.push_str(&line);
+                        log.push('\n');
+                    }
+                });
+                return Ok(RunningHub { base_url: address, admin_url, process, log });
             }
             said.push_str(&line);
             said.push('\n');
@@ -138,6 +147,8 @@ pub struct RunningHub {
     /// URL of the admin API; empty if there is none.
     pub admin_url: String,
     pub process: Child,
+    /// What the hub has logged since it listens.
+    pub log: Arc<Mutex<String>>,
 }
 
 impl RunningHub {
@@ -158,5 +169,8 @@ impl RunningHub {
             tools.iter().any(|listed| listed["name"] == tool).then_some(())
         })
         .await
+        .with_context(|| {
+            format!("log of the hub:\n{}", self.log.lock().unwrap_or_else(PoisonError::into_inner))
+        })
     }
 }

@@ -52,7 +52,7 @@ pub enum PublisherEvidence {
     PackageScope,
     /// The package links to the publisher's repository, as anyone could.
     Repository,
-    /// A registry has verified the namespace of the name.
+    /// The namespace of the name in a registry, which may have verified it.
     Namespace,
     None,
 }

@@ -199,7 +199,7 @@ pub fn registry_servers(reply: &Value) -> Vec<RegistryServer> {
 
 impl RegistryServer {
     /// What the registry says about the server, with the day on which it said so. Hosts, integrity and tools are unknown.
-    pub fn into_entry(self, registry: &str, today: &str) -> CatalogueEntry {
+    pub fn into_entry(self, registry: &str) -> CatalogueEntry {
         let namespace = self.name.split('/').next().unwrap_or_default().to_owned();
         let packages = self.packages.iter().find_map(|package| {
             let registry = match package.registry_type.as_str() {
@@ -250,7 +250,7 @@ impl RegistryServer {
             access: Vec::new(),
             tools: std::collections::BTreeMap::new(),
             tools_from: None,
-            checked: today.to_owned(),
+            checked: String::new(),
         }
     }
 }
@@ -329,7 +329,7 @@ mod tests {
             let remotes = json!([{"type": "streamable-http", "url": url, "headers": [header]}]);
             let server = json!({"name": "com.example/my-tides", "version": "1", "remotes": remotes});
             let [server] = registry_servers(&json!({"servers": [{"server": server}]})).try_into().unwrap();
-            server.into_entry("https://registry.example", "2026-11-17").remote
+            server.into_entry("https://registry.example").remote
         };
         for (value, wanted) in [
             ("Bearer {OTHER_SECRET}", "Bearer ${MY_TIDES_TOKEN}"),
@@ -354,7 +354,7 @@ mod tests {
         for (name, entry) in catalogue.iter() {
             let reply = catalogue.registry_versions(&registry_name(name)).unwrap();
             let [server] = registry_servers(&reply).try_into().unwrap();
-            let read = server.into_entry("https://registry.example", &entry.checked);
+            let read = server.into_entry("https://registry.example");
             assert_eq!(
                 read.remote.as_ref().map(|remote| &remote.url),
                 entry.remote.as_ref().map(|remote| &remote.url)

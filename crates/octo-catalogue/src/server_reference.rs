@@ -1,9 +1,13 @@
 //! What a person writes after `octoprox add`: a name of the catalogue, or a package, URL or file.
 
 use crate::catalogue_entry::PackageRegistry;
+use octo_model::abbreviate;
 use std::fmt;
 use std::path::PathBuf;
 use url::Url;
+
+/// Characters of a text in an error.
+const MAX_TEXT_CHARS: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerReference {
@@ -79,7 +83,12 @@ impl PackageReference {
             None => (text, None),
         };
         if !is_package_name(registry, name) || version.is_some_and(|version| !is_version(registry, version)) {
-            return Err(invalid(text, "write it like npm:NAME or npm:NAME@1.2.3"));
+            let example = match registry {
+                PackageRegistry::Npm => "npm:NAME or npm:NAME@1.2.3",
+                PackageRegistry::Pypi => "pypi:NAME or pypi:NAME@1.2.3",
+                PackageRegistry::Oci => "oci:NAME@sha256:DIGEST",
+            };
+            return Err(invalid(text, &format!("write it like {example}")));
         }
         Ok(Self { registry, name: name.to_owned(), version: version.map(str::to_owned) })
     }
@@ -120,6 +129,7 @@ pub(crate) fn is_name(word: &str) -> bool {
 }
 
 fn invalid(text: &str, reason: &str) -> ReferenceError {
+    let text = abbreviate(text, MAX_TEXT_CHARS);
     ReferenceError { reason: format!("`{text}` is not a server: {reason}.") }
 }
 

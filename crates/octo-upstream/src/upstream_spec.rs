@@ -69,8 +69,6 @@ pub struct BreakerSpec {
 pub struct SandboxSpec {
     pub exec: Exec,
     pub network: NetworkAccess,
-    /// Directories of the hub that the process may read, such as its installed package.
-    pub readable: Vec<PathBuf>,
     /// Directory of the hub with the home directories of the process: one for all callers that share it, and one for each
     /// caller with a process of its own.
     pub homes: PathBuf,
@@ -81,7 +79,7 @@ pub const SHARED_HOME: &str = "shared";
 
 impl SandboxSpec {
     /// What a process for this caller may use.
-    pub(crate) fn access(&self, owner: Option<&Principal>) -> ServerAccess {
+    pub(crate) fn access(&self, owner: Option<&Principal>, readable: Vec<PathBuf>) -> ServerAccess {
         let home = match owner {
             None => SHARED_HOME.to_owned(),
             Some(Principal { tenant, subject }) => {
@@ -90,11 +88,7 @@ impl SandboxSpec {
                 format!("caller-{name}")
             }
         };
-        ServerAccess {
-            network: self.network.clone(),
-            readable: self.readable.clone(),
-            home: self.homes.join(home),
-        }
+        ServerAccess { network: self.network.clone(), readable, home: self.homes.join(home) }
     }
 }
 
@@ -132,14 +126,23 @@ pub struct UpstreamSpec {
     pub launcher: Vec<OsString>,
     /// Sandbox of the process, if any.
     pub sandbox: Option<SandboxSpec>,
-    /// Checked before each start of the process.
-    pub start_check: Option<StartCheck>,
+    /// Package that contains the program, looked up before each start of the process.
+    pub package: Option<PackageLookup>,
     /// Cache of the last listing, for on-demand starts.
     pub listing_cache: Option<Listings>,
 }
 
-/// Why the process may not start now, if so.
-pub type StartCheck = Arc<dyn Fn() -> BoxFuture<'static, Result<(), ToolError>> + Send + Sync>;
+/// Program of an installed package.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstalledProgram {
+    pub path: PathBuf,
+    /// Directories that it reads, also in a sandbox.
+    pub readable: Vec<PathBuf>,
+}
+
+/// Finds the program of a package, or why it may not start now.
+pub type PackageLookup =
+    Arc<dyn Fn() -> BoxFuture<'static, Result<InstalledProgram, ToolError>> + Send + Sync>;
 
 impl UpstreamSpec {
     pub fn new(name: impl Into<String>, link: TransportSpec) -> Self {
@@ -162,7 +165,7 @@ impl UpstreamSpec {
             breaker: BreakerSpec { max_failures: 5, pause: Duration::from_secs(15) },
             launcher: Vec::new(),
             sandbox: None,
-            start_check: None,
+            package: None,
             listing_cache: None,
         }
     }

@@ -274,7 +274,7 @@ async fn a_caged_program_sees_its_roots_and_no_network() {
     let port = listener.local_addr().unwrap().port();
     let mut spec = UpstreamSpec::stdio("stub", stub("legacy"));
     let homes = ground.join("homes");
-    spec.sandbox = Some(SandboxSpec { exec, network: NetworkAccess::None, readable: Vec::new(), homes });
+    spec.sandbox = Some(SandboxSpec { exec, network: NetworkAccess::None, homes });
     let upstream = Upstream::start(spec);
     wait_ready(&upstream).await;
     let ask = async |tool: &str, arguments| {

@@ -230,7 +230,7 @@ fn yaml_sources(
 fn toolbox_state(settings: &Settings, toolbox: &Toolbox) -> SourceState {
     match toolbox.requirement {
         Some(Requirement::Server) if settings.servers.is_empty() => {
-            SourceState::Off("add a server: `octoprox servers add --help`".to_owned())
+            SourceState::Off("add a server: `octoprox add --help`".to_owned())
         }
         Some(Requirement::LanguageModel) if settings.llm.url.is_none() => {
             SourceState::Off("set llm.url and llm.model (OCTOPROX_LLM_URL, OCTOPROX_LLM_MODEL)".to_owned())

@@ -5,55 +5,72 @@ mod installed_package;
 mod npm_package;
 mod package_choice;
 mod package_id;
-mod package_program;
+mod package_lookup;
+mod package_manager;
 mod pinned_package;
 mod python_package;
+mod scratch_folder;
 mod servers_lock;
 
-use octo_catalogue::{Catalogue, PackageRegistry};
+use octo_catalogue::{Catalogue, Package, PackageRegistry};
 
 pub use installed_package::{InstallOptions, InstalledPackage, install};
 pub use package_choice::choose_version;
 pub use package_id::{PackageId, PackageKind, is_digest};
-pub use package_program::PackageError;
-pub use pinned_package::{PackagePin, approve_package, start_check};
+pub use package_lookup::package_lookup;
+pub use package_manager::PackageError;
+pub use pinned_package::{PackagePin, approve_package, check_pin};
+pub use scratch_folder::ScratchFolder;
 pub use servers_lock::{LockedPackage, ServersLock};
 
-/// Resolves a package with all its dependencies, in an empty directory.
+/// Resolves a package with all its dependencies, in an empty directory that only the user can write.
 pub fn resolve(
     id: &PackageId,
     options: InstallOptions,
     scratch: &std::path::Path,
 ) -> Result<LockedPackage, PackageError> {
-    match id.kind {
-        PackageKind::Npm => npm_package::resolve(id, scratch),
-        PackageKind::Pypi => python_package::resolve(id, options),
+    // The name may come from a registry. Package managers take some texts for options, files or URLs.
+    if PackageId::parse(&id.to_string()).as_ref() != Ok(id) {
+        return Err(PackageError::new(format!("`{id}` is not a package with a version."), "Check its name."));
     }
-    .and_then(|locked| check_lock(id, &locked).map(|()| locked))
+    let known = known_package(id).map(|known| known.integrity.as_str());
+    let locked = match id.kind {
+        PackageKind::Npm => npm_package::resolve(id, scratch)?,
+        PackageKind::Pypi => python_package::resolve(id, options, known, scratch)?,
+    };
+    check_lock(id, &locked)?;
+    Ok(locked)
 }
 
-/// Returns the newest version of a package.
-pub fn newest_version(kind: PackageKind, name: &str) -> Result<String, PackageError> {
+/// Returns the newest version of a package, looked up in such a directory.
+pub fn newest_version(
+    kind: PackageKind,
+    name: &str,
+    scratch: &std::path::Path,
+) -> Result<String, PackageError> {
     match kind {
-        PackageKind::Npm => npm_package::newest_version(name),
-        PackageKind::Pypi => python_package::newest_version(name),
+        PackageKind::Npm => npm_package::newest_version(name, scratch),
+        PackageKind::Pypi => python_package::newest_version(name, scratch),
     }
 }
 
 /// Refuses a lock that is not one of this package in this version, or that differs from the catalogue.
 fn check_lock(id: &PackageId, locked: &LockedPackage) -> Result<(), PackageError> {
+    match id.kind {
+        PackageKind::Npm => npm_package::check_lock(id, locked)?,
+        PackageKind::Pypi => python_package::check_lock(id, locked)?,
+    }
+    package_choice::check_integrity(id, locked, known_package(id))
+}
+
+/// The package in this version, as the catalogue knows it.
+fn known_package(id: &PackageId) -> Option<&'static Package> {
     let registry = match id.kind {
-        PackageKind::Npm => {
-            npm_package::check_lock(id, locked)?;
-            PackageRegistry::Npm
-        }
-        PackageKind::Pypi => {
-            python_package::check_lock(id, locked)?;
-            PackageRegistry::Pypi
-        }
+        PackageKind::Npm => PackageRegistry::Npm,
+        PackageKind::Pypi => PackageRegistry::Pypi,
     };
-    let known = Catalogue::shipped().ok().and_then(|catalogue| catalogue.find_package(registry, &id.name));
-    package_choice::check_integrity(id, locked, known.and_then(|(_, entry)| entry.package.as_ref()))
+    let (_, entry) = Catalogue::shipped().ok()?.find_package(registry, &id.name)?;
+    entry.package.as_ref().filter(|known| known.version == id.version)
 }
 
 fn not_locked(id: &PackageId) -> PackageError {

@@ -20,7 +20,7 @@ pub fn remedy_text(remedy: &Remedy) -> String {
             format!("Run `octoprox servers install {server}` where the hub runs.")
         }
         Remedy::CheckServers => "`octoprox servers` shows what is wrong.".to_owned(),
-        Remedy::AddServer => "`octoprox servers add` adds one.".to_owned(),
+        Remedy::AddServer => "`octoprox add` adds one.".to_owned(),
         Remedy::AddServerByName { server } => {
             format!(
                 "Ask the user to run `octoprox add {server}` where the hub runs; it shows the server before it is added."
@@ -66,7 +66,7 @@ mod tests {
             (Remedy::ReviewDefinitions { server: server() }, "octoprox servers diff notion"),
             (Remedy::InstallPackage { server: server() }, "`octoprox servers install notion`"),
             (Remedy::CheckServers, "`octoprox servers`"),
-            (Remedy::AddServer, "`octoprox servers add`"),
+            (Remedy::AddServer, "`octoprox add`"),
             (Remedy::AddServerByName { server: server() }, "`octoprox add notion`"),
             (Remedy::ApproveSettings, "`octoprox trust`"),
             (Remedy::settings(&["toolboxes.shell"]), "Setting: toolboxes.shell."),

@@ -54,6 +54,7 @@ fn all_toolboxes(settings: &Settings, shared: &tools_browser::SharedBrowser) -> 
         tools_openapi::toolbox(),
         tools_web::readability_toolbox(),
         tools_web::search_toolbox(search_settings(settings)),
+        tools_servers::catalogue_toolbox(),
         tools_servers::toolbox(),
         tools_shell::toolbox(settings.shell.clone()),
         tools_git::ssh_toolbox(),

@@ -16,14 +16,20 @@ use octo_toolkit::{Requirement, Toolbox};
 pub use server_registry::{ServerEntry, ServerKind, Servers};
 pub use server_views::{LoginView, ServerView};
 
+/// Tools that find servers to add, useful without any server.
+pub fn catalogue_toolbox() -> Toolbox {
+    Toolbox::new("catalogue", "MCP servers that a person could add.")
+        .switched_by("servers")
+        .with(servers_search::Search)
+        .with(servers_add::Add)
+}
+
 /// Tools with which agents and the admin API manage servers.
 pub fn toolbox() -> Toolbox {
     Toolbox::new("servers", "The servers behind the hub: state, connections and logins.")
         .using_servers()
         .requires(Requirement::Server)
         .with(servers_list::List)
-        .with(servers_search::Search)
-        .with(servers_add::Add)
         .with(server_connect::Connect)
         .with(server_disconnect::Disconnect)
         .with(server_login::Login)

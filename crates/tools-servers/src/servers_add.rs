@@ -1,8 +1,7 @@
 //! `servers_add`.
 
-use crate::server_registry::Servers;
-use octo_catalogue::{Catalogue, CatalogueEntry};
-use octo_model::{EffectClass, Remedy, nearest};
+use octo_catalogue::{Catalogue, CatalogueEntry, LoginKind, Remote};
+use octo_model::{EffectClass, Remedy, abbreviate, nearest};
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +28,7 @@ pub struct Output {
     publisher: String,
     /// Its URL, or the package that runs on the machine of the hub.
     runs: String,
-    /// Environment variables that it needs.
+    /// What it needs: a login, or environment variables.
     needs: Vec<String>,
     /// Hosts that it reaches.
     hosts: Vec<String>,
@@ -39,6 +38,9 @@ pub struct Output {
     instruction: String,
 }
 
+/// Characters of a name in an error.
+const MAX_NAME_CHARS: usize = 60;
+
 pub struct Add;
 
 impl Tool for Add {
@@ -47,13 +49,13 @@ impl Tool for Add {
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
-    type Grants = Servers;
+    type Grants = ();
 
     fn examples() -> Vec<Example> {
         vec![Example::new("A server that servers_search found", json!({"server": "sentry"}))]
     }
 
-    async fn run(&self, input: Input, _: Servers, cx: &CallContext) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (): (), cx: &CallContext) -> Result<Output, ToolError> {
         let catalogue = Catalogue::shipped().map_err(ToolError::internal)?;
         let (name, entry) =
             catalogue.find(&input.server).ok_or_else(|| unknown_server(catalogue, &input.server))?;
@@ -70,8 +72,14 @@ fn describe(entry: &CatalogueEntry, instruction: String) -> Output {
         }
         (None, None) => String::new(),
     };
-    let is_local = entry.remote.is_none();
-    let needs = entry.variables.iter().filter(|variable| is_local && variable.required);
+    let needs = match &entry.remote {
+        Some(Remote { login: LoginKind::Oauth, .. }) => vec!["a login in the browser".to_owned()],
+        Some(Remote { token, .. }) => token.iter().map(|token| token.variable.clone()).collect(),
+        None => {
+            let required = entry.variables.iter().filter(|variable| variable.required);
+            required.map(|variable| variable.name.clone()).collect()
+        }
+    };
     let writes = entry.tools.iter().filter(|(_, effect)| **effect != EffectClass::Reads);
     Output {
         status: "approval_required",
@@ -79,7 +87,7 @@ fn describe(entry: &CatalogueEntry, instruction: String) -> Output {
         description: entry.description.clone(),
         publisher: entry.publisher.name.clone(),
         runs,
-        needs: needs.map(|variable| variable.name.clone()).collect(),
+        needs,
         hosts: entry.hosts.clone(),
         writes: writes.map(|(tool, _)| tool.clone()).collect(),
         instruction,
@@ -91,5 +99,6 @@ fn unknown_server(catalogue: &Catalogue, name: &str) -> ToolError {
         Some(close) => format!("Did you mean `{close}`?"),
         None => "Search with servers_search.".to_owned(),
     };
+    let name = abbreviate(name, MAX_NAME_CHARS);
     ToolError::not_found(format!("The catalogue has no server `{name}`.")).hint(hint)
 }

@@ -1,6 +1,5 @@
 //! `servers_search`.
 
-use crate::server_registry::Servers;
 use octo_catalogue::{Catalogue, CatalogueEntry, LoginKind};
 use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
 use schemars::JsonSchema;
@@ -73,13 +72,13 @@ impl Tool for Search {
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
-    type Grants = Servers;
+    type Grants = ();
 
     fn examples() -> Vec<Example> {
         vec![Example::new("A server for a task", json!({"query": "error tracking"}))]
     }
 
-    async fn run(&self, input: Input, _: Servers, _: &CallContext) -> Result<Output, ToolError> {
+    async fn run(&self, input: Input, (): (), _: &CallContext) -> Result<Output, ToolError> {
         let catalogue = Catalogue::shipped().map_err(ToolError::internal)?;
         let found = catalogue.search(&input.query, input.limit);
         Ok(Output { servers: found.into_iter().map(|(name, entry)| FoundServer::new(name, entry)).collect() })

@@ -25,7 +25,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 /// A host that no resolver knows; the proxy itself responds for it.
@@ -140,11 +140,11 @@ async fn accept(listener: TcpListener, shared: Arc<ProxyState>) {
             continue;
         };
         let _ = stream.set_nodelay(true);
-        let shared = Arc::clone(&shared);
+        let (shared, permit) = (Arc::clone(&shared), Arc::new(permit));
         tokio::spawn(async move {
             let service = service_fn(|request| {
-                let shared = Arc::clone(&shared);
-                async move { Ok::<_, Infallible>(shared.answer(request).await) }
+                let (shared, permit) = (Arc::clone(&shared), Arc::clone(&permit));
+                async move { Ok::<_, Infallible>(shared.answer(request, permit).await) }
             });
             let mut server = hyper::server::conn::http1::Builder::new();
             server.timer(TokioTimer::new()).preserve_header_case(true);
@@ -155,7 +155,8 @@ async fn accept(listener: TcpListener, shared: Arc<ProxyState>) {
 }
 
 impl ProxyState {
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+    /// A tunnel keeps the permit of its connection.
+    async fn answer(&self, request: Request<Incoming>, permit: Arc<OwnedSemaphorePermit>) -> Response<Body> {
         if let Some(wanted) = &self.expected_authorization
             && request.headers().get(PROXY_AUTHORIZATION) != Some(wanted)
         {
@@ -181,7 +182,7 @@ impl ProxyState {
             return self.refuse_and_record(host, port, error);
         }
         match self.net.connect(&host, port).await {
-            Ok(stream) if connect => tunnel(request, stream),
+            Ok(stream) if connect => tunnel(request, stream, permit),
             Ok(stream) => match forward(request, stream).await {
                 Ok(response) => response,
                 Err(why) => {
@@ -224,8 +225,13 @@ fn target(uri: &Uri, connect: bool) -> Option<(String, u16)> {
     Some((normalize_host(authority.host()), port))
 }
 
-fn tunnel(request: Request<Incoming>, mut stream: TcpStream) -> Response<Body> {
+fn tunnel(
+    request: Request<Incoming>,
+    mut stream: TcpStream,
+    permit: Arc<OwnedSemaphorePermit>,
+) -> Response<Body> {
     tokio::spawn(async move {
+        let _permit = permit;
         if let Ok(browser) = hyper::upgrade::on(request).await {
             let _ = tokio::io::copy_bidirectional(&mut TokioIo::new(browser), &mut stream).await;
         }

@@ -16,13 +16,23 @@ impl HostList {
         AllowList::parse(setting, entries).map(Arc::new).map(Self)
     }
 
+    /// Without a port, an entry means those of HTTP and HTTPS.
     pub(crate) fn contains(&self, host: &str, port: u16) -> bool {
-        match Host::parse(host) {
-            Ok(Host::Domain(name)) => self.0.allows_host(&name, port),
-            Ok(Host::Ipv4(address)) => self.0.allows_address(IpAddr::V4(address), port),
-            Ok(Host::Ipv6(address)) => self.0.allows_address(IpAddr::V6(address), port),
-            Err(_) => host.parse().is_ok_and(|address| self.0.allows_address(address, port)),
-        }
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        let parsed = match address {
+            Ok(IpAddr::V4(address)) => Host::Ipv4(address),
+            Ok(IpAddr::V6(address)) => Host::Ipv6(address),
+            Err(_) => match Host::parse(host) {
+                Ok(host) => host,
+                Err(_) => return false,
+            },
+        };
+        let host = match &parsed {
+            Host::Domain(name) => Host::Domain(name.as_str()),
+            Host::Ipv4(address) => Host::Ipv4(*address),
+            Host::Ipv6(address) => Host::Ipv6(*address),
+        };
+        self.0.names_port(&host, port) || ([80, 443].contains(&port) && self.0.allows_any_port(&host))
     }
 }
 
@@ -64,13 +74,14 @@ impl AllowList {
         self.0.iter().any(|entry| entry.matches_port(port) && entry.rule.contains_address(address))
     }
 
+    /// Whether the host is listed without a port.
+    fn allows_any_port(&self, host: &Host<&str>) -> bool {
+        self.0.iter().filter(|entry| entry.port.is_none()).any(|entry| entry.rule.matches(host))
+    }
+
     /// Whether this port was listed for the host, which permits ports of other protocols.
     pub(super) fn names_port(&self, host: &Host<&str>, port: u16) -> bool {
-        self.0.iter().filter(|entry| entry.port == Some(port)).any(|entry| match host {
-            Host::Domain(name) => entry.rule.matches_name(name),
-            Host::Ipv4(address) => entry.rule.contains_address(IpAddr::V4(*address)),
-            Host::Ipv6(address) => entry.rule.contains_address(IpAddr::V6(*address)),
-        })
+        self.0.iter().filter(|entry| entry.port == Some(port)).any(|entry| entry.rule.matches(host))
     }
 }
 
@@ -121,6 +132,14 @@ impl AllowRule {
             // Another spelling of an address, such as `127.1`.
             Host::Ipv4(address) if !below => Some(Self::Network(IpAddr::V4(address).into())),
             Host::Ipv4(_) | Host::Ipv6(_) => None,
+        }
+    }
+
+    fn matches(&self, host: &Host<&str>) -> bool {
+        match host {
+            Host::Domain(name) => self.matches_name(name),
+            Host::Ipv4(address) => self.contains_address(IpAddr::V4(*address)),
+            Host::Ipv6(address) => self.contains_address(IpAddr::V6(*address)),
         }
     }
 
@@ -237,8 +256,10 @@ mod tests {
             ("127.1", 8080, true),
             ("127.0.0.1", 8081, false),
             ("localhost", 8080, false),
-            ("::1", 1, true),
-            ("[::1]", 1, true),
+            ("::1", 80, true),
+            ("[::1]", 443, true),
+            ("[::1]", 1, false),
+            ("api.example", 5432, false),
             ("", 1, false),
         ] {
             assert_eq!(hosts.contains(host, port), listed, "{host}:{port}");

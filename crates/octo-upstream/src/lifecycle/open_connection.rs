@@ -11,6 +11,7 @@ use crate::transport::stdio::child_process::ChildProcess;
 use crate::upstream_spec::TransportSpec;
 use octo_grants::{Child, Command};
 use octo_oauth::Accounts;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(crate) async fn open_connection(link: &Link, plan: NegotiationPlan) -> UpstreamResult<Connection> {
@@ -19,12 +20,15 @@ pub(crate) async fn open_connection(link: &Link, plan: NegotiationPlan) -> Upstr
     let limit = server.spec.max_message_bytes;
     let (transport, process) = match &server.spec.transport {
         TransportSpec::Stdio(command) => {
-            if let Some(check) = &server.spec.start_check {
-                check().await.map_err(UpstreamError::refused)?;
+            let mut command = with_credential_env(link, command).await?;
+            let mut readable = Vec::new();
+            if let Some(find) = &server.spec.package {
+                let program = find().await.map_err(UpstreamError::refused)?;
+                command.program = program.path.to_string_lossy().into_owned();
+                readable = program.readable;
             }
-            let command = with_credential_env(link, command).await?;
             link.stderr.start_process(&command.env);
-            let child = start_process(link, &command).await?;
+            let child = start_process(link, &command, readable).await?;
             let (transport, process) =
                 ChildProcess::serve_streams(child, limit, &dispatcher, &closed, &link.stderr);
             (transport, Some(process))
@@ -56,11 +60,11 @@ async fn with_credential_env(link: &Link, command: &Command) -> UpstreamResult<C
 }
 
 /// Starts the process: in its sandbox, through the launcher, or directly.
-async fn start_process(link: &Link, command: &Command) -> UpstreamResult<Child> {
+async fn start_process(link: &Link, command: &Command, readable: Vec<PathBuf>) -> UpstreamResult<Child> {
     let spec = &link.server.spec;
     match &spec.sandbox {
         Some(sandbox) => {
-            let access = sandbox.access(link.owner.as_ref());
+            let access = sandbox.access(link.owner.as_ref(), readable);
             sandbox.exec.serve(command, &access).await.map_err(|error| {
                 let why = error.detail.as_ref().map(|detail| format!(" ({detail})")).unwrap_or_default();
                 UpstreamError::NotSent(format!("{}: {}{why}", command.program, error.message))

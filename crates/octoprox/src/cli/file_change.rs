@@ -72,7 +72,8 @@ impl FileChange {
             return Ok(());
         }
         let approvals = ApprovalRenewal::for_change(self);
-        replace_generated(&self.path, &self.after).map_err(|error| write_error(&self.path, &error))?;
+        replace_generated(&self.path, self.before.as_deref(), &self.after)
+            .map_err(|error| write_error(&self.path, &error))?;
         approvals.renew(self)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::app_context::AppContext;
 use crate::app_error::AppError;
-use crate::packages::{InstalledPackage, PackageError, PackageId, PackagePin, start_check};
+use crate::packages::package_lookup;
 use crate::process::this_program::this_program;
 use crate::settings::{self, Era, Server, Settings};
 use crate::toolboxes::{LAUNCHER_COMMAND, sandboxed_exec, server_search_path};
@@ -10,7 +10,7 @@ use octo_grants::config_dirs::FileApproval;
 use octo_grants::exec::NetworkAccess;
 use octo_grants::net::HostList;
 use octo_grants::{Command, Net};
-use octo_model::{Remedy, Secret, ToolError};
+use octo_model::{Secret, ToolError};
 use octo_openapi_source::{DocumentSource, DocumentSpec};
 use octo_ports::{Listings, Pins, Stores};
 use octo_upstream::{CallLimits, ConnectMode, SHARED_HOME, SandboxSpec, Share, TransportSpec, UpstreamSpec};
@@ -21,12 +21,6 @@ use std::time::Duration;
 
 /// Home directories of sandboxed servers, in the state directory.
 const HOMES_DIR: &str = "server-homes";
-
-/// Program of an installed package, with the directories that it reads.
-struct StartedPackage {
-    program: PathBuf,
-    readable: Vec<PathBuf>,
-}
 
 /// Shared dependencies of all servers of a hub.
 pub struct UpstreamFactory {
@@ -74,13 +68,8 @@ impl UpstreamFactory {
         server: &Server,
         pins: &Arc<dyn Pins>,
     ) -> Result<UpstreamSpec, ToolError> {
-        let package =
-            server.package.as_deref().map(|package| self.package(name, server, package)).transpose()?;
-        let mut spec = UpstreamSpec::new(name, self.transport(server, package.as_ref()));
-        spec.start_check = server.package.clone().zip(server.digest.clone()).map(|(package, digest)| {
-            let package = PackagePin { server: name.to_owned(), package, digest };
-            start_check(Arc::clone(pins), package, server.trust.into())
-        });
+        let mut spec = UpstreamSpec::new(name, self.transport(server));
+        spec.package = package_lookup(name, server, self.state.as_deref(), pins)?;
         spec.net = self.net.clone();
         spec.call_timeout = Duration::from_secs(server.timeout_seconds);
         spec.start_timeout = Duration::from_secs(server.start_timeout_seconds);
@@ -88,7 +77,7 @@ impl UpstreamFactory {
         spec.launcher = vec![self.program.clone().into(), LAUNCHER_COMMAND.into()];
         spec.listing_cache = self.listing_cache.clone();
         spec.limits = CallLimits { per_minute: server.per_minute, in_flight: server.max_concurrent };
-        spec.sandbox = self.sandbox(name, server, package)?;
+        spec.sandbox = self.sandbox(name, server)?;
         spec.connect = match server.connect {
             settings::Connect::Always => ConnectMode::Always,
             settings::Connect::OnDemand if self.connect_now => ConnectMode::Always,
@@ -127,23 +116,9 @@ impl UpstreamFactory {
         }
     }
 
-    /// Finds the installed package of a server.
-    fn package(&self, name: &str, server: &Server, package: &str) -> Result<StartedPackage, ToolError> {
-        let failed = |error: PackageError| ToolError::unavailable(error.message).hint(error.hint);
-        let id = PackageId::parse(package).map_err(ToolError::invalid)?;
-        let installed = self.state.as_deref().zip(server.digest.as_deref());
-        let installed = installed.and_then(|(state, digest)| InstalledPackage::find(state, digest));
-        let installed = installed.ok_or_else(|| {
-            ToolError::unavailable(format!("{id} is not installed."))
-                .remedy(Remedy::InstallPackage { server: name.to_owned() })
-        })?;
-        let program = installed.program(&id, server.command.as_deref()).map_err(failed)?.to_owned();
-        Ok(StartedPackage { program, readable: installed.readable })
-    }
-
-    fn transport(&self, server: &Server, package: Option<&StartedPackage>) -> TransportSpec {
-        let program = package.map(|package| package.program.to_string_lossy().into_owned());
-        match (program.or_else(|| server.command.clone()), &server.url) {
+    /// The program of a package is found when it starts.
+    fn transport(&self, server: &Server) -> TransportSpec {
+        match (server.package.clone().or_else(|| server.command.clone()), &server.url) {
             (Some(program), _) => TransportSpec::Stdio(Command {
                 program,
                 args: server.args.clone(),
@@ -179,12 +154,7 @@ impl UpstreamFactory {
         server.cwd.clone().or_else(|| self.settings.workspace.clone().filter(is_visible))
     }
 
-    fn sandbox(
-        &self,
-        name: &str,
-        server: &Server,
-        package: Option<StartedPackage>,
-    ) -> Result<Option<SandboxSpec>, ToolError> {
+    fn sandbox(&self, name: &str, server: &Server) -> Result<Option<SandboxSpec>, ToolError> {
         let Some(sandbox) = &server.sandbox else { return Ok(None) };
         let state = self.state.as_ref().ok_or_else(|| {
             ToolError::denied("The sandbox requires a state directory, and none is available.")
@@ -198,8 +168,7 @@ impl UpstreamFactory {
                 NetworkAccess::Hosts(HostList::parse("sandbox.hosts", hosts)?, self.net.clone())
             }
         };
-        let readable = package.map(|package| package.readable).unwrap_or_default();
-        Ok(Some(SandboxSpec { exec, network, readable, homes: state.join(HOMES_DIR).join(name) }))
+        Ok(Some(SandboxSpec { exec, network, homes: state.join(HOMES_DIR).join(name) }))
     }
 }
 

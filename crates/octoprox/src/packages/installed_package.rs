@@ -1,9 +1,10 @@
 //! Installations in the state directory, one per digest.
 
 use super::package_id::{PackageId, PackageKind};
-use super::package_program::PackageError;
+use super::package_manager::PackageError;
 use super::servers_lock::LockedPackage;
 use super::{npm_package, python_package};
+use crate::terminal::console;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -74,16 +75,19 @@ pub fn install(
     locked: &LockedPackage,
     options: InstallOptions,
 ) -> Result<InstalledPackage, PackageError> {
-    if let Some(installed) = InstalledPackage::find(state, &locked.digest) {
-        return Ok(installed);
-    }
     let id = PackageId::parse(&locked.package)
         .map_err(|error| PackageError::new(error, "Add the server again."))?;
     super::check_lock(&id, locked)?;
+    if let Some(installed) = InstalledPackage::find(state, &locked.digest) {
+        return Ok(installed);
+    }
     let packages = state.join(PACKAGES_DIR);
     std::fs::create_dir_all(&packages)?;
     let held = std::fs::File::create(packages.join(".lock"))?;
-    flock(&held, FlockOperation::LockExclusive).map_err(std::io::Error::from)?;
+    if flock(&held, FlockOperation::NonBlockingLockExclusive).is_err() {
+        console::print_err("Waiting for another installation to finish…");
+        flock(&held, FlockOperation::LockExclusive).map_err(std::io::Error::from)?;
+    }
     if let Some(installed) = InstalledPackage::find(state, &locked.digest) {
         return Ok(installed);
     }

@@ -2,7 +2,7 @@
 
 use super::installed_package::InstallOptions;
 use super::package_id::PackageId;
-use super::package_program::{NPM, PackageError};
+use super::package_manager::{NPM, PackageError};
 use super::servers_lock::LockedPackage;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 /// Options of every command.
 const QUIET: [&str; 3] = ["--no-audit", "--no-fund", "--loglevel=error"];
 
-pub fn newest_version(name: &str) -> Result<String, PackageError> {
-    let version = NPM.run(&std::env::temp_dir(), &["view", "--", name, "version"], None)?;
+pub fn newest_version(name: &str, scratch: &Path) -> Result<String, PackageError> {
+    std::fs::write(scratch.join("package.json"), json!({"private": true}).to_string())?;
+    let version = NPM.run(scratch, &["view", "--", name, "version"], None)?;
     let version = version.trim().to_owned();
     if version.is_empty() {
         return Err(PackageError::new(format!("npm has no package {name}."), "Check the name."));
@@ -37,6 +38,15 @@ pub fn resolve(id: &PackageId, scratch: &Path) -> Result<LockedPackage, PackageE
 pub fn check_lock(id: &PackageId, locked: &LockedPackage) -> Result<(), PackageError> {
     let packages = locked.lock.as_object().cloned().unwrap_or_default();
     let text = |package: &Value, member: &str| package.get(member).and_then(Value::as_str).map(str::to_owned);
+    if let Some((path, _)) = packages.iter().find(|(_, package)| !has_registry_dependencies(package)) {
+        return Err(PackageError::new(
+            format!(
+                "{} needs a package that is not in a registry.",
+                if path.is_empty() { "The lock" } else { path }
+            ),
+            "Install it yourself and add it with `octoprox servers add`.",
+        ));
+    }
     for (path, package) in packages.iter().filter(|(path, _)| !path.is_empty()) {
         let is_path = path.starts_with("node_modules/") && !path.split('/').any(|part| part == "..");
         let has_source = package.get("resolved").is_some() || package.get("link").is_some();
@@ -55,6 +65,20 @@ pub fn check_lock(id: &PackageId, locked: &LockedPackage) -> Result<(), PackageE
         return Err(super::not_locked(id));
     }
     Ok(())
+}
+
+/// Whether all dependencies are versions in a registry, not repositories, URLs or directories.
+fn has_registry_dependencies(package: &Value) -> bool {
+    let is_version = |value: &Value| {
+        value.as_str().is_some_and(|value| value.starts_with("npm:") || !value.contains([':', '/']))
+    };
+    ["dependencies", "optionalDependencies", "peerDependencies", "devDependencies"].iter().all(|member| {
+        match package.get(member) {
+            None => true,
+            Some(Value::Object(dependencies)) => dependencies.values().all(is_version),
+            Some(_) => false,
+        }
+    })
 }
 
 /// Whether a package is part of the one that contains it.
@@ -138,6 +162,11 @@ mod tests {
             ("node_modules/b", json!({"version": "2.0.0"})),
             ("node_modules/b", json!({"integrity": "sha512-y", "resolved": "https://x.test/b.tgz"})),
             ("node_modules/b", json!({"integrity": "sha512-y", "link": true})),
+            (
+                "node_modules/b",
+                json!({"integrity": "sha512-y", "dependencies": {"c": "git+https://x.test/c"}}),
+            ),
+            ("node_modules/b", json!({"integrity": "sha512-y", "optionalDependencies": {"c": "user/c"}})),
             ("node_modules/../../b", other()),
             ("elsewhere", other()),
         ] {

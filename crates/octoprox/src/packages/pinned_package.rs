@@ -3,9 +3,7 @@
 use octo_hub::trust::{ChangePolicy, TrustSettings};
 use octo_model::{Json, Remedy, ToolError};
 use octo_ports::{Pin, PinDelta, PinKind, PinWrite, Pins, Port, ServerIdentity, StoreError, StoreResult};
-use octo_upstream::StartCheck;
 use serde_json::json;
-use std::sync::Arc;
 
 /// Attempts to write while other processes write.
 const MAX_ATTEMPTS: usize = 5;
@@ -84,15 +82,8 @@ pub async fn approve_package(pins: &dyn Pins, package: &PackagePin) -> StoreResu
     Err(StoreError::Conflict(Port::Pins))
 }
 
-/// Refuses to start a package that was not accepted. The first one of a server is accepted as it is.
-pub fn start_check(pins: Arc<dyn Pins>, package: PackagePin, trust: TrustSettings) -> StartCheck {
-    Arc::new(move || {
-        let (pins, package) = (Arc::clone(&pins), package.clone());
-        Box::pin(async move { check(pins.as_ref(), &package, trust).await })
-    })
-}
-
-async fn check(pins: &dyn Pins, package: &PackagePin, trust: TrustSettings) -> Result<(), ToolError> {
+/// Refuses a package that was not accepted, and holds it for review. The first one of a server is accepted as it is.
+pub async fn check_pin(pins: &dyn Pins, package: &PackagePin, trust: TrustSettings) -> Result<(), ToolError> {
     let (identity, pin) = (PackagePin::identity_of(&package.server), package.pin());
     let store_error = |error| {
         ToolError::unavailable("The pins of packages cannot be read.")
@@ -139,7 +130,7 @@ mod tests {
         let pins = Stores::in_memory().pins;
         let check = async |version: &str, changes| {
             let trust = TrustSettings { changes, ..TrustSettings::default() };
-            start_check(Arc::clone(&pins), package(version), trust)().await
+            check_pin(pins.as_ref(), &package(version), trust).await
         };
         assert!(check("1", ChangePolicy::Hold).await.is_ok(), "the first one");
         assert!(check("1", ChangePolicy::Hold).await.is_ok());

@@ -2,7 +2,7 @@
 
 use super::installed_package::InstallOptions;
 use super::package_id::{PackageId, PackageKind, is_digest};
-use super::package_program::{PackageError, UV};
+use super::package_manager::{PackageError, UV};
 use super::servers_lock::LockedPackage;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -10,16 +10,26 @@ use std::path::{Path, PathBuf};
 /// Wheels only: building a package would run its code.
 const WHEELS_ONLY: [&str; 2] = ["--only-binary", ":all:"];
 
-pub fn newest_version(name: &str) -> Result<String, PackageError> {
-    let lines = compile(name, &["--no-deps"])?;
+pub fn newest_version(name: &str, scratch: &Path) -> Result<String, PackageError> {
+    let lines = compile(name, &[&WHEELS_ONLY[..], &["--no-deps"]].concat(), scratch)?;
     let pinned = lines.iter().find_map(|line| Some(line.split_once("==")?.1.split(' ').next()?.to_owned()));
     pinned.ok_or_else(|| PackageError::new(format!("PyPI has no package {name}."), "Check the name."))
 }
 
-/// Resolves all dependencies for this machine and its Python.
-pub fn resolve(id: &PackageId, options: InstallOptions) -> Result<LockedPackage, PackageError> {
-    let lines = compile(&format!("{}=={}", id.name, id.version), wheels(options))?;
-    let own = hashes(&lines, &id.name);
+/// Resolves all dependencies for this machine and its Python. Of the package itself only the file with the known hash is
+/// accepted, if there is one: files can be added to a published version.
+pub fn resolve(
+    id: &PackageId,
+    options: InstallOptions,
+    known_hash: Option<&str>,
+    scratch: &Path,
+) -> Result<LockedPackage, PackageError> {
+    let mut lines = compile(&format!("{}=={}", id.name, id.version), wheels(options), scratch)?;
+    let mut own = hashes(&lines, &id.name);
+    if let Some(known) = known_hash.filter(|known| own.iter().any(|hash| hash == known)) {
+        lines = with_only_hash(&lines, &id.name, known);
+        own = vec![known.to_owned()];
+    }
     if own.is_empty() {
         return Err(PackageError::new(format!("uv did not resolve {id}."), "Check the name."));
     }
@@ -35,7 +45,14 @@ pub fn check_lock(id: &PackageId, locked: &LockedPackage) -> Result<(), PackageE
         let (name, version) = line.trim_end_matches(['\\', ' ']).split_once("==")?;
         (normalized(name) == normalized(&id.name)).then_some(version)
     });
-    let is_locked = lines.iter().all(|line| is_lock_line(line)) && own == Some(id.version.as_str());
+    let mut names: Vec<String> =
+        lines.iter().filter_map(|line| line.split_once("==")).map(|(name, _)| normalized(name)).collect();
+    let count = names.len();
+    names.sort();
+    names.dedup();
+    let is_locked = lines.iter().all(|line| is_lock_line(line))
+        && names.len() == count
+        && own == Some(id.version.as_str());
     if is_locked && hashes(&lines, &id.name).join(" ") == locked.integrity {
         return Ok(());
     }
@@ -57,19 +74,46 @@ fn is_lock_line(line: &str) -> bool {
     }
 }
 
-fn compile(requirement: &str, options: &[&str]) -> Result<Vec<String>, PackageError> {
-    let args = ["pip", "compile", "--quiet", "--generate-hashes", "--no-header", "--no-annotate"];
+fn compile(requirement: &str, options: &[&str], scratch: &Path) -> Result<Vec<String>, PackageError> {
+    shadow_settings(scratch)?;
+    // `--system`: not the interpreter of a virtual environment in some directory above.
+    let args = ["pip", "compile", "--system", "--quiet", "--generate-hashes", "--no-header", "--no-annotate"];
     let args = [&args[..], options, &["-"]].concat();
-    let text = UV.run(&std::env::temp_dir(), &args, Some(&format!("{requirement}\n")))?;
+    let text = UV.run(scratch, &args, Some(&format!("{requirement}\n")))?;
     Ok(text.lines().map(str::to_owned).collect())
+}
+
+/// uv reads the nearest settings of the directories above; those of the user apply in any case.
+fn shadow_settings(folder: &Path) -> std::io::Result<()> {
+    std::fs::write(folder.join("uv.toml"), "")
+}
+
+/// The lines with exactly one hash of a package.
+fn with_only_hash(lines: &[String], name: &str, hash: &str) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut is_own = false;
+    for line in lines {
+        let is_hash = line.trim_start().starts_with("--hash=");
+        if !is_hash {
+            is_own = is_package(line, name);
+        }
+        if !(is_own && is_hash) {
+            kept.push(line.clone());
+        }
+        if is_own && !is_hash {
+            kept.push(format!("    --hash={hash}"));
+        }
+    }
+    kept
+}
+
+fn is_package(line: &str, name: &str) -> bool {
+    line.split_once("==").is_some_and(|(package, _)| normalized(package) == normalized(name))
 }
 
 /// Hashes of one package: `name==1.0 \` and lines with `--hash=sha256:…`.
 fn hashes(lines: &[String], name: &str) -> Vec<String> {
-    let is_own = |line: &&String| {
-        line.split_once("==").is_some_and(|(package, _)| normalized(package) == normalized(name))
-    };
-    let own = lines.iter().skip_while(|line| !is_own(line)).skip(1);
+    let own = lines.iter().skip_while(|line| !is_package(line, name)).skip(1);
     let own = own.map_while(|line| line.trim().strip_prefix("--hash="));
     own.map(|hash| hash.trim_end_matches(['\\', ' ']).to_owned()).collect()
 }
@@ -85,7 +129,9 @@ pub fn install(lock: &Value, folder: &Path, options: InstallOptions) -> Result<(
     let lines = lock.as_array().into_iter().flatten().filter_map(Value::as_str);
     let requirements = lines.collect::<Vec<_>>().join("\n");
     std::fs::write(folder.join("requirements.txt"), requirements + "\n")?;
-    UV.run(folder, &["venv", "--quiet", "venv"], None)?;
+    shadow_settings(folder)?;
+    // A range of versions: otherwise a file of some directory above could name the interpreter.
+    UV.run(folder, &["venv", "--quiet", "--no-project", "--python", ">=3.8", "venv"], None)?;
     let args = ["pip", "install", "--quiet", "--python", "venv/bin/python", "--require-hashes", "--no-deps"];
     UV.run(folder, &[&args[..], wheels(options), &["-r", "requirements.txt"]].concat(), None).map(drop)
 }
@@ -150,6 +196,11 @@ mod tests {
         .map(str::to_owned);
         assert_eq!(hashes(&lines, "my-server"), ["sha256:bb", "sha256:cc"]);
         assert_eq!(hashes(&lines, "other"), Vec::<String>::new());
+        let single = with_only_hash(&lines, "my-server", "sha256:cc");
+        assert_eq!(
+            (hashes(&single, "my-server"), hashes(&single, "click")),
+            (vec!["sha256:cc".into()], vec!["sha256:aa".into()])
+        );
         for (line, fine) in [
             ("a-b_c.d[x]==1.0rc1 \\", true),
             ("--index-url https://x.test/", false),

@@ -1,7 +1,7 @@
 //! `servers.lock`: exact packages of the servers in the file beside it.
 
 use super::package_id::{PackageId, is_digest};
-use super::package_program::PackageError;
+use super::package_manager::PackageError;
 use octo_model::sha256_hex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,15 +77,21 @@ impl ServersLock {
 
     /// Reads the file; a missing one is empty.
     pub fn read(path: &Path) -> Result<Self, PackageError> {
+        Self::read_text(path)?.map_or_else(|| Ok(Self::empty()), |text| Self::parse(path, &text))
+    }
+
+    fn empty() -> Self {
+        Self { version: Self::VERSION, servers: BTreeMap::new() }
+    }
+
+    fn read_text(path: &Path) -> Result<Option<String>, PackageError> {
         let mut text = String::new();
         match std::fs::File::open(path) {
             Ok(file) => file.take(MAX_FILE_BYTES).read_to_string(&mut text)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Self { version: Self::VERSION, ..Self::default() });
-            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(lock_error(path, &format!("cannot read file: {error}"))),
         };
-        Self::parse(path, &text)
+        Ok(Some(text))
     }
 
     /// Parses the text of the file and checks every digest.
@@ -111,8 +117,8 @@ impl ServersLock {
         server: &str,
         package: Option<&LockedPackage>,
     ) -> Result<(Option<String>, String), PackageError> {
-        let mut lock = Self::read(path)?;
-        let before = path.exists().then(|| lock.to_text());
+        let before = Self::read_text(path)?;
+        let mut lock = before.as_ref().map_or_else(|| Ok(Self::empty()), |text| Self::parse(path, text))?;
         match package {
             Some(package) => drop(lock.servers.insert(server.to_owned(), package.clone())),
             None => drop(lock.servers.remove(server)),

@@ -3,19 +3,23 @@
 mod registry_search;
 mod server_candidate;
 mod server_card;
+mod server_names;
 
 use crate::app_context::{block_on_current_thread, load_settings};
 use crate::app_error::AppError;
 use crate::cli::commands::servers_command::{ServersFileEdit, TestServers};
 use crate::cli::file_change::FileChange;
 use crate::packages::{self, InstallOptions, PackagePin};
-use crate::settings::{Environment, Flags, LoadedSettings, check_server, state_dir};
+use crate::settings::edit::replace_file::lock_folder_of;
+use crate::settings::{Environment, Flags, LoadedSettings, Settings, check_server, state_dir};
 use crate::stores::stores;
 use crate::terminal::console;
 use crate::terminal::prompter::Prompter;
 use clap::Args;
 use octo_catalogue::Catalogue;
-use server_candidate::{CandidateOptions, ServerCandidate};
+use octo_model::abbreviate;
+use registry_search::search_registries;
+use server_candidate::{CandidateOptions, SandboxChoice, ServerCandidate};
 use std::path::{Path, PathBuf};
 
 /// Add an MCP server by name. Shows first what it is: what runs, who publishes it, which hosts it reaches, what it needs
@@ -26,13 +30,14 @@ use std::path::{Path, PathBuf};
   octoprox add time --yes
   octoprox add npm:@modelcontextprotocol/server-memory
   octoprox add pypi:mcp-server-git@2026.10.19 --dry-run
+  octoprox add npm:tides-mcp --allow-host api.example.com --write ./data
   octoprox add https://mcp.example.com/mcp
   octoprox add --search calendar")]
 pub struct Add {
     /// Name in the catalogue or a registry, npm:NAME, pypi:NAME, oci:NAME@sha256:DIGEST, URL, program or OpenAPI document
     #[arg(required_unless_present = "search")]
     server: Option<String>,
-    /// Search the catalogue
+    /// Search the catalogue and the registries of the settings
     #[arg(long, value_name = "WORDS", conflicts_with = "server")]
     search: Option<String>,
     /// Name of the server in the settings [default: its name in the catalogue]
@@ -47,8 +52,17 @@ pub struct Add {
     /// Environment variable of the program; without a value, it is inherited from octoprox
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
+    /// Host that the program may reach, such as api.example.com or db.example.com:5432
+    #[arg(long, value_name = "HOST")]
+    allow_host: Vec<String>,
+    /// File or directory that the program may read
+    #[arg(long, value_name = "PATH")]
+    read: Vec<PathBuf>,
+    /// File or directory that the program may read and write
+    #[arg(long, value_name = "PATH")]
+    write: Vec<PathBuf>,
     /// Run the program with all your permissions
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["allow_host", "read", "write"])]
     no_sandbox: bool,
     /// Let packages run their install scripts and build from source
     #[arg(long)]
@@ -76,14 +90,16 @@ pub struct Add {
     args: Vec<String>,
 }
 
-/// Servers that a search prints.
+/// Characters of a name in an error.
+const MAX_NAME_CHARS: usize = 60;
+/// Servers that a search prints, of the catalogue and of registries.
 const MAX_FOUND: usize = 20;
 
 impl Add {
     pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
         let catalogue = Catalogue::shipped().map_err(|error| AppError::new(error.to_string()))?;
         if let Some(words) = &self.search {
-            return self.print_found(catalogue, words);
+            return self.print_found(catalogue, &load_settings(flags)?.settings, words);
         }
         let world = Environment::current();
         let loaded = load_settings(flags)?;
@@ -96,19 +112,28 @@ impl Add {
                 candidate.look_alike_name.unwrap_or_default()
             )));
         }
+        self.require_name(&loaded, &candidate.name)?;
         candidate.resolve_package(&state, self.install_options())?;
-        let mut target = ServersFileEdit::for_add(self.to.as_ref(), flags, &world)?;
-        self.require_free_name(&loaded, &candidate.name)?;
+        let file = ServersFileEdit::for_add(self.to.as_ref(), flags, &world)?.path;
         check_server(&candidate.name, &candidate.entry)?;
         self.print_card(&candidate)?;
         if self.dry_run {
             return Ok(());
         }
-        let question = format!("Add {} to {}?", candidate.name, target.path.display());
+        let question = format!("Add {} to {}?", candidate.name, file.display());
         if !self.yes && !Prompter::new(false, "add")?.confirm(&question, false)? {
             return Err(AppError::new("Nothing was added."));
         }
         self.install(&state, &candidate)?;
+        self.write(&file, &candidate)?;
+        self.approve(&loaded, &candidate)?;
+        self.print_next(&candidate, &file, flags, &world)
+    }
+
+    /// Writes the settings and the lock, as they are by now: another command may have changed them meanwhile.
+    fn write(&self, file: &Path, candidate: &ServerCandidate) -> Result<(), AppError> {
+        let _held = lock_folder_of(file)?;
+        let mut target = ServersFileEdit::open(file.to_owned())?;
         if self.update && target.entry(&candidate.name).is_some() {
             target.remove(&candidate.name).map_err(|why| self.edit_error(&target, &why))?;
         }
@@ -118,8 +143,7 @@ impl Add {
         let locked = candidate.package.as_ref().map(|(_, locked)| locked);
         FileChange::of_lock(&change.path, &candidate.name, locked)?.write_generated()?;
         change.write()?;
-        self.approve(&loaded, &candidate)?;
-        self.print_next(&candidate, &change.path, flags, &world)
+        Ok(())
     }
 
     fn options<'a>(&'a self, loaded: &LoadedSettings, state: &'a Path) -> CandidateOptions<'a> {
@@ -130,7 +154,12 @@ impl Add {
             command: self.command.as_deref(),
             args: &self.args,
             env: &self.env,
-            sandbox: !self.no_sandbox,
+            sandbox: SandboxChoice {
+                enabled: !self.no_sandbox,
+                hosts: &self.allow_host,
+                read: &self.read,
+                write: &self.write,
+            },
             workspace: loaded.settings.workspace.clone(),
             state,
         }
@@ -140,7 +169,14 @@ impl Add {
         InstallOptions { scripts: self.allow_scripts, use_cache: true }
     }
 
-    fn require_free_name(&self, loaded: &LoadedSettings, name: &str) -> Result<(), AppError> {
+    /// Refuses a name that exists, and a chosen one that cannot be used as it is.
+    fn require_name(&self, loaded: &LoadedSettings, name: &str) -> Result<(), AppError> {
+        if let Some(chosen) = self.name.as_deref().filter(|chosen| *chosen != name) {
+            return Err(AppError::invalid(format!(
+                "A server cannot be named `{}`. Use `{name}`, or another name.",
+                abbreviate(chosen, MAX_NAME_CHARS)
+            )));
+        }
         if self.update || !loaded.settings.servers.contains_key(name) {
             return Ok(());
         }
@@ -187,8 +223,10 @@ impl Add {
         })?)
     }
 
-    fn print_found(&self, catalogue: &Catalogue, words: &str) -> Result<(), AppError> {
-        let found = catalogue.search(words, MAX_FOUND);
+    fn print_found(&self, catalogue: &Catalogue, settings: &Settings, words: &str) -> Result<(), AppError> {
+        let listed = search_registries(settings, words)?;
+        let mut found = catalogue.search(words, MAX_FOUND);
+        found.extend(listed.iter().take(MAX_FOUND).map(|server| (server.name.as_str(), &server.entry)));
         if self.json {
             return Ok(console::print(&server_card::found_json(&found).to_string())?);
         }
@@ -212,7 +250,13 @@ impl Add {
             return Ok(());
         }
         let name = &candidate.name;
-        console::print(&format!("added {name} to {}", file.display()))?;
+        let done = if self.update { format!("updated {name} in") } else { format!("added {name} to") };
+        console::print(&format!("{done} {}", file.display()))?;
+        if self.to.is_some() {
+            let file = file.display();
+            console::print_err(&format!("Next: octoprox --servers {file} servers test {name}"));
+            return Ok(());
+        }
         let unset: Vec<&str> = candidate
             .needs
             .iter()

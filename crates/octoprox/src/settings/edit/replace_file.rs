@@ -26,7 +26,7 @@ pub fn replace_file(path: &Path, before: Option<&str>, after: &str) -> io::Resul
     let held = File::open(&real)?;
     flock(&held, FlockOperation::LockExclusive)?;
     if fs::read_to_string(&real)? != before {
-        return Err(io::Error::other("the file was changed in the meantime; try again"));
+        return Err(changed_meanwhile());
     }
     let mode = held.metadata()?.permissions().mode() & 0o7777;
     let kept = write_backup(&real, before, mode)?;
@@ -36,16 +36,34 @@ pub fn replace_file(path: &Path, before: Option<&str>, after: &str) -> io::Resul
     Ok(Some(kept))
 }
 
-/// Replaces a generated file, which needs no backup.
-pub fn replace_generated(path: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder)?;
+/// Lets one process at a time change the files of a directory, until the descriptor is dropped. File systems without
+/// such locks leave only the comparison with what was read.
+pub fn lock_folder_of(path: &Path) -> io::Result<File> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let held = File::open(folder)?;
+    let _ = flock(&held, FlockOperation::LockExclusive);
+    Ok(held)
+}
+
+/// Replaces a generated file, which needs no backup, unless it has changed since it was read.
+pub fn replace_generated(path: &Path, before: Option<&str>, text: &str) -> io::Result<()> {
+    let current = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        read => Some(read?),
+    };
+    if current.as_deref() != before {
+        return Err(changed_meanwhile());
     }
     let mode = fs::metadata(path).map_or(OWNER_ONLY_MODE, |about| about.permissions().mode() & 0o7777);
     let fresh = write_temp(path, text, mode)?;
     fs::rename(&fresh, path).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
     sync_parent(path);
     Ok(())
+}
+
+fn changed_meanwhile() -> io::Error {
+    io::Error::other("the file was changed in the meantime; try again")
 }
 
 /// Creates a file that must not exist.

@@ -13,9 +13,28 @@ use url::Url;
 
 /// A server that a registry describes.
 pub struct RegistryMatch {
-    /// Name for the settings.
+    /// Name for the settings, or in the registry.
     pub name: String,
     pub entry: CatalogueEntry,
+}
+
+/// Searches all registries. The names are the whole ones.
+pub fn search_registries(settings: &Settings, words: &str) -> Result<Vec<RegistryMatch>, AppError> {
+    if settings.registries.is_empty() {
+        return Ok(Vec::new());
+    }
+    block_on_current_thread(async {
+        let net = Net::new(net_spec(settings))?;
+        let mut found = Vec::new();
+        for registry in &settings.registries {
+            let servers = search(&net, registry, words).await?.into_iter();
+            found.extend(servers.map(|server| RegistryMatch {
+                name: server.name.clone(),
+                entry: server.into_entry(registry),
+            }));
+        }
+        Ok(found)
+    })
 }
 
 /// Finds a server by its whole name, or by the part after the slash, in the first registry that has it.
@@ -34,10 +53,9 @@ pub fn find_in_registries(settings: &Settings, name: &str) -> Result<Option<Regi
             match found.len() {
                 0 => {}
                 1 => {
-                    let today = jiff::Zoned::now().date().to_string();
                     return Ok(found.pop().map(|server| RegistryMatch {
                         name: server.name.rsplit('/').next().unwrap_or(name).to_owned(),
-                        entry: server.into_entry(registry, &today),
+                        entry: server.into_entry(registry),
                     }));
                 }
                 _ => {

@@ -1,17 +1,22 @@
 //! A server that could be added, with everything that is known about it.
 
 use super::registry_search::{RegistryMatch, find_in_registries};
+use super::server_names::{
+    host_label, is_document, is_loopback, is_registry_name, server_name, unknown_name,
+};
 use crate::app_error::AppError;
 use crate::clients::{SecretExtractor, required_variables, valid_name};
 use crate::gateway::server_home;
-use crate::packages::{self, InstallOptions, LockedPackage, PackageError, PackageId, PackageKind};
+use crate::packages::{
+    self, InstallOptions, LockedPackage, PackageError, PackageId, PackageKind, ScratchFolder,
+};
 use crate::settings::{Environment, Settings};
 use octo_catalogue::{
     Catalogue, CatalogueEntry, LocalAccess, LoginKind, LookAlike, Package, PackageReference, Remote,
     ServerReference,
 };
-use octo_model::nearest;
 use serde_json::{Map, Value, json};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use url::Url;
 
@@ -23,9 +28,54 @@ pub struct CandidateOptions<'a> {
     pub command: Option<&'a str>,
     pub args: &'a [String],
     pub env: &'a [String],
-    pub sandbox: bool,
+    pub sandbox: SandboxChoice<'a>,
     pub workspace: Option<PathBuf>,
     pub state: &'a Path,
+}
+
+/// What a program may use beyond what the catalogue knows.
+pub struct SandboxChoice<'a> {
+    pub enabled: bool,
+    pub hosts: &'a [String],
+    pub read: &'a [PathBuf],
+    pub write: &'a [PathBuf],
+}
+
+impl SandboxChoice<'_> {
+    fn is_default(&self) -> bool {
+        self.enabled && self.hosts.is_empty() && self.read.is_empty() && self.write.is_empty()
+    }
+
+    /// Settings of the sandbox with what the user allows.
+    fn apply(&self, sandbox: &mut Map<String, Value>) -> Result<(), AppError> {
+        let folders = |folders: &[PathBuf]| -> Result<Vec<Value>, AppError> {
+            folders.iter().map(|folder| Ok(json!(existing_folder(folder)?))).collect()
+        };
+        let hosts = self.hosts.iter().map(|host| json!(host)).collect();
+        for (key, values) in
+            [("hosts", hosts), ("read", folders(self.read)?), ("write", folders(self.write)?)]
+        {
+            if let Value::Array(list) = sandbox.entry(key).or_insert_with(|| json!([])) {
+                list.extend(values);
+            }
+            if sandbox.get(key) == Some(&json!([])) {
+                sandbox.remove(key);
+            }
+        }
+        // Full access includes all hosts.
+        if sandbox.get("network") == Some(&Value::Bool(true)) {
+            sandbox.remove("hosts");
+        }
+        Ok(())
+    }
+}
+
+fn existing_folder(folder: &Path) -> Result<PathBuf, AppError> {
+    let folder = std::path::absolute(folder)?;
+    match folder.exists() {
+        true => Ok(folder),
+        false => Err(AppError::invalid(format!("{}: no such file or directory.", folder.display()))),
+    }
 }
 
 pub struct ServerCandidate {
@@ -44,6 +94,8 @@ pub struct ServerCandidate {
     pub needs: Vec<String>,
     pub warnings: Vec<String>,
     hosts_known: bool,
+    /// Whether it runs in a container.
+    pub is_container: bool,
     /// Why the name is suspicious.
     pub look_alike: Option<String>,
     pub look_alike_name: Option<&'static str>,
@@ -87,13 +139,22 @@ impl ServerCandidate {
     }
 
     fn from_registries(
-        catalogue: &Catalogue,
+        catalogue: &'static Catalogue,
         settings: &Settings,
         name: &str,
         options: &CandidateOptions<'_>,
     ) -> Result<Self, AppError> {
         match find_in_registries(settings, name)? {
-            Some(RegistryMatch { name, entry }) => Self::from_entry(&name, &entry, false, options),
+            Some(RegistryMatch { name, entry }) => {
+                let mut candidate = Self::from_entry(&name, &entry, false, options)?;
+                let package = entry.package.as_ref().map(reference_of).transpose()?;
+                let url = entry.remote.as_ref().and_then(|remote| Url::parse(&remote.url).ok());
+                let by_package = package.and_then(|package| catalogue.look_alike_package(&package));
+                if let Some(found) = by_package.or_else(|| catalogue.look_alike_url(&url?)) {
+                    candidate.set_look_alike(&name, found);
+                }
+                Ok(candidate)
+            }
             None => Err(unknown_name(catalogue, name)),
         }
     }
@@ -115,7 +176,7 @@ impl ServerCandidate {
             }
             (_, Some(package)) => {
                 candidate.hosts_known = hosts_known;
-                candidate.start_package(reference_of(package), Some(entry), options)?;
+                candidate.start_package(reference_of(package)?, Some(entry), options)?;
             }
             (_, None) => return Err(AppError::new(format!("{name} has neither a package nor a URL."))),
         }
@@ -179,15 +240,34 @@ impl ServerCandidate {
         let text = path.to_string_lossy();
         if is_document(&path) {
             candidate.describe_api(&text);
-        } else {
-            candidate.runs = text.to_string();
-            candidate.set("command", text.as_ref().into());
-            if options.sandbox {
-                let folder = path.parent().unwrap_or(&path).to_string_lossy().into_owned();
-                candidate.set("sandbox", json!({"read": [folder]}));
-            }
+            return candidate.finish(options);
+        }
+        if path.metadata()?.permissions().mode() & 0o111 == 0 {
+            return Err(AppError::invalid(format!(
+                "{text} is not executable. Run `chmod +x` on it; a script also needs a first line like \
+                 `#!/usr/bin/env node`."
+            )));
+        }
+        candidate.runs = text.to_string();
+        candidate.set("command", text.as_ref().into());
+        if !options.args.is_empty() {
+            candidate.set("args", options.args.into());
+        }
+        if options.sandbox.enabled {
+            let folder = path.parent().unwrap_or(&path).to_string_lossy().into_owned();
+            candidate.set("sandbox", json!({"read": [folder]}));
+            candidate.warn_of_unknown_hosts(&options.sandbox);
         }
         candidate.finish(options)
+    }
+
+    fn warn_of_unknown_hosts(&mut self, sandbox: &SandboxChoice<'_>) {
+        if sandbox.hosts.is_empty() {
+            self.warnings.push(
+                "Its hosts are not known, so it has no network access. Allow some with --allow-host."
+                    .to_owned(),
+            );
+        }
     }
 
     fn new(name: &str, known: Option<CatalogueEntry>) -> Self {
@@ -201,6 +281,7 @@ impl ServerCandidate {
             needs: Vec::new(),
             warnings: Vec::new(),
             hosts_known: known.is_some(),
+            is_container: false,
             look_alike: None,
             look_alike_name: None,
             known,
@@ -292,7 +373,7 @@ impl ServerCandidate {
             self.set("args", Value::Array(args));
         }
         self.set_variables(known);
-        self.set_sandbox(known, workspace, options.sandbox);
+        self.set_sandbox(known, workspace, &options.sandbox);
         Ok(())
     }
 
@@ -317,6 +398,7 @@ impl ServerCandidate {
             })
             .ok_or_else(|| AppError::new("An image needs Docker or Podman, and neither is installed."))?;
         let image = format!("{}@{digest}", package.name);
+        self.is_container = true;
         self.runs = format!("{engine} run {image}");
         self.set("command", engine.into());
         let mut args: Vec<Value> = ["run", "--rm", "-i", "--cap-drop=ALL"].map(Value::from).to_vec();
@@ -346,14 +428,14 @@ impl ServerCandidate {
         }
     }
 
-    fn set_sandbox(&mut self, known: Option<&CatalogueEntry>, workspace: &Path, wanted: bool) {
+    fn set_sandbox(&mut self, known: Option<&CatalogueEntry>, workspace: &Path, choice: &SandboxChoice<'_>) {
         let access = known.map(|entry| entry.access.as_slice()).unwrap_or_default();
         let needs: Vec<&str> = access
             .iter()
             .filter(|access| OUTSIDE_SANDBOX.contains(access))
             .map(|access| access.as_str())
             .collect();
-        if !wanted || !needs.is_empty() {
+        if !choice.enabled || !needs.is_empty() {
             if !needs.is_empty() {
                 self.warnings
                     .push(format!("Runs without a sandbox, because it needs: {}.", needs.join(", ")));
@@ -365,10 +447,7 @@ impl ServerCandidate {
             sandbox.insert("write".to_owned(), json!([workspace]));
         }
         match known.filter(|_| self.hosts_known).map(|entry| entry.hosts.as_slice()) {
-            None => self.warnings.push(
-                "Its hosts are not known, so it has no network access. Allow some with `sandbox.hosts`."
-                    .to_owned(),
-            ),
+            None => self.warn_of_unknown_hosts(choice),
             Some([]) => {}
             Some(hosts) if hosts.iter().any(|host| host == "*") => {
                 drop(sandbox.insert("network".to_owned(), true.into()))
@@ -380,6 +459,23 @@ impl ServerCandidate {
 
     /// Adds the variables of the user, and moves secrets out of the settings.
     fn finish(mut self, options: &CandidateOptions<'_>) -> Result<Self, AppError> {
+        let is_program = ["package", "command"].iter().any(|key| self.entry.contains_key(*key));
+        let has_options =
+            !options.args.is_empty() || !options.env.is_empty() || !options.sandbox.is_default();
+        if has_options && !is_program {
+            return Err(AppError::invalid(
+                "Arguments, --env and options of the sandbox are for programs, and nothing of this server runs here.",
+            ));
+        }
+        match self.entry.get_mut("sandbox").and_then(Value::as_object_mut) {
+            Some(sandbox) => options.sandbox.apply(sandbox)?,
+            None if is_program && options.sandbox.enabled && !options.sandbox.is_default() => {
+                return Err(AppError::invalid(
+                    "This server runs without the sandbox; leave out --allow-host, --read and --write.",
+                ));
+            }
+            None => {}
+        }
         if !options.env.is_empty() {
             let given = crate::cli::commands::servers_command::parse_pairs(options.env, '=')?;
             let mut env = self.entry.get("env").and_then(Value::as_object).cloned().unwrap_or_default();
@@ -402,13 +498,10 @@ impl ServerCandidate {
     pub fn resolve_package(&mut self, state: &Path, options: InstallOptions) -> Result<(), PackageError> {
         let Some((kind, reference)) = self.unresolved.take() else { return Ok(()) };
         let known = self.known.as_ref().and_then(|entry| entry.package.as_ref());
-        let id = packages::choose_version(kind, &reference, known)?;
-        let scratch = state.join(format!("resolve-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&scratch);
-        std::fs::create_dir_all(&scratch)?;
-        let locked = packages::resolve(&id, options, &scratch);
-        let _ = std::fs::remove_dir_all(&scratch);
-        let locked = locked?;
+        let scratch = ScratchFolder::create(state)?;
+        let id = packages::choose_version(kind, &reference, known, &scratch.0)?;
+        let locked = packages::resolve(&id, options, &scratch.0)?;
+        drop(scratch);
         if known.is_none_or(|known| known.version != id.version || known.integrity.is_empty()) {
             self.warnings.push("This version was not checked for the catalogue.".to_owned());
         }
@@ -433,74 +526,11 @@ impl ServerCandidate {
     }
 }
 
-fn reference_of(package: &Package) -> PackageReference {
-    PackageReference {
-        registry: package.registry,
-        name: package.name.clone(),
-        version: Some(package.version.clone()),
-    }
-}
-
-fn unknown_name(catalogue: &Catalogue, name: &str) -> AppError {
-    let hint = match nearest(name, catalogue.names()) {
-        Some(close) => format!("Did you mean `{close}`?"),
-        None => format!(
-            "Search with `octoprox add --search WORDS`, or name the package: npm:{name}, pypi:{name}."
-        ),
-    };
-    AppError::new(format!("The catalogue has no server `{name}`. {hint}"))
-}
-
-/// The words that name the server: `@acme/weather-mcp-server` is `weather`.
-fn server_name(package: &str) -> String {
-    let bare = package.rsplit('/').next().unwrap_or(package).to_lowercase();
-    let words = bare.split(|sign: char| !sign.is_ascii_alphanumeric());
-    let words: Vec<&str> = words.filter(|word| !["", "mcp", "server"].contains(word)).collect();
-    words.join("-")
-}
-
-/// `mcp.notion.com` is `notion`.
-fn host_label(host: &str) -> &str {
-    let labels: Vec<&str> = host.split('.').collect();
-    match labels.as_slice() {
-        [.., name, _] => name,
-        _ => host,
-    }
-}
-
-/// `com.example/server`
-fn is_registry_name(text: &str) -> bool {
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "._-".contains(sign);
-    let is_part =
-        |part: &str| part.starts_with(|sign: char| sign.is_ascii_alphanumeric()) && part.chars().all(plain);
-    text.split_once('/').is_some_and(|(namespace, name)| is_part(namespace) && is_part(name))
-}
-
-fn is_document(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ["json", "yaml", "yml"].iter().any(|known| ending == *known))
-}
-
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.starts_with("127.") || host == "[::1]"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_for_the_settings() {
-        for (package, name) in [
-            ("@acme/tides-mcp-server", "tides"),
-            ("@acme/weather-mcp-server", "weather-mcp"),
-            ("mcp-server-time", "time-mcp"),
-            ("mcp-server", "server"),
-            ("@github/mcp", "server"),
-            ("github-mcp-server", "github-mcp"),
-        ] {
-            assert_eq!(ServerCandidate::new(&server_name(package), None).name, name);
-        }
-        assert_eq!(host_label("mcp.notion.com"), "notion");
-        assert_eq!(host_label("localhost"), "localhost");
+/// The package of an entry. A registry can write anything, so it is parsed like what a person writes.
+fn reference_of(package: &Package) -> Result<PackageReference, AppError> {
+    let Package { registry, name, version, .. } = package;
+    match ServerReference::parse(&format!("{}:{name}@{version}", registry.as_str())) {
+        Ok(ServerReference::Package(reference)) if reference.name == *name => Ok(reference),
+        _ => Err(AppError::invalid(format!("`{name}` in version `{version}` is not a package."))),
     }
 }

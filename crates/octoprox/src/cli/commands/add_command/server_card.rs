@@ -24,9 +24,14 @@ pub fn card_text(candidate: &ServerCandidate) -> String {
     card.row(if candidate.entry.contains_key("url") { "Connects to" } else { "Runs" }, &candidate.runs);
     if let Some((_, locked)) = &candidate.package {
         let first = locked.integrity.split(' ').next().unwrap_or_default();
-        let known = known.and_then(|entry| entry.package.as_ref()).map(|package| package.integrity.as_str());
-        card.row("Integrity", known.filter(|known| locked.integrity.contains(known)).unwrap_or(first));
+        card.row("Integrity", first);
         card.row("Packages", &format!("{} with all dependencies, {}", locked.package_count(), locked.digest));
+    }
+    if let Some(args) =
+        candidate.entry.get("args").and_then(Value::as_array).filter(|_| !candidate.is_container)
+    {
+        let args: Vec<&str> = args.iter().filter_map(Value::as_str).collect();
+        card.row("Arguments", &args.join(" "));
     }
     card.row("Publisher", &publisher_text(known, candidate.package.is_some()));
     if let Some(entry) = known {
@@ -61,6 +66,9 @@ impl Card {
     }
 
     fn row(&mut self, label: &str, value: &str) {
+        if value.is_empty() {
+            return;
+        }
         let wrapped = wrap(value, 2 + LABEL_WIDTH + 1, 2 + LABEL_WIDTH + 1);
         let label = format!("  {label:LABEL_WIDTH$} ");
         self.text.push_str(&format!("{label}{}", wrapped.trim_start()));
@@ -100,7 +108,7 @@ fn publisher_text(known: Option<&CatalogueEntry>, is_package: bool) -> String {
         PublisherEvidence::Repository => {
             format!("{name}; the package links to its repository, as anyone could")
         }
-        PublisherEvidence::Namespace => format!("{name}; a registry has verified this namespace"),
+        PublisherEvidence::Namespace => format!("{name}, as the registry says"),
         PublisherEvidence::None => format!("{name}; nothing in the package proves it"),
     }
 }
@@ -108,6 +116,9 @@ fn publisher_text(known: Option<&CatalogueEntry>, is_package: bool) -> String {
 fn network_text(candidate: &ServerCandidate) -> String {
     if candidate.entry.contains_key("url") || candidate.entry.contains_key("document") {
         return "the hub connects; nothing runs on this machine".to_owned();
+    }
+    if candidate.is_container {
+        return "all hosts that the container engine allows".to_owned();
     }
     let Some(sandbox) = candidate.entry.get("sandbox") else {
         return "everything that you can reach".to_owned();
@@ -124,6 +135,9 @@ fn network_text(candidate: &ServerCandidate) -> String {
 fn files_text(candidate: &ServerCandidate) -> String {
     if candidate.entry.contains_key("url") || candidate.entry.contains_key("document") {
         return "none".to_owned();
+    }
+    if candidate.is_container {
+        return "those of the container".to_owned();
     }
     let Some(sandbox) = candidate.entry.get("sandbox") else {
         return "everything that you can read and write".to_owned();

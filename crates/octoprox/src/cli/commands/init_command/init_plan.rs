@@ -104,7 +104,7 @@ fn initial_settings(answers: &InitAnswers) -> String {
 # Toolboxes that are off by default. All others are on.
 toolboxes:
 {switches}
-# MCP servers are defined in servers.yaml beside this file; `octoprox servers add` adds one.
+# MCP servers are defined in servers.yaml beside this file; `octoprox add` adds one.
 
 # Where `octoprox serve` listens. Clients that start octoprox themselves need no port.
 # listen:

@@ -169,6 +169,9 @@ pub fn parse_pairs(given: &[String], split: char) -> Result<Map<String, Value>, 
             Ok((name.trim().to_owned(), Value::from(value.trim())))
         }
         None if split == '=' => Ok((text.clone(), Value::from(format!("${{{text}}}")))),
+        _ if split == '=' => {
+            Err(AppError::invalid("A variable needs a name. Write it as NAME=VALUE, or NAME to inherit it."))
+        }
         _ => Err(AppError::invalid(format!(
             "`{}` is not a header. Write it as 'Name: value'.",
             text.split(' ').next().unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use crate::app_context::{block_on_current_thread, load_settings};
 use crate::app_error::AppError;
-use crate::packages::PackagePin;
+use crate::packages::{PackagePin, check_pin};
 use crate::settings::Flags;
 use crate::settings::state_dir;
 use crate::stores::stores;
@@ -54,7 +54,15 @@ impl Diff {
         let whose = ServerIdentity { server: self.server.clone(), identity: String::new(), others };
         state_dir(loaded.settings.state_dir.as_ref())?;
         let pins = stores(&loaded.settings)?.pins;
+        let package = servers.get(&self.server).and_then(|server| {
+            let (package, digest) = (server.package.clone()?, server.digest.clone()?);
+            Some((PackagePin { server: self.server.clone(), package, digest }, server.trust))
+        });
         block_on_current_thread(async {
+            if let Some((package, trust)) = package {
+                // It may have changed since the last start.
+                let _held = check_pin(pins.as_ref(), &package, trust.into()).await;
+            }
             // A held package comes first: nothing else is known of it before it runs.
             let mut held = Vec::new();
             let mut accepted = 0;

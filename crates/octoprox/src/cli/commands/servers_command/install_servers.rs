@@ -2,7 +2,7 @@
 
 use crate::app_context::load_settings;
 use crate::app_error::AppError;
-use crate::packages::{InstallOptions, ServersLock, install};
+use crate::packages::{InstallOptions, LockedPackage, ServersLock, install};
 use crate::settings::{Flags, LoadedSettings, Server, SettingOrigin, state_dir};
 use crate::terminal::console;
 use clap::Args;
@@ -36,13 +36,17 @@ impl Install {
             };
             let path = ServersLock::path_beside(&file);
             let lock = ServersLock::read(&path)?;
-            let locked =
-                lock.servers.get(name).filter(|locked| locked.package == *package).ok_or_else(|| {
-                    AppError::new(format!(
-                        "{} has no {package} for {name}. Run: octoprox add {package} --as {name} --update",
-                        path.display()
-                    ))
-                })?;
+            // The digest in the settings is that of an approved lock file.
+            let is_it = |locked: &&LockedPackage| {
+                locked.package == *package && server.digest.as_ref() == Some(&locked.digest)
+            };
+            let locked = lock.servers.get(name).filter(is_it).ok_or_else(|| {
+                AppError::new(format!(
+                    "{} has no approved {package} for {name}. Review it and run `octoprox trust`, or run: octoprox add \
+                     {package} --as {name} --update",
+                    path.display()
+                ))
+            })?;
             install(&state, locked, InstallOptions { scripts: self.allow_scripts, use_cache: false })?;
             if !self.json {
                 console::print(&format!("installed {name}: {package}"))?;

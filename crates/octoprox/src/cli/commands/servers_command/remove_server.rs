@@ -4,6 +4,7 @@ use crate::app_context::load_settings;
 use crate::app_error::AppError;
 use crate::cli::commands::servers_command::servers_file_edit::ServersFileEdit;
 use crate::cli::file_change::FileChange;
+use crate::settings::edit::replace_file::lock_folder_of;
 use crate::settings::{Environment, Flags, SettingOrigin};
 use crate::terminal::console;
 use clap::Args;
@@ -39,6 +40,7 @@ impl Remove {
             Some(from) => world.current_dir.join(from),
             None => self.defining_file(flags)?,
         };
+        let _held = lock_folder_of(&path)?;
         let mut target = ServersFileEdit::open(path)?;
         let what = format!("remove the lines of `{}` yourself.", self.name);
         target

@@ -264,6 +264,7 @@ fn advice(name: &str, server: &Server, why: &str) -> String {
         (Some(command), None) => {
             format!("Run it by hand to see the cause: {command} {}", server.args.join(" "))
         }
+        (None, None) if server.document.is_some() => "Check `document` in the settings.".to_owned(),
         (None, None) => "Check `url`, and that the server is running.".to_owned(),
     };
     let said = |part: &str| why.contains(part);
@@ -280,6 +281,7 @@ fn advice(name: &str, server: &Server, why: &str) -> String {
                 )
             }
         },
+        _ if said("is held.") => format!("Review the change, and accept it: octoprox servers diff {name}"),
         Some(command) if said("os error 2)") => {
             format!("Install `{command}`, or set `command` to its full path.")
         }
@@ -295,7 +297,9 @@ fn advice(name: &str, server: &Server, why: &str) -> String {
         }
         None if said("ertificate") => "Check the host's certificate and the URL.".to_owned(),
         _ if said("did not answer within") => {
-            format!("The first start of a program can be slow: try again with --timeout 120. {by_hand}")
+            format!(
+                "The first start of a program can be slow: octoprox servers test {name} --timeout 120. {by_hand}"
+            )
         }
         _ => by_hand,
     }
@@ -318,6 +322,7 @@ mod tests {
             ),
             (&program, "connection lost: the program has ended", "Run it by hand to see the cause: npx -y x"),
             (&program, "server did not answer within 30 s", "--timeout 120"),
+            (&program, "a is held. The package has changed", "octoprox servers diff a"),
             (&address, "needs a login", "octoprox login a"),
             (&address, "server returned HTTP status 404: Not Found", "many end in /mcp"),
             (&address, "server returned HTTP status 503: busy", "The server itself fails"),
