@@ -1,6 +1,8 @@
 //! Packages of upstream servers: resolved to exact versions and digests, installed in the state directory, and started
 //! from there. `npm` and `uv` do the work, with the registries and proxies of the user.
 
+mod bundle_manifest;
+mod bundle_package;
 mod installed_package;
 mod npm_package;
 mod package_choice;
@@ -14,6 +16,8 @@ mod servers_lock;
 
 use octo_catalogue::{Catalogue, Package, PackageRegistry};
 
+pub use bundle_manifest::{BundleManifest, BundleVariable};
+pub use bundle_package::Bundle;
 pub use installed_package::{InstallOptions, InstalledPackage, install};
 pub use package_choice::choose_version;
 pub use package_id::{PackageId, PackageKind, is_digest};
@@ -37,6 +41,7 @@ pub fn resolve(
     let locked = match id.kind {
         PackageKind::Npm => npm_package::resolve(id, scratch)?,
         PackageKind::Pypi => python_package::resolve(id, options, known, scratch)?,
+        PackageKind::Mcpb => return Err(not_locked(id)),
     };
     check_lock(id, &locked)?;
     Ok(locked)
@@ -51,6 +56,7 @@ pub fn newest_version(
     match kind {
         PackageKind::Npm => npm_package::newest_version(name, scratch),
         PackageKind::Pypi => python_package::newest_version(name, scratch),
+        PackageKind::Mcpb => Err(PackageError::new("A bundle is a file.", "Name the file.")),
     }
 }
 
@@ -59,6 +65,7 @@ fn check_lock(id: &PackageId, locked: &LockedPackage) -> Result<(), PackageError
     match id.kind {
         PackageKind::Npm => npm_package::check_lock(id, locked)?,
         PackageKind::Pypi => python_package::check_lock(id, locked)?,
+        PackageKind::Mcpb => bundle_package::check_lock(id, locked)?,
     }
     package_choice::check_integrity(id, locked, known_package(id))
 }
@@ -68,6 +75,7 @@ fn known_package(id: &PackageId) -> Option<&'static Package> {
     let registry = match id.kind {
         PackageKind::Npm => PackageRegistry::Npm,
         PackageKind::Pypi => PackageRegistry::Pypi,
+        PackageKind::Mcpb => return None,
     };
     let (_, entry) = Catalogue::shipped().ok()?.find_package(registry, &id.name)?;
     entry.package.as_ref().filter(|known| known.version == id.version)

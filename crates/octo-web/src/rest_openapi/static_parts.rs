@@ -217,6 +217,34 @@ pub fn definition(id: &str) -> Value {
 }
 
 /// Routes that are independent of the catalogue.
+/// The registry API over the catalogue of servers.
+fn registry_paths() -> Map<String, Value> {
+    let text = |place: &str, name: &str| json!({"name": name, "in": place, "required": place == "path", "schema": {"type": "string"}});
+    let limit = json!({"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1}});
+    let query = |name: &str| text("query", name);
+    let page = json!([query("cursor"), limit, query("search"), query("version"), query("updated_since")]);
+    let (name, version) = (text("path", "serverName"), text("path", "version"));
+    let object = json!({"type": "object"});
+    [
+        ("/v0.1/servers", "registry.servers", "Servers that could be added", page),
+        ("/v0.1/servers/{serverName}/versions", "registry.versions", "Versions of a server", json!([name])),
+        (
+            "/v0.1/servers/{serverName}/versions/{version}",
+            "registry.version",
+            "One version of a server, or `latest`",
+            json!([name, version]),
+        ),
+    ]
+    .into_iter()
+    .map(|(path, id, about, parameters)| {
+        let responses = read_responses(about, "application/json", &object);
+        let operation = json!({"operationId": id, "tags": ["registry"], "summary": about, "parameters": parameters,
+            "responses": responses});
+        (path.to_owned(), json!({"get": operation}))
+    })
+    .collect()
+}
+
 pub fn paths() -> Map<String, Value> {
     let list = |member: &str| {
         json!({"type": "object", "required": [member],
@@ -239,7 +267,7 @@ pub fn paths() -> Map<String, Value> {
     };
     let none = json!([]);
     let json_type = "application/json";
-    let mut all = Map::new();
+    let mut all = registry_paths();
     let mut add = |path: &str, item: Value| all.insert(path.to_owned(), item);
     add("/tools", entry("hub.tools", "All tools", &views, json_type, &list("tools")));
     add("/tools/{name}", entry("hub.tool", "One tool", &one, json_type, &definition));

@@ -154,6 +154,8 @@ async fn lists_are_what_the_document_says() {
         assert!(validator(&document, schema).is_valid(&get(&router, path).await.json()), "{path}");
     }
     for (path, _, _) in operations(&document).into_iter().filter(|(_, method, _)| *method == "get") {
-        assert_eq!(get(&router, &path.replace("{name}", "echo")).await.status, 200, "{path}");
+        let values = [("{name}", "echo"), ("{serverName}", "octoprox%2Fnotion"), ("{version}", "latest")];
+        let path = values.iter().fold(path.to_owned(), |path, (name, value)| path.replace(name, value));
+        assert_eq!(get(&router, &path).await.status, 200, "{path}");
     }
 }

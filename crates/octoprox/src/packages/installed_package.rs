@@ -3,7 +3,7 @@
 use super::package_id::{PackageId, PackageKind};
 use super::package_manager::PackageError;
 use super::servers_lock::LockedPackage;
-use super::{npm_package, python_package};
+use super::{bundle_package, npm_package, python_package};
 use crate::terminal::console;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -119,6 +119,10 @@ fn install_into(
             python_package::install(&locked.lock, folder, options)?;
             readable.extend(python_package::interpreter_folders(folder));
             python_package::programs(id, folder)?
+        }
+        PackageKind::Mcpb => {
+            bundle_package::install(id, locked, folder)?;
+            bundle_package::programs(folder)
         }
     };
     let programs: BTreeMap<String, PathBuf> = programs.into_iter().collect();

@@ -3,7 +3,7 @@
 use octo_catalogue::{PackageReference, PackageRegistry, ServerReference};
 use std::fmt;
 
-/// A package in one version: `npm:NAME@VERSION` or `pypi:NAME@VERSION`.
+/// A package in one version: `npm:NAME@VERSION`, `pypi:NAME@VERSION` or `mcpb:NAME@VERSION`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PackageId {
     pub kind: PackageKind,
@@ -11,11 +11,13 @@ pub struct PackageId {
     pub version: String,
 }
 
-/// Registries from which packages are installed.
+/// Registries from which packages are installed, and bundles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PackageKind {
     Npm,
     Pypi,
+    /// An MCP bundle, which is a file.
+    Mcpb,
 }
 
 impl PackageKind {
@@ -23,6 +25,7 @@ impl PackageKind {
         match self {
             Self::Npm => "npm",
             Self::Pypi => "pypi",
+            Self::Mcpb => "mcpb",
         }
     }
 
@@ -39,10 +42,15 @@ impl PackageKind {
 impl PackageId {
     pub fn parse(text: &str) -> Result<Self, String> {
         let invalid = || format!("`{text}` is not a package with a version.");
-        let reference = ServerReference::parse(text).map_err(|_| invalid())?;
+        // Names of bundles keep the rules of PyPI.
+        let (kind, package) = match text.strip_prefix("mcpb:") {
+            Some(bundle) => (Some(PackageKind::Mcpb), format!("pypi:{bundle}")),
+            None => (None, text.to_owned()),
+        };
+        let reference = ServerReference::parse(&package).map_err(|_| invalid())?;
         match reference {
             ServerReference::Package(PackageReference { registry, name, version: Some(version) }) => {
-                let kind = PackageKind::from_registry(registry).ok_or_else(invalid)?;
+                let kind = kind.or_else(|| PackageKind::from_registry(registry)).ok_or_else(invalid)?;
                 Ok(Self { kind, name, version })
             }
             _ => Err(invalid()),

@@ -35,6 +35,8 @@ impl LockedPackage {
     /// Number of packages, with all dependencies.
     pub fn package_count(&self) -> usize {
         match &self.lock {
+            // A bundle is a file with everything.
+            Value::Object(bundle) if bundle.contains_key("sha256") => 1,
             // The first is the directory of the installation itself.
             Value::Object(packages) => packages.len().saturating_sub(1),
             Value::Array(lines) => {

@@ -1,5 +1,6 @@
 //! `octoprox add`: adds a server by name, package, URL or file, after showing what it is.
 
+mod bundle_entry;
 mod registry_search;
 mod server_candidate;
 mod server_card;
@@ -31,10 +32,11 @@ use std::path::{Path, PathBuf};
   octoprox add npm:@modelcontextprotocol/server-memory
   octoprox add pypi:mcp-server-git@2026.10.19 --dry-run
   octoprox add npm:tides-mcp --allow-host api.example.com --write ./data
+  octoprox add ./tides.mcpb
   octoprox add https://mcp.example.com/mcp
   octoprox add --search calendar")]
 pub struct Add {
-    /// Name in the catalogue or a registry, npm:NAME, pypi:NAME, oci:NAME@sha256:DIGEST, URL, program or OpenAPI document
+    /// Name in the catalogue or a registry, npm:NAME, pypi:NAME, oci:NAME@sha256:DIGEST, URL, program, MCP bundle or OpenAPI document
     #[arg(required_unless_present = "search")]
     server: Option<String>,
     /// Search the catalogue and the registries of the settings

@@ -1,5 +1,6 @@
 //! A server that could be added, with everything that is known about it.
 
+use super::bundle_entry::{bundle_entry, bundle_env};
 use super::registry_search::{RegistryMatch, find_in_registries};
 use super::server_names::{
     host_label, is_document, is_loopback, is_registry_name, server_name, unknown_name,
@@ -7,6 +8,7 @@ use super::server_names::{
 use crate::app_error::AppError;
 use crate::clients::{SecretExtractor, required_variables, valid_name};
 use crate::gateway::server_home;
+use crate::packages::Bundle;
 use crate::packages::{
     self, InstallOptions, LockedPackage, PackageError, PackageId, PackageKind, ScratchFolder,
 };
@@ -131,10 +133,7 @@ impl ServerCandidate {
                 Self::from_registries(catalogue, settings, options.server, options)
             }
             ServerReference::File(path) => Self::from_file(&path, options),
-            ServerReference::Bundle(path) => Err(AppError::invalid(format!(
-                "{}: MCP bundles are not supported. Add the package that it contains, or unpack it and add its program.",
-                path.display()
-            ))),
+            ServerReference::Bundle(path) => Self::from_bundle(&path, options),
         }
     }
 
@@ -206,6 +205,9 @@ impl ServerCandidate {
         url: &Url,
         options: &CandidateOptions<'_>,
     ) -> Result<Self, AppError> {
+        if url.path().ends_with(".mcpb") {
+            return Err(AppError::invalid("Download the bundle, and add the file: octoprox add ./NAME.mcpb"));
+        }
         let host = url.host_str().unwrap_or_default();
         let known = catalogue.find_url(url);
         let name = match (options.name, known) {
@@ -268,6 +270,29 @@ impl ServerCandidate {
                     .to_owned(),
             );
         }
+    }
+
+    /// A bundle contains everything that it needs, so it is complete without a registry.
+    fn from_bundle(path: &Path, options: &CandidateOptions<'_>) -> Result<Self, AppError> {
+        let Bundle { id, manifest, locked } = Bundle::open(path)?;
+        let mut candidate =
+            Self::new(&options.name.map_or_else(|| server_name(&manifest.name), str::to_owned), None);
+        candidate.runs = format!("{id} from {}", path.display());
+        candidate.set("package", id.to_string().into());
+        if !options.args.is_empty() {
+            candidate.set("args", options.args.into());
+        }
+        candidate.known = Some(bundle_entry(&candidate.name, &manifest));
+        let env = bundle_env(&candidate.name, &manifest);
+        if !env.is_empty() {
+            candidate.set("env", Value::Object(env));
+        }
+        if options.sandbox.enabled {
+            candidate.set("sandbox", json!({}));
+            candidate.warn_of_unknown_hosts(&options.sandbox);
+        }
+        candidate.package = Some((id, locked));
+        candidate.finish(options)
     }
 
     fn new(name: &str, known: Option<CatalogueEntry>) -> Self {

@@ -42,6 +42,7 @@ pub fn card_text(candidate: &ServerCandidate) -> String {
     for (at, need) in needs_text(candidate).iter().enumerate() {
         card.row(if at == 0 { "Needs" } else { "" }, need);
     }
+    card.row("Accepts", &optional_variables(candidate));
     for (at, tools) in tools_text(known).iter().enumerate() {
         card.row(if at == 0 { "Tools" } else { "" }, tools);
     }
@@ -168,6 +169,17 @@ fn needs_text(candidate: &ServerCandidate) -> Vec<String> {
     }
     needs.extend(candidate.needs.iter().map(|name| variable_text(candidate, name)));
     needs
+}
+
+/// Variables that it also knows.
+fn optional_variables(candidate: &ServerCandidate) -> String {
+    let variables = candidate.known.iter().flat_map(|entry| &entry.variables);
+    let is_set = |name: &str| candidate.entry.get("env").is_some_and(|env| env.get(name).is_some());
+    let names: Vec<&str> = variables
+        .filter(|variable| !variable.required && candidate.package.is_some() && !is_set(&variable.name))
+        .map(|variable| variable.name.as_str())
+        .collect();
+    if names.is_empty() { String::new() } else { format!("{} (set with --env)", names.join(", ")) }
 }
 
 fn variable_text(candidate: &ServerCandidate, name: &str) -> String {
