@@ -38,6 +38,12 @@ impl AppError {
     }
 }
 
+impl std::fmt::Display for AppError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// Exit code of each error kind.
 pub const fn exit_code(kind: Kind) -> u8 {
     match kind {

@@ -11,12 +11,13 @@ mod package_lookup;
 mod package_manager;
 mod pinned_package;
 mod python_package;
+mod regular_file;
 mod scratch_folder;
 mod servers_lock;
 
 use octo_catalogue::{Catalogue, Package, PackageRegistry};
 
-pub use bundle_manifest::{BundleManifest, BundleVariable};
+pub use bundle_manifest::{BundleManifest, BundleVariable, is_variable_name};
 pub use bundle_package::Bundle;
 pub use installed_package::{InstallOptions, InstalledPackage, install};
 pub use package_choice::choose_version;

@@ -57,8 +57,9 @@ impl Tool for Add {
 
     async fn run(&self, input: Input, (): (), cx: &CallContext) -> Result<Output, ToolError> {
         let catalogue = Catalogue::shipped().map_err(ToolError::internal)?;
-        let (name, entry) =
-            catalogue.find(&input.server).ok_or_else(|| unknown_server(catalogue, &input.server))?;
+        let (name, entry) = catalogue
+            .find(&input.server.trim().to_lowercase())
+            .ok_or_else(|| unknown_server(catalogue, &input.server))?;
         let remedy = Remedy::AddServerByName { server: name.to_owned() };
         Ok(describe(entry, cx.append_remedy("A person must approve it.", &remedy)))
     }

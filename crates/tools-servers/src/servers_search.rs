@@ -38,7 +38,7 @@ pub struct FoundServer {
     description: String,
     /// Who publishes it.
     publisher: String,
-    /// What it needs: `login`, `key` or `nothing`.
+    /// What it needs: `login`, `key`, `settings` or `nothing`.
     needs: &'static str,
     /// Number of tools, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,6 +52,7 @@ impl FoundServer {
             Some(LoginKind::Oauth) => "login",
             Some(LoginKind::Token) => "key",
             None if has_key => "key",
+            None if entry.variables.iter().any(|variable| variable.required) => "settings",
             Some(LoginKind::None) | None => "nothing",
         };
         Self {

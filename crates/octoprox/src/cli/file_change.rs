@@ -77,6 +77,18 @@ impl FileChange {
         approvals.renew(self)
     }
 
+    /// Restores a generated file, because a file that belongs to it could not be written.
+    pub fn undo_generated(&self) {
+        let undone = match &self.before {
+            Some(before) => replace_generated(&self.path, Some(&self.after), before),
+            None if self.after.is_empty() => Ok(()),
+            None => std::fs::remove_file(&self.path),
+        };
+        if let Err(error) = undone {
+            tracing::warn!(%error, path = %self.path.display(), "cannot restore the file");
+        }
+    }
+
     /// Writes the file and returns the path of the backup.
     pub fn write(&self) -> Result<Option<PathBuf>, AppError> {
         let approvals = ApprovalRenewal::for_change(self);

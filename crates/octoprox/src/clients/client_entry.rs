@@ -40,6 +40,17 @@ impl Translation<'_> {
                 let bearer = format!("Bearer ${{{}}}", value.as_str().unwrap_or_default());
                 self.extend_map("headers", &json!({"Authorization": bearer}));
             }
+            // Our own settings, in a file named with `--servers`. Other products have fields of the same names.
+            "package"
+            | "digest"
+            | "share"
+            | "pool"
+            | "per_minute"
+            | "max_concurrent"
+            | "start_timeout_seconds"
+            | "idle_timeout_seconds" => self.set(key, value.clone()),
+            "trust" if value.is_object() => self.set(key, value.clone()),
+            "sandbox" if is_own_sandbox(value) => self.set(key, value.clone()),
             "env_vars" => self.add_env_vars(value),
             "env_http_headers" => {
                 let named = value.as_object().into_iter().flatten();
@@ -134,6 +145,12 @@ impl Translation<'_> {
     }
 }
 
+/// Whether it is a sandbox of this product.
+fn is_own_sandbox(value: &Value) -> bool {
+    let known = |key: &String| ["hosts", "network", "read", "write"].contains(&key.as_str());
+    value.as_object().is_some_and(|sandbox| sandbox.keys().all(known))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +190,16 @@ mod tests {
                 json!({"url": "https://x", "oauth": {"callbackPort": 1}, "auth": {"type": "device-code"}}),
                 json!({"url": "https://x", "auth": {"type": "device-code"}}),
                 &["not used: oauth"],
+            ),
+            (
+                json!({"package": "npm:a@1.0.0", "sandbox": {"hosts": ["x.example"]}, "trust": {"changes": "hold"}}),
+                json!({"package": "npm:a@1.0.0", "sandbox": {"hosts": ["x.example"]}, "trust": {"changes": "hold"}}),
+                &[],
+            ),
+            (
+                json!({"command": "x", "trust": true, "sandbox": {"filesystem": {}}}),
+                json!({"command": "x"}),
+                &["not used: trust, sandbox"],
             ),
         ] {
             let Value::Object(entry) = entry else { continue };

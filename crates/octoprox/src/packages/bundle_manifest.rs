@@ -3,11 +3,14 @@
 use super::package_manager::PackageError;
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Prefix of variables for values that the manifest uses as arguments only.
 const VALUE_PREFIX: &str = "USER_CONFIG_";
+/// Programs that install packages and run them.
+const RUNS_UNLOCKED_PACKAGES: [&str; 10] =
+    ["npx", "npm", "pnpm", "yarn", "bunx", "uv", "uvx", "pip", "pip3", "pipx"];
 /// Name of this platform in manifests.
 const PLATFORM: &str = "linux";
 
@@ -40,11 +43,13 @@ struct BundleServer {
     kind: String,
     #[serde(default)]
     entry_point: String,
+    #[serde(default)]
     mcp_config: StartConfig,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 struct StartConfig {
+    #[serde(default)]
     command: String,
     #[serde(default)]
     args: Vec<String>,
@@ -111,12 +116,6 @@ impl BundleManifest {
                 "Ask its author for another one.",
             ));
         }
-        if manifest.server.kind == "uv" {
-            return Err(PackageError::new(
-                "The bundle installs its dependencies when it starts, without a lock.",
-                "Add the package instead: `octoprox add pypi:NAME`.",
-            ));
-        }
         let config = &mut manifest.server.mcp_config;
         if let Some(own) = config.platform_overrides.remove(PLATFORM) {
             config.command = own.command.unwrap_or_else(|| std::mem::take(&mut config.command));
@@ -126,9 +125,42 @@ impl BundleManifest {
         if let Some(name) = config.env.keys().find(|name| !is_variable_name(name)) {
             return Err(invalid(&format!("`{name}` is not the name of a variable")));
         }
+        let program =
+            Path::new(&config.command).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if manifest.server.kind == "uv" || RUNS_UNLOCKED_PACKAGES.contains(&program) {
+            return Err(PackageError::new(
+                "The bundle installs its dependencies when it starts, without a lock.",
+                "Add the package instead: `octoprox add pypi:NAME` or `npm:NAME`.",
+            ));
+        }
+        if config.command.is_empty() {
+            return Err(invalid("`mcp_config` names no command"));
+        }
+        let names: BTreeSet<String> =
+            manifest.user_config.keys().map(|key| manifest.variable_name(key)).collect();
+        if names.len() != manifest.user_config.len() {
+            return Err(invalid("two values of `user_config` have almost the same name"));
+        }
         // Finds unknown variables now.
         manifest.start_script(Path::new("/"))?;
         Ok(manifest)
+    }
+
+    /// Many systems have only `python3`.
+    fn command(&self) -> &str {
+        let command = self.server.mcp_config.command.as_str();
+        if command == "python" { "python3" } else { command }
+    }
+
+    /// Program of the machine that it needs, if any.
+    pub fn interpreter(&self) -> Option<&str> {
+        Some(self.command()).filter(|command| !command.contains(['/', '$']))
+    }
+
+    /// What it starts, as the manifest says it.
+    pub fn command_line(&self) -> String {
+        let config = &self.server.mcp_config;
+        std::iter::once(&config.command).chain(&config.args).cloned().collect::<Vec<_>>().join(" ")
     }
 
     /// File of the server that must be executable, if it is a program.
@@ -188,9 +220,7 @@ impl BundleManifest {
                 script.push_str(&format!("export {name}={}\n", self.word(value, &folder, Split::Never)?));
             }
         }
-        // Many systems have only `python3`.
-        let command = if config.command == "python" { "python3" } else { &config.command };
-        script.push_str(&format!("exec {}", self.word(command, &folder, Split::Never)?));
+        script.push_str(&format!("exec {}", self.word(self.command(), &folder, Split::Never)?));
         for arg in &config.args {
             script.push_str(&format!(" {}", self.word(arg, &folder, Split::Values)?));
         }
@@ -251,7 +281,7 @@ fn quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-fn is_variable_name(name: &str) -> bool {
+pub fn is_variable_name(name: &str) -> bool {
     let plain = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
     !name.is_empty() && !name.starts_with(|sign: char| sign.is_ascii_digit()) && name.chars().all(plain)
 }
@@ -339,11 +369,14 @@ mod tests {
             (config(json!({"command": "node", "args": ["${user_config.x}"]})), "has no `x`"),
             (config(json!({"command": "node", "args": ["${x"]})), "closing brace"),
             (config(json!({"command": "node", "env": {"A;B": "x"}})), "name of a variable"),
-            (json!({"type": "uv", "mcp_config": {"command": "uv"}}), "without a lock"),
+            (json!({"type": "uv", "mcp_config": {"command": "x"}}), "without a lock"),
+            (config(json!({"command": "/usr/bin/npx", "args": ["-y", "x"]})), "without a lock"),
         ] {
             let error = manifest(server, json!({})).unwrap_err();
             assert!(error.to_string().contains(why), "{error}");
         }
+        let twice = json!({"a-b": {"type": "string"}, "a_b": {"type": "string"}});
+        assert!(manifest(config(json!({"command": "node"})), twice).is_err());
         assert!(BundleManifest::parse("{}").is_err());
     }
 }

@@ -3,6 +3,7 @@
 use super::bundle_manifest::{BundleManifest, invalid};
 use super::package_id::{PackageId, PackageKind, is_digest};
 use super::package_manager::PackageError;
+use super::regular_file::open_regular;
 use super::servers_lock::LockedPackage;
 use aws_lc_rs::digest::{Context, SHA256};
 use octo_model::hex;
@@ -18,6 +19,7 @@ const MANIFEST_FILE: &str = "manifest.json";
 const READ_BYTES: usize = 1 << 16;
 const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 /// Far above the largest bundles with their dependencies.
+const MAX_BUNDLE_BYTES: u64 = 1 << 30;
 const MAX_UNPACKED_BYTES: u64 = 4 << 30;
 const MAX_FILES: usize = 200_000;
 /// Directory of the files of a bundle in its installation.
@@ -33,36 +35,45 @@ pub struct Bundle {
 }
 
 impl Bundle {
-    /// Reads a bundle without unpacking it.
-    pub fn open(path: &Path) -> Result<Self, PackageError> {
+    /// Reads a bundle without unpacking it. The lock names it relative to the directory of the lock file, if it is there.
+    pub fn open(path: &Path, folder: &Path) -> Result<Self, PackageError> {
         let cannot_read = |error| {
             PackageError::new(format!("{}: cannot read file: {error}.", path.display()), "Check its path.")
         };
         let path = fs::canonicalize(path).map_err(cannot_read)?;
-        let mut file = File::open(&path).map_err(cannot_read)?;
+        let mut file = open_regular(&path, MAX_BUNDLE_BYTES).map_err(cannot_read)?;
         let sha256 = file_hash(&mut file).map_err(cannot_read)?;
         let manifest = read_manifest(&mut open_archive(file)?)?;
-        let plain = |sign: char| if sign.is_ascii_alphanumeric() || "._".contains(sign) { sign } else { '-' };
-        let name: String = manifest.name.chars().map(plain).collect();
-        let id = PackageId {
-            kind: PackageKind::Mcpb,
-            name: name.trim_start_matches(|sign: char| !sign.is_ascii_alphanumeric()).to_lowercase(),
-            version: manifest.version.clone(),
-        };
-        if PackageId::parse(&id.to_string()).as_ref() != Ok(&id) {
-            return Err(invalid("its name or version is not usable"));
-        }
-        let lock = json!({"file": path, "sha256": sha256});
+        let id = package_id(&manifest)?;
+        let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+        let text = path.strip_prefix(&folder).unwrap_or(&path);
+        let text = text.to_str().ok_or_else(|| cannot_read(io::Error::other("its path is not UTF-8")))?;
+        let lock = json!({"file": text, "sha256": sha256});
         let locked = LockedPackage::new(&id, sha256, lock);
         Ok(Self { id, manifest, locked })
     }
+}
+
+/// Name and version of the manifest.
+fn package_id(manifest: &BundleManifest) -> Result<PackageId, PackageError> {
+    let plain = |sign: char| if sign.is_ascii_alphanumeric() || "._".contains(sign) { sign } else { '-' };
+    let name: String = manifest.name.chars().map(plain).collect();
+    let id = PackageId {
+        kind: PackageKind::Mcpb,
+        name: name.trim_start_matches(|sign: char| !sign.is_ascii_alphanumeric()).to_lowercase(),
+        version: manifest.version.clone(),
+    };
+    if PackageId::parse(&id.to_string()).as_ref() != Ok(&id) {
+        return Err(invalid("its name or version is not usable"));
+    }
+    Ok(id)
 }
 
 /// Path and hash in a lock.
 fn source(locked: &LockedPackage) -> Option<(PathBuf, &str)> {
     let text = |key: &str| locked.lock.get(key).and_then(Value::as_str);
     let (file, sha256) = (PathBuf::from(text("file")?), text("sha256")?);
-    (file.is_absolute() && is_digest(sha256)).then_some((file, sha256))
+    is_digest(sha256).then_some((file, sha256))
 }
 
 pub fn check_lock(id: &PackageId, locked: &LockedPackage) -> Result<(), PackageError> {
@@ -73,21 +84,30 @@ pub fn check_lock(id: &PackageId, locked: &LockedPackage) -> Result<(), PackageE
 }
 
 /// Unpacks the bundle, if it is the locked one.
-pub fn install(id: &PackageId, locked: &LockedPackage, folder: &Path) -> Result<(), PackageError> {
+pub fn install(
+    id: &PackageId,
+    locked: &LockedPackage,
+    lock_folder: &Path,
+    folder: &Path,
+) -> Result<(), PackageError> {
     let (path, sha256) = source(locked).ok_or_else(|| super::not_locked(id))?;
-    let mut file = File::open(&path).map_err(|error| {
+    let path = lock_folder.join(path);
+    let file = open_regular(&path, MAX_BUNDLE_BYTES).map_err(|error| {
         let hint = "Copy the bundle there, or add it from its new place with --update.";
         PackageError::new(format!("{}: {error}.", path.display()), hint)
     })?;
     // What is unpacked is what was hashed, also if somebody writes to the file meanwhile.
     let mut copy = tempfile(folder)?;
-    io::copy(&mut file, &mut copy)?;
+    io::copy(&mut file.take(MAX_BUNDLE_BYTES), &mut copy)?;
     if file_hash(&mut copy)? != sha256 {
         let message = format!("{} is not the bundle that was added.", path.display());
         return Err(PackageError::new(message, "Review it, and add it with --update."));
     }
     let mut archive = open_archive(copy)?;
     let manifest = read_manifest(&mut archive)?;
+    if package_id(&manifest)? != *id {
+        return Err(super::not_locked(id));
+    }
     let files = folder.join(FILES_DIR);
     fs::create_dir(&files)?;
     unpack(&mut archive, &files, manifest.program())?;
@@ -172,8 +192,17 @@ fn write_file(
     max_bytes: u64,
 ) -> Result<u64, PackageError> {
     let mode = if is_program { 0o700 } else { 0o600 };
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    io::copy(&mut content.take(max_bytes), &mut file).map_err(|error| invalid(&error.to_string()))
+    let opened = OpenOptions::new().write(true).create_new(true).mode(mode).open(path);
+    let mut file = opened.map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => invalid("it contains a file twice"),
+        io::ErrorKind::InvalidFilename => invalid("it contains a name that is too long"),
+        _ => error.into(),
+    })?;
+    // Errors of the archive are not those of the system.
+    io::copy(&mut content.take(max_bytes), &mut file).map_err(|error| match error.raw_os_error() {
+        Some(_) => error.into(),
+        None => invalid(&error.to_string()),
+    })
 }
 
 #[cfg(test)]
@@ -205,7 +234,7 @@ mod tests {
         let target = folder.join("target");
         let _ = fs::remove_dir_all(&target);
         fs::create_dir(&target).unwrap();
-        install(&bundle.id, &bundle.locked, &target)
+        install(&bundle.id, &bundle.locked, folder, &target)
     }
 
     #[test]
@@ -215,9 +244,10 @@ mod tests {
             add_file(zip, "bin/tides", "#!/bin/sh\necho \"$0 $1\"\n");
             zip.add_symlink("bin/link", "/etc/passwd", SimpleFileOptions::default()).unwrap();
         });
-        let bundle = Bundle::open(&path).unwrap();
+        let bundle = Bundle::open(&path, folder.path()).unwrap();
         assert_eq!(bundle.id.to_string(), "mcpb:my-tides@1.0.0");
         assert!(check_lock(&bundle.id, &bundle.locked).is_ok());
+        assert_eq!(bundle.locked.lock["file"], "a.mcpb");
         install_into(folder.path(), &bundle).unwrap();
         let target = folder.path().join("target");
         assert!(!target.join("bundle/bin/link").exists() && !target.join("copy").exists());
@@ -237,7 +267,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for name in ["../../outside", "/outside", "a/../../../outside"] {
             let path = bundle(folder.path(), |zip| add_file(zip, name, "x"));
-            let opened = Bundle::open(&path);
+            let opened = Bundle::open(&path, folder.path());
             let refused = opened.and_then(|bundle| install_into(folder.path(), &bundle)).is_err();
             let outside = [folder.path().join("outside"), PathBuf::from("/outside")];
             assert!(outside.iter().all(|path| !path.exists()), "{name}");
@@ -246,7 +276,7 @@ mod tests {
         let path = folder.path().join("a.mcpb");
         for bytes in [&b""[..], b"PK\x05\x06", b"not an archive"] {
             fs::write(&path, bytes).unwrap();
-            assert!(Bundle::open(&path).is_err());
+            assert!(Bundle::open(&path, folder.path()).is_err());
         }
     }
 }

@@ -40,11 +40,13 @@ struct InstallRecord {
 }
 
 impl InstalledPackage {
-    /// Finds an installation by the digest of its lock.
-    pub fn find(state: &Path, digest: &str) -> Option<Self> {
+    /// Finds the installation of a package by the digest of its lock.
+    pub fn find(state: &Path, digest: &str, package: &str) -> Option<Self> {
         let folder = state.join(PACKAGES_DIR).join(digest.trim_start_matches("sha256:"));
         let record = std::fs::read(folder.join(RECORD_FILE)).ok()?;
-        let InstallRecord { programs, readable, .. } = serde_json::from_slice(&record).ok()?;
+        let record: InstallRecord = serde_json::from_slice(&record).ok()?;
+        let InstallRecord { programs, readable, .. } =
+            Some(record).filter(|record| record.package == package)?;
         Some(Self { programs, readable })
     }
 
@@ -69,16 +71,17 @@ impl InstalledPackage {
     }
 }
 
-/// Installs a package, unless it is there already.
+/// Installs a package, unless it is there already. `lock_folder` is the directory of the lock file.
 pub fn install(
     state: &Path,
     locked: &LockedPackage,
+    lock_folder: &Path,
     options: InstallOptions,
 ) -> Result<InstalledPackage, PackageError> {
     let id = PackageId::parse(&locked.package)
         .map_err(|error| PackageError::new(error, "Add the server again."))?;
     super::check_lock(&id, locked)?;
-    if let Some(installed) = InstalledPackage::find(state, &locked.digest) {
+    if let Some(installed) = InstalledPackage::find(state, &locked.digest, &locked.package) {
         return Ok(installed);
     }
     let packages = state.join(PACKAGES_DIR);
@@ -88,7 +91,7 @@ pub fn install(
         console::print_err("Waiting for another installation to finish…");
         flock(&held, FlockOperation::LockExclusive).map_err(std::io::Error::from)?;
     }
-    if let Some(installed) = InstalledPackage::find(state, &locked.digest) {
+    if let Some(installed) = InstalledPackage::find(state, &locked.digest, &locked.package) {
         return Ok(installed);
     }
     let folder = packages.join(locked.folder_name());
@@ -96,7 +99,7 @@ pub fn install(
         std::fs::remove_dir_all(&folder)?;
     }
     std::fs::create_dir(&folder)?;
-    let installed = install_into(&id, locked, &folder, options);
+    let installed = install_into(&id, locked, (lock_folder, &folder), options);
     if installed.is_err() {
         let _ = std::fs::remove_dir_all(&folder);
     }
@@ -106,7 +109,7 @@ pub fn install(
 fn install_into(
     id: &PackageId,
     locked: &LockedPackage,
-    folder: &Path,
+    (lock_folder, folder): (&Path, &Path),
     options: InstallOptions,
 ) -> Result<InstalledPackage, PackageError> {
     let mut readable = vec![folder.to_owned()];
@@ -121,7 +124,7 @@ fn install_into(
             python_package::programs(id, folder)?
         }
         PackageKind::Mcpb => {
-            bundle_package::install(id, locked, folder)?;
+            bundle_package::install(id, locked, lock_folder, folder)?;
             bundle_package::programs(folder)
         }
     };

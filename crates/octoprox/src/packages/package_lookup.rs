@@ -61,7 +61,8 @@ impl PackageStart {
             digest: digest.to_owned(),
         };
         check_pin(self.pins.as_ref(), &pin, self.trust).await?;
-        let installed = self.state.as_deref().and_then(|state| InstalledPackage::find(state, digest));
+        let installed =
+            self.state.as_deref().and_then(|state| InstalledPackage::find(state, digest, &pin.package));
         let installed = installed.ok_or_else(not_installed)?;
         let failed = |error: PackageError| ToolError::unavailable(error.message).hint(error.hint);
         let path = installed.program(&self.id, self.command.as_deref()).map_err(failed)?.to_owned();

@@ -91,7 +91,14 @@ pub async fn check_pin(pins: &dyn Pins, package: &PackagePin, trust: TrustSettin
             .detail(error)
     };
     let old = match first_pin(pins, &identity, &pin).await.map_err(store_error)? {
-        PinState::Unchanged | PinState::New => return Ok(()),
+        PinState::New => return Ok(()),
+        PinState::Unchanged => {
+            // The settings are back at the accepted package: another one is no longer offered.
+            if !pins.pending(&identity.server).await.map_err(store_error)?.is_empty() {
+                pins.write(&identity, PinDelta::default()).await.map_err(store_error)?;
+            }
+            return Ok(());
+        }
         PinState::Changed(old) => old,
     };
     if trust.changes != ChangePolicy::Hold {
@@ -137,9 +144,14 @@ mod tests {
         let refused = check("2", ChangePolicy::Hold).await.unwrap_err();
         assert!(refused.message.contains("from npm:tides@1 to npm:tides@2"), "{refused}");
         let name = PackagePin::identity_of("tides").server;
+        assert!(check("1", ChangePolicy::Hold).await.is_ok(), "the accepted one still starts");
+        assert!(
+            pins.pending(&name).await.unwrap().is_empty(),
+            "and the other one cannot be accepted by mistake"
+        );
+        assert!(check("2", ChangePolicy::Hold).await.is_err());
         let held = pins.pending(&name).await.unwrap();
         assert_eq!(held.len(), 1);
-        assert!(check("1", ChangePolicy::Hold).await.is_ok(), "the accepted one still starts");
         pins.accept(&name, vec![held[0].new.clone()]).await.unwrap();
         assert!(check("2", ChangePolicy::Hold).await.is_ok());
         approve_package(pins.as_ref(), &package("3")).await.unwrap();

@@ -2,6 +2,7 @@
 
 use super::package_id::{PackageId, is_digest};
 use super::package_manager::PackageError;
+use super::regular_file::open_regular;
 use octo_model::sha256_hex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -88,7 +89,7 @@ impl ServersLock {
 
     fn read_text(path: &Path) -> Result<Option<String>, PackageError> {
         let mut text = String::new();
-        match std::fs::File::open(path) {
+        match open_regular(path, MAX_FILE_BYTES) {
             Ok(file) => file.take(MAX_FILE_BYTES).read_to_string(&mut text)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(lock_error(path, &format!("cannot read file: {error}"))),

@@ -130,8 +130,12 @@ fn level_filter(level: &str) -> Targets {
     let Ok(wanted) = level.parse::<Targets>() else { return Targets::new().with_default(LevelFilter::INFO) };
     let general = wanted.default_level().unwrap_or(LevelFilter::OFF);
     let own = OWN_TARGETS.map(|target| (target.to_owned(), general));
+    // Reports watches that ended with their directory.
+    let watcher = ("notify".to_owned(), general.min(LevelFilter::WARN));
     let named = wanted.iter().map(|(target, level)| (target.to_owned(), level));
-    Targets::new().with_targets(own.into_iter().chain(named)).with_default(general.min(LevelFilter::INFO))
+    Targets::new()
+        .with_targets(own.into_iter().chain([watcher]).chain(named))
+        .with_default(general.min(LevelFilter::INFO))
 }
 
 /// Commands report missing servers themselves where it matters.

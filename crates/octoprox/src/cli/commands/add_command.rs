@@ -2,6 +2,8 @@
 
 mod bundle_entry;
 mod registry_search;
+mod replaced_entry;
+mod sandbox_choice;
 mod server_candidate;
 mod server_card;
 mod server_names;
@@ -17,10 +19,14 @@ use crate::stores::stores;
 use crate::terminal::console;
 use crate::terminal::prompter::Prompter;
 use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
 use octo_catalogue::Catalogue;
 use octo_model::abbreviate;
 use registry_search::search_registries;
-use server_candidate::{CandidateOptions, SandboxChoice, ServerCandidate};
+use replaced_entry::{is_same_server, keep_settings};
+use sandbox_choice::SandboxChoice;
+use serde_json::{Value, json};
+use server_candidate::{CandidateOptions, ServerCandidate};
 use std::path::{Path, PathBuf};
 
 /// Add an MCP server by name. Shows first what it is: what runs, who publishes it, which hosts it reaches, what it needs
@@ -55,13 +61,13 @@ pub struct Add {
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
     /// Host that the program may reach, such as api.example.com or db.example.com:5432
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = NonEmptyStringValueParser::new())]
     allow_host: Vec<String>,
-    /// File or directory that the program may read
-    #[arg(long, value_name = "PATH")]
+    /// Directory that the program may read
+    #[arg(long, value_name = "DIR")]
     read: Vec<PathBuf>,
-    /// File or directory that the program may read and write
-    #[arg(long, value_name = "PATH")]
+    /// Directory that the program may read and write
+    #[arg(long, value_name = "DIR")]
     write: Vec<PathBuf>,
     /// Run the program with all your permissions
     #[arg(long, conflicts_with_all = ["allow_host", "read", "write"])]
@@ -84,7 +90,7 @@ pub struct Add {
     /// File to write to [default: servers.yaml or octoprox.yaml]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Print the server, or the servers found, as JSON
+    /// Print JSON: the server ({added, file} once it was added), or the servers found
     #[arg(long)]
     json: bool,
     /// Arguments of the program, after --
@@ -106,8 +112,10 @@ impl Add {
         let world = Environment::current();
         let loaded = load_settings(flags)?;
         let state = state_dir(loaded.settings.state_dir.as_ref())?;
+        let target = ServersFileEdit::for_add(self.to.as_ref(), flags, &world)?;
+        let folder = target.path.parent().unwrap_or(Path::new("/")).to_owned();
         let mut candidate =
-            ServerCandidate::find(catalogue, &loaded.settings, &self.options(&loaded, &state))?;
+            ServerCandidate::find(catalogue, &loaded.settings, &self.options(&loaded, &state, &folder))?;
         if let Some(what) = candidate.look_alike.as_ref().filter(|_| !self.allow_look_alike) {
             return Err(AppError::new(format!(
                 "{what} Run `octoprox add {}` for that server, or repeat the command with --allow-look-alike.",
@@ -116,25 +124,47 @@ impl Add {
         }
         self.require_name(&loaded, &candidate.name)?;
         candidate.resolve_package(&state, self.install_options())?;
-        let file = ServersFileEdit::for_add(self.to.as_ref(), flags, &world)?.path;
+        let mut old = target.entry(&candidate.name);
+        let mut old = old.as_mut().and_then(Value::as_object_mut);
+        if let Some(old) = old.as_mut().filter(|_| self.no_sandbox) {
+            old.remove("sandbox");
+        }
+        let old = old.as_deref();
+        let kept = old.filter(|old| is_same_server(old, &candidate.entry));
+        if let Some(old) = kept {
+            keep_settings(old, &mut candidate.entry, &self.env);
+            candidate.find_needs();
+        }
+        let question = match (old, kept) {
+            (Some(_), None) => {
+                format!("Replace {}, another server, in {}?", candidate.name, target.path.display())
+            }
+            (Some(_), Some(_)) => format!("Update {} in {}?", candidate.name, target.path.display()),
+            (None, _) => format!("Add {} to {}?", candidate.name, target.path.display()),
+        };
+        let file = target.path;
         check_server(&candidate.name, &candidate.entry)?;
-        self.print_card(&candidate)?;
+        if self.dry_run || !self.json {
+            self.print_card(&candidate)?;
+        }
         if self.dry_run {
             return Ok(());
         }
-        let question = format!("Add {} to {}?", candidate.name, file.display());
         if !self.yes && !Prompter::new(false, "add")?.confirm(&question, false)? {
             return Err(AppError::new("Nothing was added."));
         }
-        self.install(&state, &candidate)?;
-        self.write(&file, &candidate)?;
+        self.install(&state, &candidate, &folder)?;
+        if let Some(backup) = self.write(&file, &candidate)?.filter(|_| !self.json) {
+            console::print_err(&format!("Backup: {}.", backup.display()));
+        }
         self.approve(&loaded, &candidate)?;
         self.print_next(&candidate, &file, flags, &world)
     }
 
     /// Writes the settings and the lock, as they are by now: another command may have changed them meanwhile.
-    fn write(&self, file: &Path, candidate: &ServerCandidate) -> Result<(), AppError> {
-        let _held = lock_folder_of(file)?;
+    fn write(&self, file: &Path, candidate: &ServerCandidate) -> Result<Option<PathBuf>, AppError> {
+        let _held = lock_folder_of(file)
+            .map_err(|error| AppError::new(format!("{}: {error}. Nothing was changed.", file.display())))?;
         let mut target = ServersFileEdit::open(file.to_owned())?;
         if self.update && target.entry(&candidate.name).is_some() {
             target.remove(&candidate.name).map_err(|why| self.edit_error(&target, &why))?;
@@ -143,12 +173,17 @@ impl Add {
         let change = target.into_change();
         // The lock first: settings without one do not start, a lock without settings has no effect.
         let locked = candidate.package.as_ref().map(|(_, locked)| locked);
-        FileChange::of_lock(&change.path, &candidate.name, locked)?.write_generated()?;
-        change.write()?;
-        Ok(())
+        let lock = FileChange::of_lock(&change.path, &candidate.name, locked)?;
+        lock.write_generated()?;
+        change.write().inspect_err(|_| lock.undo_generated())
     }
 
-    fn options<'a>(&'a self, loaded: &LoadedSettings, state: &'a Path) -> CandidateOptions<'a> {
+    fn options<'a>(
+        &'a self,
+        loaded: &LoadedSettings,
+        state: &'a Path,
+        folder: &'a Path,
+    ) -> CandidateOptions<'a> {
         CandidateOptions {
             server: self.server.as_deref().unwrap_or_default(),
             name: self.name.as_deref(),
@@ -164,6 +199,7 @@ impl Add {
             },
             workspace: loaded.settings.workspace.clone(),
             state,
+            folder,
         }
     }
 
@@ -188,15 +224,17 @@ impl Add {
         )))
     }
 
-    fn install(&self, state: &Path, candidate: &ServerCandidate) -> Result<(), AppError> {
+    fn install(&self, state: &Path, candidate: &ServerCandidate, folder: &Path) -> Result<(), AppError> {
         let Some((id, locked)) = &candidate.package else { return Ok(()) };
         if !self.json {
-            console::print_err(&format!(
-                "Installing {id} and {} dependencies…",
-                locked.package_count().saturating_sub(1)
-            ));
+            let more = match locked.package_count().saturating_sub(1) {
+                0 => String::new(),
+                1 => " and 1 dependency".to_owned(),
+                count => format!(" and {count} dependencies"),
+            };
+            console::print_err(&format!("Installing {id}{more}…"));
         }
-        let installed = packages::install(state, locked, self.install_options())?;
+        let installed = packages::install(state, locked, folder, self.install_options())?;
         installed.program(id, candidate.command())?;
         Ok(())
     }
@@ -249,7 +287,8 @@ impl Add {
         world: &Environment,
     ) -> Result<(), AppError> {
         if self.json {
-            return Ok(());
+            let added = json!({"added": server_card::card_json(candidate), "file": file});
+            return Ok(console::print(&added.to_string())?);
         }
         let name = &candidate.name;
         let done = if self.update { format!("updated {name} in") } else { format!("added {name} to") };
@@ -267,6 +306,8 @@ impl Add {
             .collect();
         match (candidate.login_command(world), unset.as_slice()) {
             (Some(command), _) => console::print_err(&format!("Next: {command}")),
+            // A disabled server stays so.
+            (None, []) if candidate.entry.get("enabled") == Some(&Value::Bool(false)) => {}
             (None, []) => return TestServers::of(name).run(flags),
             (None, unset) => console::print_err(&format!(
                 "Next: set {} where octoprox is started, then run: octoprox servers test {name}",

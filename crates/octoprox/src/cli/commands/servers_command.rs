@@ -14,6 +14,7 @@ use crate::settings::Flags;
 pub use add_server::parse_pairs;
 use clap::{Args, Subcommand};
 pub use list_servers::{ServerLine, server_lines as standings};
+use octo_model::nearest;
 pub use servers_file_edit::ServersFileEdit;
 pub use test_servers::TestServers;
 
@@ -51,4 +52,10 @@ impl Servers {
             Command::Diff(command) => command.run(flags),
         }
     }
+}
+
+/// The server that a name probably means. Names of toolboxes have an ending: `github` is `github-mcp`.
+fn similar_server<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let with_ending = format!("{name}-mcp");
+    known.clone().find(|known| *known == with_ending).or_else(|| nearest(name, known))
 }

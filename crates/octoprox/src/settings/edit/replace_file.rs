@@ -1,13 +1,18 @@
 //! Atomic file replacement with a backup of the previous content.
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Settings may contain secrets, so a new file is accessible only to its owner.
 const OWNER_ONLY_MODE: u32 = 0o600;
+/// Other processes hold a lock for the time of a write.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum number of backups of a file.
 const MAX_BACKUPS: u32 = 999;
 
@@ -24,7 +29,7 @@ pub fn replace_file(path: &Path, before: Option<&str>, after: &str) -> io::Resul
     // A symlink is preserved: its target is replaced.
     let real = path.canonicalize()?;
     let held = File::open(&real)?;
-    flock(&held, FlockOperation::LockExclusive)?;
+    wait_for_lock(&held)?;
     if fs::read_to_string(&real)? != before {
         return Err(changed_meanwhile());
     }
@@ -42,8 +47,24 @@ pub fn lock_folder_of(path: &Path) -> io::Result<File> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let held = File::open(folder)?;
-    let _ = flock(&held, FlockOperation::LockExclusive);
+    wait_for_lock(&held)?;
     Ok(held)
+}
+
+/// Waits for other processes that change the same files, up to a limit.
+fn wait_for_lock(held: &File) -> io::Result<()> {
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match flock(held, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) if Instant::now() < deadline => std::thread::sleep(LOCK_POLL_INTERVAL),
+            Err(Errno::WOULDBLOCK) => {
+                return Err(io::Error::other("another process has locked it; try again"));
+            }
+            // Not all file systems have locks.
+            Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::BADF) => return Ok(()),
+            locked => return Ok(locked?),
+        }
+    }
 }
 
 /// Replaces a generated file, which needs no backup, unless it has changed since it was read.
@@ -55,10 +76,12 @@ pub fn replace_generated(path: &Path, before: Option<&str>, text: &str) -> io::R
     if current.as_deref() != before {
         return Err(changed_meanwhile());
     }
-    let mode = fs::metadata(path).map_or(OWNER_ONLY_MODE, |about| about.permissions().mode() & 0o7777);
-    let fresh = write_temp(path, text, mode)?;
-    fs::rename(&fresh, path).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
-    sync_parent(path);
+    // A symlink is preserved: its target is replaced.
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mode = fs::metadata(&path).map_or(OWNER_ONLY_MODE, |about| about.permissions().mode() & 0o7777);
+    let fresh = write_temp(&path, text, mode)?;
+    fs::rename(&fresh, &path).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
+    sync_parent(&path);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Describes an MCP bundle like a server of the catalogue.
 
+use super::server_names::own_variable;
 use crate::packages::{BundleManifest, BundleVariable};
 use octo_catalogue::{CatalogueEntry, Publisher, PublisherEvidence, Variable};
 use serde_json::{Map, Value};
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 /// What the manifest says. Tools are left out, because it does not say what they do.
 pub fn bundle_entry(server: &str, manifest: &BundleManifest) -> CatalogueEntry {
     let variable = |variable: BundleVariable| Variable {
-        name: if variable.required { source_name(server, &variable.name) } else { variable.name },
+        name: if variable.required { own_variable(server, &variable.name) } else { variable.name },
         description: variable.description,
         secret: variable.secret,
         required: variable.required,
@@ -39,13 +40,8 @@ pub fn bundle_env(server: &str, manifest: &BundleManifest) -> Map<String, Value>
     let required = manifest.variables().into_iter().filter(|variable| variable.required);
     required
         .map(|variable| {
-            let source = source_name(server, &variable.name);
+            let source = own_variable(server, &variable.name);
             (variable.name, format!("${{{source}}}").into())
         })
         .collect()
-}
-
-/// A name of our own: a bundle must not choose which variables of the hub it gets.
-fn source_name(server: &str, variable: &str) -> String {
-    format!("{server}_{variable}").to_uppercase().replace('-', "_")
 }

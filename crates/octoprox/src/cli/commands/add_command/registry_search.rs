@@ -3,6 +3,7 @@
 use crate::app_context::block_on_current_thread;
 use crate::app_error::AppError;
 use crate::settings::Settings;
+use crate::terminal::console;
 use crate::toolboxes::net_spec;
 use octo_catalogue::{CatalogueEntry, RegistryServer, registry_servers};
 use octo_grants::Net;
@@ -27,7 +28,14 @@ pub fn search_registries(settings: &Settings, words: &str) -> Result<Vec<Registr
         let net = Net::new(net_spec(settings))?;
         let mut found = Vec::new();
         for registry in &settings.registries {
-            let servers = search(&net, registry, words).await?.into_iter();
+            let servers = match search(&net, registry, words).await {
+                Ok(servers) => servers.into_iter(),
+                // The others still count.
+                Err(error) => {
+                    console::print_err(&format!("octoprox: {error}"));
+                    continue;
+                }
+            };
             found.extend(servers.map(|server| RegistryMatch {
                 name: server.name.clone(),
                 entry: server.into_entry(registry),
@@ -72,6 +80,12 @@ pub fn find_in_registries(settings: &Settings, name: &str) -> Result<Option<Regi
 }
 
 async fn search(net: &Net, registry: &str, name: &str) -> Result<Vec<RegistryServer>, AppError> {
+    let named =
+        |error| AppError::new(format!("The registry {registry} (setting `registries`) failed: {error}"));
+    request(net, registry, name).await.map_err(named)
+}
+
+async fn request(net: &Net, registry: &str, name: &str) -> Result<Vec<RegistryServer>, AppError> {
     let invalid = || AppError::invalid(format!("registries: `{registry}` is not a URL."));
     let mut url = Url::parse(registry).map_err(|_| invalid())?;
     url.path_segments_mut().map_err(|()| invalid())?.pop_if_empty().extend(["v0.1", "servers"]);

@@ -2,8 +2,10 @@
 
 use super::bundle_entry::{bundle_entry, bundle_env};
 use super::registry_search::{RegistryMatch, find_in_registries};
+use super::sandbox_choice::SandboxChoice;
 use super::server_names::{
-    host_label, is_document, is_loopback, is_registry_name, server_name, unknown_name,
+    check_document, host_label, is_document, is_loopback, is_registry_name, own_variable, server_name,
+    unknown_name,
 };
 use crate::app_error::AppError;
 use crate::clients::{SecretExtractor, required_variables, valid_name};
@@ -12,10 +14,11 @@ use crate::packages::Bundle;
 use crate::packages::{
     self, InstallOptions, LockedPackage, PackageError, PackageId, PackageKind, ScratchFolder,
 };
+use crate::process::local_programs::which;
 use crate::settings::{Environment, Settings};
 use octo_catalogue::{
-    Catalogue, CatalogueEntry, LocalAccess, LoginKind, LookAlike, Package, PackageReference, Remote,
-    ServerReference,
+    Catalogue, CatalogueEntry, LocalAccess, LoginKind, LookAlike, Package, PackageReference, PackageRegistry,
+    Remote, ServerReference,
 };
 use serde_json::{Map, Value, json};
 use std::os::unix::fs::PermissionsExt;
@@ -33,51 +36,8 @@ pub struct CandidateOptions<'a> {
     pub sandbox: SandboxChoice<'a>,
     pub workspace: Option<PathBuf>,
     pub state: &'a Path,
-}
-
-/// What a program may use beyond what the catalogue knows.
-pub struct SandboxChoice<'a> {
-    pub enabled: bool,
-    pub hosts: &'a [String],
-    pub read: &'a [PathBuf],
-    pub write: &'a [PathBuf],
-}
-
-impl SandboxChoice<'_> {
-    fn is_default(&self) -> bool {
-        self.enabled && self.hosts.is_empty() && self.read.is_empty() && self.write.is_empty()
-    }
-
-    /// Settings of the sandbox with what the user allows.
-    fn apply(&self, sandbox: &mut Map<String, Value>) -> Result<(), AppError> {
-        let folders = |folders: &[PathBuf]| -> Result<Vec<Value>, AppError> {
-            folders.iter().map(|folder| Ok(json!(existing_folder(folder)?))).collect()
-        };
-        let hosts = self.hosts.iter().map(|host| json!(host)).collect();
-        for (key, values) in
-            [("hosts", hosts), ("read", folders(self.read)?), ("write", folders(self.write)?)]
-        {
-            if let Value::Array(list) = sandbox.entry(key).or_insert_with(|| json!([])) {
-                list.extend(values);
-            }
-            if sandbox.get(key) == Some(&json!([])) {
-                sandbox.remove(key);
-            }
-        }
-        // Full access includes all hosts.
-        if sandbox.get("network") == Some(&Value::Bool(true)) {
-            sandbox.remove("hosts");
-        }
-        Ok(())
-    }
-}
-
-fn existing_folder(folder: &Path) -> Result<PathBuf, AppError> {
-    let folder = std::path::absolute(folder)?;
-    match folder.exists() {
-        true => Ok(folder),
-        false => Err(AppError::invalid(format!("{}: no such file or directory.", folder.display()))),
-    }
+    /// Directory of the file with the servers.
+    pub folder: &'a Path,
 }
 
 pub struct ServerCandidate {
@@ -95,7 +55,10 @@ pub struct ServerCandidate {
     /// Environment variables that it needs.
     pub needs: Vec<String>,
     pub warnings: Vec<String>,
-    hosts_known: bool,
+    /// Whether `known` was checked for the catalogue: hosts, variables and more.
+    is_in_catalogue: bool,
+    /// Variables whose values are never written to the settings.
+    secrets: Vec<String>,
     /// Whether it runs in a container.
     pub is_container: bool,
     /// Why the name is suspicious.
@@ -121,6 +84,9 @@ impl ServerCandidate {
     ) -> Result<Self, AppError> {
         let reference =
             ServerReference::parse(options.server).map_err(|error| AppError::invalid(error.to_string()))?;
+        if options.local && !matches!(reference, ServerReference::Name(_)) {
+            return Err(AppError::invalid("--local is for names of the catalogue; leave it out."));
+        }
         match reference {
             ServerReference::Name(name) => match catalogue.find(&name) {
                 Some((name, entry)) => Self::from_entry(name, entry, true, options),
@@ -133,7 +99,7 @@ impl ServerCandidate {
                 Self::from_registries(catalogue, settings, options.server, options)
             }
             ServerReference::File(path) => Self::from_file(&path, options),
-            ServerReference::Bundle(path) => Self::from_bundle(&path, options),
+            ServerReference::Bundle(path) => Self::from_bundle(catalogue, &path, options),
         }
     }
 
@@ -143,7 +109,9 @@ impl ServerCandidate {
         name: &str,
         options: &CandidateOptions<'_>,
     ) -> Result<Self, AppError> {
-        match find_in_registries(settings, name)? {
+        let found = find_in_registries(settings, name)
+            .map_err(|error| AppError::new(format!("{} {error}", unknown_name(catalogue, name))))?;
+        match found {
             Some(RegistryMatch { name, entry }) => {
                 let mut candidate = Self::from_entry(&name, &entry, false, options)?;
                 let package = entry.package.as_ref().map(reference_of).transpose()?;
@@ -162,7 +130,7 @@ impl ServerCandidate {
     fn from_entry(
         name: &str,
         entry: &CatalogueEntry,
-        hosts_known: bool,
+        is_in_catalogue: bool,
         options: &CandidateOptions<'_>,
     ) -> Result<Self, AppError> {
         let mut candidate = Self::new(options.name.unwrap_or(name), Some(entry.clone()));
@@ -174,7 +142,7 @@ impl ServerCandidate {
                 candidate.connect_to(remote);
             }
             (_, Some(package)) => {
-                candidate.hosts_known = hosts_known;
+                candidate.is_in_catalogue = is_in_catalogue;
                 candidate.start_package(reference_of(package)?, Some(entry), options)?;
             }
             (_, None) => return Err(AppError::new(format!("{name} has neither a package nor a URL."))),
@@ -234,6 +202,12 @@ impl ServerCandidate {
 
     fn from_file(path: &Path, options: &CandidateOptions<'_>) -> Result<Self, AppError> {
         let path = std::path::absolute(path)?;
+        if path.is_dir() {
+            return Err(AppError::invalid(format!(
+                "{} is a directory. Name a program in it.",
+                path.display()
+            )));
+        }
         if !path.is_file() {
             return Err(AppError::invalid(format!("{}: file not found.", path.display())));
         }
@@ -241,13 +215,16 @@ impl ServerCandidate {
         let mut candidate = Self::new(&options.name.map_or_else(|| server_name(stem), str::to_owned), None);
         let text = path.to_string_lossy();
         if is_document(&path) {
+            check_document(&path)?;
             candidate.describe_api(&text);
             return candidate.finish(options);
         }
         if path.metadata()?.permissions().mode() & 0o111 == 0 {
+            let program =
+                if path.extension().is_some_and(|ending| ending == "py") { "python3" } else { "node" };
             return Err(AppError::invalid(format!(
                 "{text} is not executable. Run `chmod +x` on it; a script also needs a first line like \
-                 `#!/usr/bin/env node`."
+                 `#!/usr/bin/env {program}`."
             )));
         }
         candidate.runs = text.to_string();
@@ -273,16 +250,35 @@ impl ServerCandidate {
     }
 
     /// A bundle contains everything that it needs, so it is complete without a registry.
-    fn from_bundle(path: &Path, options: &CandidateOptions<'_>) -> Result<Self, AppError> {
-        let Bundle { id, manifest, locked } = Bundle::open(path)?;
+    fn from_bundle(
+        catalogue: &'static Catalogue,
+        path: &Path,
+        options: &CandidateOptions<'_>,
+    ) -> Result<Self, AppError> {
+        if options.command.is_some() {
+            return Err(AppError::invalid("A bundle names its own program; leave out --command."));
+        }
+        let Bundle { id, manifest, locked } = Bundle::open(path, options.folder)?;
+        let path_variable = std::env::var("PATH").ok();
+        let is_missing = |name: &&str| which(name, path_variable.as_deref(), Path::new("/")).is_none();
+        if let Some(program) = manifest.interpreter().filter(is_missing) {
+            return Err(AppError::new(format!("The bundle needs `{program}`. Install it, and try again.")));
+        }
         let mut candidate =
             Self::new(&options.name.map_or_else(|| server_name(&manifest.name), str::to_owned), None);
-        candidate.runs = format!("{id} from {}", path.display());
+        let named = PackageReference { registry: PackageRegistry::Npm, name: id.name.clone(), version: None };
+        let exact = catalogue.find(&id.name).map(|(name, entry)| LookAlike { name, entry });
+        if let Some(found) = exact.or_else(|| catalogue.look_alike_package(&named)) {
+            candidate.set_look_alike(&id.name, found);
+        }
+        candidate.runs = format!("{id} from {}: {}", path.display(), manifest.command_line());
         candidate.set("package", id.to_string().into());
         if !options.args.is_empty() {
             candidate.set("args", options.args.into());
         }
         candidate.known = Some(bundle_entry(&candidate.name, &manifest));
+        let secret = manifest.variables().into_iter().filter(|variable| variable.secret);
+        candidate.secrets = secret.map(|variable| variable.name).collect();
         let env = bundle_env(&candidate.name, &manifest);
         if !env.is_empty() {
             candidate.set("env", Value::Object(env));
@@ -305,7 +301,8 @@ impl ServerCandidate {
             entry: Map::new(),
             needs: Vec::new(),
             warnings: Vec::new(),
-            hosts_known: known.is_some(),
+            is_in_catalogue: known.is_some(),
+            secrets: Vec::new(),
             is_container: false,
             look_alike: None,
             look_alike_name: None,
@@ -418,9 +415,7 @@ impl ServerCandidate {
         let path = std::env::var("PATH").ok();
         let engine = ["docker", "podman"]
             .into_iter()
-            .find(|name| {
-                crate::process::local_programs::which(name, path.as_deref(), Path::new("/")).is_some()
-            })
+            .find(|name| which(name, path.as_deref(), Path::new("/")).is_some())
             .ok_or_else(|| AppError::new("An image needs Docker or Podman, and neither is installed."))?;
         let image = format!("{}@{digest}", package.name);
         self.is_container = true;
@@ -441,8 +436,11 @@ impl ServerCandidate {
         let required = known.map(|entry| entry.variables.iter().filter(|variable| variable.required));
         let mut env = self.entry.get("env").and_then(Value::as_object).cloned().unwrap_or_default();
         for variable in required.into_iter().flatten() {
-            // The first secret can also be entered with `octoprox login`.
-            if variable.secret && !self.entry.contains_key("auth") {
+            if !self.is_in_catalogue {
+                let source = own_variable(&self.name, &variable.name);
+                env.insert(variable.name.clone(), format!("${{{source}}}").into());
+            } else if variable.secret && !self.entry.contains_key("auth") {
+                // The first secret can also be entered with `octoprox login`.
                 self.set("auth", json!({"type": "api-key", "env": variable.name}));
             } else {
                 env.insert(variable.name.clone(), format!("${{{}}}", variable.name).into());
@@ -471,7 +469,7 @@ impl ServerCandidate {
         if access.contains(&LocalAccess::Workspace) {
             sandbox.insert("write".to_owned(), json!([workspace]));
         }
-        match known.filter(|_| self.hosts_known).map(|entry| entry.hosts.as_slice()) {
+        match known.filter(|_| self.is_in_catalogue).map(|entry| entry.hosts.as_slice()) {
             None => self.warn_of_unknown_hosts(choice),
             Some([]) => {}
             Some(hosts) if hosts.iter().any(|host| host == "*") => {
@@ -503,20 +501,55 @@ impl ServerCandidate {
         }
         if !options.env.is_empty() {
             let given = crate::cli::commands::servers_command::parse_pairs(options.env, '=')?;
+            if let Some(name) = given.keys().find(|name| !packages::is_variable_name(name)) {
+                return Err(AppError::invalid(format!("--env: `{name}` is not the name of a variable.")));
+            }
             let mut env = self.entry.get("env").and_then(Value::as_object).cloned().unwrap_or_default();
             env.extend(given);
+            for name in &self.secrets {
+                if let Some(Value::String(value)) =
+                    env.get_mut(name).filter(|value| !value.to_string().contains("${"))
+                {
+                    *value = format!("${{{}}}", own_variable(&self.name, name));
+                }
+            }
             self.set("env", Value::Object(env));
         }
+        self.warn_of_hidden_paths();
         SecretExtractor::default().extract(&self.name, &mut self.entry);
-        let key = self
-            .entry
-            .get("auth")
-            .and_then(|auth| auth.get("env"))
-            .and_then(Value::as_str)
-            .map(str::to_owned);
-        self.needs =
-            required_variables(&self.entry).into_iter().filter(|name| Some(name) != key.as_ref()).collect();
+        // Without what was extracted.
+        if let Some(url) = self.entry.get("url").and_then(Value::as_str) {
+            self.runs = url.to_owned();
+        }
+        self.find_needs();
         Ok(self)
+    }
+
+    /// Finds the variables of the hub that its settings use.
+    pub fn find_needs(&mut self) {
+        let auth = self.entry.get("auth");
+        let key = auth.and_then(|auth| auth.get("env")).and_then(Value::as_str).map(str::to_owned);
+        let names = required_variables(&self.entry);
+        self.needs = names.into_iter().filter(|name| Some(name) != key.as_ref()).collect();
+    }
+
+    /// Warns of arguments and variables that name files which the sandbox hides.
+    fn warn_of_hidden_paths(&mut self) {
+        let Some(sandbox) = self.entry.get("sandbox").and_then(Value::as_object) else { return };
+        let folders = ["read", "write"].iter().filter_map(|key| sandbox.get(*key)?.as_array()).flatten();
+        let visible: Vec<&str> = folders.filter_map(Value::as_str).collect();
+        let args = self.entry.get("args").and_then(Value::as_array).into_iter().flatten();
+        let env = self.entry.get("env").and_then(Value::as_object).into_iter().flat_map(Map::values);
+        let hidden: Vec<String> = args
+            .chain(env)
+            .filter_map(Value::as_str)
+            .filter(|text| text.starts_with('/') && Path::new(text).exists())
+            .filter(|path| !visible.iter().any(|folder| Path::new(path).starts_with(folder)))
+            .map(|path| {
+                format!("{path} is not visible in the sandbox. Allow its directory with --read or --write.")
+            })
+            .collect();
+        self.warnings.extend(hidden);
     }
 
     /// Resolves the package to an exact version with all dependencies. Uses the network.

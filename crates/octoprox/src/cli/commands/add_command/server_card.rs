@@ -1,24 +1,35 @@
 //! What a person sees before a server is added.
 
 use super::server_candidate::ServerCandidate;
-use crate::terminal::text_table::sanitize_text;
-use octo_catalogue::{CatalogueEntry, LoginKind, PublisherEvidence, ToolsSource};
-use octo_model::EffectClass;
+use super::server_names::own_variable;
+use crate::terminal::text_table::{sanitize_line, sanitize_text};
+use octo_catalogue::{CatalogueEntry, LoginKind, PublisherEvidence, ToolsSource, Variable};
+use octo_model::{EffectClass, abbreviate};
 use serde_json::{Value, json};
 
 /// Width of a card.
 const WIDTH: usize = 80;
 /// Tools that only read, by name.
 const MAX_SHOWN_READERS: usize = 12;
+/// Characters of the title.
+const MAX_TITLE_CHARS: usize = 60;
+/// Characters of a row: names of tools.
+const MAX_ROW_CHARS: usize = 8_000;
+/// Characters of any other text.
+const MAX_TEXT_CHARS: usize = 600;
 /// Width of the labels.
 const LABEL_WIDTH: usize = 11;
 
 pub fn card_text(candidate: &ServerCandidate) -> String {
     let mut card = Card::default();
     let known = candidate.known.as_ref();
-    card.line(&known.map_or(candidate.name.clone(), |entry| format!("{} ({})", entry.title, candidate.name)));
+    let title = known.map_or(candidate.name.clone(), |entry| {
+        format!("{} ({})", abbreviate(&entry.title, MAX_TITLE_CHARS), candidate.name)
+    });
+    // A registry or bundle could write lines that look like those of the card.
+    card.line(&sanitize_line(&title));
     if let Some(entry) = known {
-        card.text.push_str(&wrap(&entry.description, 2, 2));
+        card.text.push_str(&wrap(&abbreviate(&entry.description, MAX_TEXT_CHARS), 2, 2));
     }
     card.text.push('\n');
     card.row(if candidate.entry.contains_key("url") { "Connects to" } else { "Runs" }, &candidate.runs);
@@ -70,7 +81,7 @@ impl Card {
         if value.is_empty() {
             return;
         }
-        let wrapped = wrap(value, 2 + LABEL_WIDTH + 1, 2 + LABEL_WIDTH + 1);
+        let wrapped = wrap(&abbreviate(value, MAX_ROW_CHARS), 2 + LABEL_WIDTH + 1, 2 + LABEL_WIDTH + 1);
         let label = format!("  {label:LABEL_WIDTH$} ");
         self.text.push_str(&format!("{label}{}", wrapped.trim_start()));
     }
@@ -99,7 +110,7 @@ fn wrap(text: &str, indent: usize, hanging: usize) -> String {
 
 fn publisher_text(known: Option<&CatalogueEntry>, is_package: bool) -> String {
     let Some(entry) = known else { return "not known: this server is not in the catalogue".to_owned() };
-    let name = &entry.publisher.name;
+    let name = abbreviate(&entry.publisher.name, MAX_TITLE_CHARS);
     match entry.publisher.verified_by {
         PublisherEvidence::Endpoint if is_package => {
             format!("{name}; its URL proves it, the package does not")
@@ -184,8 +195,16 @@ fn optional_variables(candidate: &ServerCandidate) -> String {
 
 fn variable_text(candidate: &ServerCandidate, name: &str) -> String {
     let mut known = candidate.known.iter().flat_map(|entry| &entry.variables);
-    match known.find(|variable| variable.name == name) {
-        Some(variable) => format!("{name}: {}", variable.description),
+    let is_it =
+        |variable: &&Variable| variable.name == name || own_variable(&candidate.name, &variable.name) == name;
+    match known.find(is_it) {
+        Some(variable) => {
+            let about = variable.description.to_lowercase();
+            let is_path = ["path", "file", "director"].iter().any(|word| about.contains(word));
+            let needs_read = is_path && candidate.entry.contains_key("sandbox") && !about.contains("--read");
+            let more = if needs_read { " Allow its directory with --read or --write." } else { "" };
+            format!("{name}: {}{more}", variable.description)
+        }
         None => name.to_owned(),
     }
 }
@@ -242,8 +261,8 @@ pub fn found_text(found: &[(&str, &CatalogueEntry)]) -> String {
     let width = found.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     let line = |(name, entry): &(&str, &CatalogueEntry)| {
         let indent = width + 2;
-        let text = wrap(&entry.description, indent, indent);
-        format!("{name:width$}  {}", text.trim_start())
+        let text = wrap(&abbreviate(&entry.description, MAX_TEXT_CHARS), indent, indent);
+        format!("{:width$}  {}\n", sanitize_line(name), sanitize_text(text.trim()))
     };
     found.iter().map(line).collect::<String>().trim_end().to_owned()
 }

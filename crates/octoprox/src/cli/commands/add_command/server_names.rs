@@ -1,8 +1,10 @@
 //! Names of servers, and what a text on the command line looks like.
 
 use crate::app_error::AppError;
+use crate::settings::load::settings_format;
 use octo_catalogue::Catalogue;
 use octo_model::nearest;
+use std::net::IpAddr;
 use std::path::Path;
 
 pub fn unknown_name(catalogue: &Catalogue, name: &str) -> AppError {
@@ -26,10 +28,20 @@ pub fn server_name(package: &str) -> String {
     words.join("-")
 }
 
-/// `mcp.notion.com` is `notion`.
+/// Variable of the hub for a variable of a server. Bundles and registries must not choose which variables of the hub a
+/// server gets, and they choose both names: the prefix is that of no other program.
+pub fn own_variable(server: &str, variable: &str) -> String {
+    format!("MCP_{server}_{variable}").to_uppercase().replace(|sign: char| !sign.is_ascii_alphanumeric(), "_")
+}
+
+/// `mcp.notion.com` is `notion`, and so is `mcp.notion.co.uk`. An address has no name.
 pub fn host_label(host: &str) -> &str {
+    if host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok() {
+        return "";
+    }
     let labels: Vec<&str> = host.split('.').collect();
     match labels.as_slice() {
+        [.., name, second, country] if second.len() <= 3 && country.len() == 2 => name,
         [.., name, _] => name,
         _ => host,
     }
@@ -45,6 +57,17 @@ pub fn is_registry_name(text: &str) -> bool {
 
 pub fn is_document(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ["json", "yaml", "yml"].iter().any(|known| ending == *known))
+}
+
+/// Refuses a file that is no OpenAPI document. The whole document is checked when it is loaded.
+pub fn check_document(path: &Path) -> Result<(), AppError> {
+    let refused = |why: &str| AppError::invalid(format!("{}: {why}.", path.display()));
+    let text = settings_format::read_foreign(path).map_err(|error| refused(&error.to_string()))?;
+    let tree = settings_format::parse_as(path, &text).map_err(|_| refused("not valid JSON or YAML"))?;
+    match ["openapi", "swagger"].iter().any(|key| tree.get(key).is_some()) {
+        true => Ok(()),
+        false => Err(refused("not an OpenAPI document: it has no `openapi`")),
+    }
 }
 
 pub fn is_loopback(host: &str) -> bool {
@@ -69,6 +92,8 @@ mod tests {
             assert_eq!(valid_name(&server_name(package), std::iter::empty()), name);
         }
         assert_eq!(host_label("mcp.notion.com"), "notion");
+        assert_eq!(host_label("mcp.notion.co.uk"), "notion");
         assert_eq!(host_label("localhost"), "localhost");
+        assert_eq!((host_label("127.0.0.1"), host_label("[::1]")), ("", ""));
     }
 }

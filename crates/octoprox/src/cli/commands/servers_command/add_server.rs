@@ -168,7 +168,9 @@ pub fn parse_pairs(given: &[String], split: char) -> Result<Map<String, Value>, 
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), Value::from(value.trim())))
         }
-        None if split == '=' => Ok((text.clone(), Value::from(format!("${{{text}}}")))),
+        None if split == '=' && !text.trim().is_empty() => {
+            Ok((text.clone(), Value::from(format!("${{{text}}}"))))
+        }
         _ if split == '=' => {
             Err(AppError::invalid("A variable needs a name. Write it as NAME=VALUE, or NAME to inherit it."))
         }

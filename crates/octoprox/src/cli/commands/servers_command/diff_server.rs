@@ -59,14 +59,16 @@ impl Diff {
             Some((PackagePin { server: self.server.clone(), package, digest }, server.trust))
         });
         block_on_current_thread(async {
+            let mut names = vec![self.server.clone()];
             if let Some((package, trust)) = package {
                 // It may have changed since the last start.
                 let _held = check_pin(pins.as_ref(), &package, trust.into()).await;
+                names.insert(0, PackagePin::identity_of(&self.server).server);
             }
             // A held package comes first: nothing else is known of it before it runs.
             let mut held = Vec::new();
             let mut accepted = 0;
-            for name in [PackagePin::identity_of(&self.server).server, self.server.clone()] {
+            for name in names {
                 let mut pending = pins.pending(&name).await?;
                 pending.retain(|one| {
                     self.only.is_empty() || self.only.iter().any(|name| *name == item_name(one))
@@ -105,10 +107,15 @@ impl Diff {
             Some(count) => {
                 console::print_err(&format!("Accepted {count}. A running hub lists them within seconds."))
             }
-            None => console::print_err(&format!(
-                "The hub uses what is pinned until you accept these with: octoprox servers diff {} --accept",
-                self.server
-            )),
+            None => {
+                let is_package = held.iter().any(|one| one.new.kind == PinKind::Package);
+                let now =
+                    if is_package { "The server does not start" } else { "The hub uses what is pinned" };
+                console::print_err(&format!(
+                    "{now} until you accept this with: octoprox servers diff {} --accept",
+                    self.server
+                ));
+            }
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::terminal::console;
 use clap::Args;
 use octo_model::ToolError;
 use serde_json::json;
+use std::path::Path;
 
 /// Install the packages of servers, in the versions and with the digests of servers.lock. Use it on another machine, or in
 /// the build of a container image.
@@ -28,7 +29,7 @@ impl Install {
     pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
         let loaded = load_settings(flags)?;
         let state = state_dir(loaded.settings.state_dir.as_ref())?;
-        let mut installed = Vec::new();
+        let (mut installed, mut failed) = (Vec::new(), Vec::new());
         for (name, server) in self.selected(&loaded)? {
             let Some(package) = &server.package else { continue };
             let SettingOrigin::File(file) = loaded.layers.origin(&format!("servers.{name}.package")) else {
@@ -41,13 +42,21 @@ impl Install {
                 locked.package == *package && server.digest.as_ref() == Some(&locked.digest)
             };
             let locked = lock.servers.get(name).filter(is_it).ok_or_else(|| {
+                let source = if package.starts_with("mcpb:") { "FILE.mcpb" } else { package };
                 AppError::new(format!(
                     "{} has no approved {package} for {name}. Review it and run `octoprox trust`, or run: octoprox add \
-                     {package} --as {name} --update",
+                     {source} --as {name} --update",
                     path.display()
                 ))
             })?;
-            install(&state, locked, InstallOptions { scripts: self.allow_scripts, use_cache: false })?;
+            let folder = path.parent().unwrap_or(Path::new("/"));
+            let options = InstallOptions { scripts: self.allow_scripts, use_cache: false };
+            // One failure does not stop the others.
+            if let Err(error) = install(&state, locked, folder, options) {
+                console::print_err(&format!("{name}: {error}"));
+                failed.push(name.to_owned());
+                continue;
+            }
             if !self.json {
                 console::print(&format!("installed {name}: {package}"))?;
             }
@@ -55,10 +64,13 @@ impl Install {
         }
         if self.json {
             console::print(&json!({"installed": installed}).to_string())?;
-        } else if installed.is_empty() {
+        } else if installed.is_empty() && failed.is_empty() {
             console::print_err("No server has a package.");
         }
-        Ok(())
+        match failed.as_slice() {
+            [] => Ok(()),
+            failed => Err(AppError::new(format!("Not installed: {}.", failed.join(", ")))),
+        }
     }
 
     fn selected<'a>(&self, loaded: &'a LoadedSettings) -> Result<Vec<(&'a String, &'a Server)>, AppError> {

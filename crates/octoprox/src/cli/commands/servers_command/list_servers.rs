@@ -64,7 +64,7 @@ impl List {
         }
         if lines.is_empty() {
             console::print_err(
-                "No servers configured. Add one with `octoprox servers add`, or import those of a client with `octoprox import`.",
+                "No servers configured. Add one with `octoprox add`, or import those of a client with `octoprox import`.",
             );
             return Ok(());
         }
@@ -113,10 +113,10 @@ fn status(name: &str, server: &Server, loaded: &LoadedSettings, world: &Environm
     }
     if let Some(package) = &server.package {
         let state = loaded.settings.state_dir.as_deref().zip(server.digest.as_deref());
-        return match state.and_then(|(state, digest)| InstalledPackage::find(state, digest)) {
+        return match state.and_then(|(state, digest)| InstalledPackage::find(state, digest, package)) {
             Some(_) => ServerStatus::Ready,
             None => ServerStatus::Missing(format!(
-                "{package} is not installed; run: octoprox servers install {name}"
+                "package {package} is not installed; run: octoprox servers install {name}"
             )),
         };
     }

@@ -3,13 +3,13 @@
 use crate::app_context::load_settings;
 use crate::app_error::AppError;
 use crate::cli::commands::servers_command::servers_file_edit::ServersFileEdit;
+use crate::cli::commands::servers_command::similar_server;
 use crate::cli::file_change::FileChange;
 use crate::settings::edit::replace_file::lock_folder_of;
 use crate::settings::{Environment, Flags, SettingOrigin};
 use crate::terminal::console;
 use clap::Args;
 use octo_model::ToolError;
-use octo_model::nearest;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -67,7 +67,7 @@ impl Remove {
         let loaded = load_settings(flags)?;
         if !loaded.settings.servers.contains_key(&self.name) {
             let known = loaded.settings.servers.keys().map(String::as_str);
-            let hint = match nearest(&self.name, known) {
+            let hint = match similar_server(&self.name, known) {
                 Some(close) => format!("Did you mean `{close}`?"),
                 None => "Run `octoprox servers list` to see the servers.".to_owned(),
             };

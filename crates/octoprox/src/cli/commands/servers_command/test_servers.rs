@@ -3,6 +3,7 @@
 use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
 use crate::app_error::{AppError, exit_code};
 use crate::cli::commands::servers_command::list_servers::{ServerLine, server_lines};
+use crate::cli::commands::servers_command::similar_server;
 use crate::gateway::{Gateway, login_spec};
 use crate::settings::{Environment, Flags, Server};
 use crate::telemetry::{LogMode, Redactor, settings_secrets};
@@ -127,7 +128,11 @@ impl TestServers {
         let find = |name: &String| {
             standing.iter().find(|line| line.name == *name).ok_or_else(|| {
                 let error = ToolError::not_found(format!("Server not found: `{name}`."));
-                AppError::from(error.hint("Run `octoprox servers list` to see the servers."))
+                let hint = match similar_server(name, standing.iter().map(|line| line.name.as_str())) {
+                    Some(close) => format!("Did you mean `{close}`?"),
+                    None => "Run `octoprox servers list` to see the servers.".to_owned(),
+                };
+                AppError::from(error.hint(hint))
             })
         };
         self.names.iter().map(find).collect()
@@ -185,10 +190,12 @@ impl TestServers {
                 (message.as_deref().unwrap_or_default(), hint.as_deref().unwrap_or_default());
             return format!("{name}: {}\n  {hint}", sentence(message));
         }
-        let mut said = format!("{name}: ok, {} tools (about {tokens} tokens)", tools.len());
-        for (count, what) in [(prompts, "prompts"), (resources, "resources")] {
-            if *count > 0 {
-                said.push_str(&format!(", {count} {what}"));
+        let ending = |count: usize| if count == 1 { "" } else { "s" };
+        let mut said =
+            format!("{name}: ok, {} tool{} (about {tokens} tokens)", tools.len(), ending(tools.len()));
+        for (count, what) in [(*prompts, "prompt"), (*resources, "resource")] {
+            if count > 0 {
+                said.push_str(&format!(", {count} {what}{}", ending(count)));
             }
         }
         said.push_str(&format!(", {millis} ms"));
