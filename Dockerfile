@@ -64,6 +64,7 @@ ENV PATH=/usr/local/bin:/usr/bin \
     OCTOPROX_PORT=7000 \
     OCTOPROX_ADMIN_HOST=0.0.0.0 \
     OCTOPROX_STATE_DIR=/var/lib/octoprox \
+    OCTOPROX_STANDALONE=true \
     OCTOPROX_WORKSPACE=/mnt/workspace
 ARG PUID=1000
 ARG PGID=1000

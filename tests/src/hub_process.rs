@@ -69,6 +69,7 @@ impl HubHome {
             .env("HOME", self.dir.path())
             .env("OCTOPROX_CONFIG", self.dir.path().join("octoprox.yaml"))
             .env("OCTOPROX_STATE_DIR", self.state_dir())
+            .env("OCTOPROX_STANDALONE", "true")
             .current_dir(self.dir.path())
             .kill_on_drop(true);
         Ok(command)

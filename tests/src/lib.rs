@@ -6,6 +6,7 @@
     reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
 )]
 
+pub mod attached_user;
 pub mod fixture_process;
 pub mod http_client;
 pub mod hub_process;

@@ -103,12 +103,18 @@ fn run_page(page: &str) -> Result<PageRun> {
         copy_shop(&work.join("shop"))?;
     }
     write_shown_files(page, &work)?;
+    let runtime = home.path().join("run");
+    std::fs::create_dir(&runtime)?;
+    std::fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+    let is_attached = page.starts_with("# Background hub");
     let output = Command::new("bash")
         .args(["-c", &script])
         .current_dir(work)
         .env_clear()
         .env("PATH", program_path()?)
         .env("HOME", home.path())
+        .env("XDG_RUNTIME_DIR", runtime)
+        .env("OCTOPROX_STANDALONE", if is_attached { "false" } else { "true" })
         .env("OCTOPROX_PORT", &hub)
         .env("OCTOPROX_ADMIN_PORT", &admin)
         .env("DATABASE_URL", std::env::var("POSTGRES").unwrap_or_default())

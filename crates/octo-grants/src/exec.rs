@@ -13,6 +13,7 @@ mod mount_view;
 mod output_ring;
 mod private_folder;
 mod process_list;
+mod process_watch;
 mod program_env;
 mod proxy_port;
 mod run;
@@ -29,6 +30,7 @@ pub use exec_sessions::{SessionInfo, SessionOutput, SessionState, Sessions};
 pub(crate) use launcher_protocol::{ConfinementPlan, Cwd, Descriptors, LaunchPlan, ResourceLimits};
 pub use private_folder::PrivateFolder;
 pub use process_list::{ProcessFilter, ProcessInfo};
+pub use process_watch::ProcessWatch;
 pub(crate) use run::{input_pipe, output_pipe};
 pub use serve_program::{NetworkAccess, ServerAccess};
 pub(crate) use start_program::{RunningProgram, start_launcher};
@@ -111,8 +113,8 @@ pub struct ExecSpec {
     pub launcher: Vec<OsString>,
     /// Search path of programs.
     pub path: OsString,
-    /// Names of environment variables that programs inherit from the hub.
-    pub pass_env: Vec<String>,
+    /// Environment variables that the operator passes on to programs.
+    pub pass_env: BTreeMap<String, String>,
 }
 
 /// Starts programs in the workspace.

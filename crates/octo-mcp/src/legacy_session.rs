@@ -44,6 +44,11 @@ struct SessionState {
     streams: HashMap<u64, Arc<EventLog>>,
 }
 
+/// A random number that leaves room for more below the limit of JavaScript's integers.
+fn random_number() -> u64 {
+    uuid::Uuid::new_v4().as_u64_pair().0 >> 16
+}
+
 impl Session {
     pub fn new(client: ClientContext) -> Arc<Self> {
         Self::build(client, false)
@@ -61,7 +66,7 @@ impl Session {
             closed: CancellationToken::new(),
             listening: AtomicBool::new(false),
             inner: Mutex::default(),
-            next: AtomicU64::new(1),
+            next: AtomicU64::new(random_number()),
             active_requests: AtomicU32::new(0),
             started: Instant::now(),
             last_seen_ms: AtomicU64::new(0),
@@ -80,7 +85,8 @@ impl Session {
         self.lock().level = Some(level);
     }
 
-    /// A number that is unique within this session.
+    /// A number that is unique within this session and, most likely, among the sessions that one client has one after
+    /// another: the answer to a question of an earlier session must not count for this one.
     pub fn next_number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }

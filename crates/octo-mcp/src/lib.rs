@@ -3,6 +3,7 @@
 mod client_context;
 mod client_peer;
 mod discover;
+mod drain;
 mod event_log;
 mod header_checks;
 mod http_transport;
@@ -24,5 +25,6 @@ mod task;
 mod task_calls;
 mod task_registry;
 
+pub use drain::DRAIN_NOTIFICATION;
 pub use mcp::{Mcp, McpSettings};
 pub use task_registry::TaskSettings;

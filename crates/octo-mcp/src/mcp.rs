@@ -7,10 +7,11 @@ use crate::session_registry::SessionRegistry;
 use crate::suspended_calls::SuspendedCalls;
 use crate::task_registry::{TaskRegistry, TaskSettings};
 use octo_hub::Hub;
-use octo_model::Caller;
+use octo_model::{Caller, JsonObject};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 /// Limits of the frontend.
@@ -55,6 +56,8 @@ pub struct Mcp {
     private_lists: AtomicBool,
     /// Ends all open streams and tasks.
     pub(crate) closing: CancellationToken,
+    /// Params of the request to leave, once it is made.
+    pub(crate) draining: watch::Sender<Option<JsonObject>>,
 }
 
 impl Mcp {
@@ -69,6 +72,7 @@ impl Mcp {
             state_sealer: StateSealer::new()?,
             private_lists: AtomicBool::new(!settings.shared_lists),
             closing: CancellationToken::new(),
+            draining: watch::Sender::new(None),
             settings,
         });
         let weak = Arc::downgrade(&mcp);

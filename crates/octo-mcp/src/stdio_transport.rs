@@ -3,6 +3,7 @@
 use crate::client_context::{ClientContext, next_client_key};
 use crate::client_peer::Outbox;
 use crate::discover::negotiate_revision;
+use crate::drain::DRAIN_NOTIFICATION;
 use crate::incoming::{handle_incoming, response_message};
 use crate::legacy_session::Session;
 use crate::mcp::Mcp;
@@ -16,7 +17,7 @@ use octo_wire::{Id, Incoming, Message, Revision, Strictness, code, meta};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{broadcast, mpsc};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 /// One client on one pair of pipes.
 struct StdioConnection {
@@ -49,12 +50,24 @@ impl Mcp {
         let session = Mutex::new(Session::new(client));
         let connection = Arc::new(StdioConnection { mcp: self, out, session });
         let notices = tokio::spawn(forward_changes(Arc::clone(&connection)));
-        let outcome = read_messages(&connection, input).await;
-        connection.session().close();
-        notices.abort();
+        let connection = OpenConnection { connection, notices };
+        let outcome = read_messages(&connection.connection, input).await;
         drop(connection);
         let _ = writer.await;
         outcome
+    }
+}
+
+/// Ends the session and its notifications when it is dropped, also if nobody waits for the connection any longer.
+struct OpenConnection {
+    connection: Arc<StdioConnection>,
+    notices: JoinHandle<()>,
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.notices.abort();
+        self.connection.session().close();
     }
 }
 
@@ -222,8 +235,17 @@ impl StdioConnection {
 /// Notifies a client after its legacy handshake of changes.
 async fn forward_changes(connection: Arc<StdioConnection>) {
     let mut changes = connection.mcp.hub.changes();
+    let mut drain = connection.mcp.drain_request();
     loop {
-        let change: Change = match changes.recv().await {
+        let change = tokio::select! {
+            change = changes.recv() => change,
+            params = drain.next() => {
+                let method = DRAIN_NOTIFICATION.to_owned();
+                let _ = connection.out.send(Message::Notification { method, params }).await;
+                continue;
+            }
+        };
+        let change: Change = match change {
             Ok(change) => change,
             Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => return,

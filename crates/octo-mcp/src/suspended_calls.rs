@@ -52,6 +52,10 @@ impl SuspendedCalls {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&ticket)
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+
     pub fn sweep(&self) {
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let late: Vec<u128> = waiting

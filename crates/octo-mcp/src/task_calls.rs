@@ -61,6 +61,9 @@ impl Mcp {
         running: RunningCall,
         again: CallReplay,
     ) -> Result<JsonObject, (RunningCall, CallReplay)> {
+        if self.is_draining() {
+            return Err((running, again));
+        }
         let begun = self.tasks.begin(&again.client, running.cancel.clone(), &self.settings.tasks);
         let Some(task) = begun else { return Err((running, again)) };
         running.peer.redirect(null_outbox());

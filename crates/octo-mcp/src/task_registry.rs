@@ -70,6 +70,12 @@ impl TaskRegistry {
         self.lock().get(id).filter(|task| task.is_owned_by(client) && !task.is_expired()).cloned()
     }
 
+    /// Whether no task runs, and no result is kept for a client.
+    pub fn is_empty(&self) -> bool {
+        self.sweep();
+        self.lock().is_empty()
+    }
+
     pub fn sweep(&self) {
         self.lock().retain(|_, task| !task.is_expired());
     }

@@ -267,7 +267,7 @@ async fn a_caged_program_sees_its_roots_and_no_network() {
         state,
         launcher: launcher::test_launcher("launcher").unwrap(),
         path: "/usr/local/bin:/usr/bin:/bin".into(),
-        pass_env: Vec::new(),
+        pass_env: std::collections::BTreeMap::new(),
     })
     .unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

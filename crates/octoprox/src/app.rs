@@ -10,7 +10,7 @@ use crate::jq_workers;
 use crate::process::this_program::this_program;
 use crate::remedy_text::remedy_text;
 use crate::settings::state_dir;
-use crate::settings::{Environment, LoadedSettings, Settings, WORKSPACE_REMEDY};
+use crate::settings::{Settings, WORKSPACE_REMEDY};
 use crate::shipped_prompts::SHIPPED;
 use crate::stores::read_only_stores::ReadOnlyStores;
 use crate::stores::{stores_of_hub, stores_with_logins};
@@ -92,11 +92,11 @@ impl App {
         let settings = &loaded.settings;
         let (stores, audit) = match session.purpose {
             AppMode::CallTools => {
-                let stores = stores_of_hub(settings, &Environment::current())?;
+                let stores = stores_of_hub(settings, &session.world)?;
                 let audit = Arc::clone(&stores.audit);
                 (stores, Some(audit))
             }
-            AppMode::ReadOnly => (stores_with_logins(settings, &Environment::current())?, None),
+            AppMode::ReadOnly => (stores_with_logins(settings, &session.world)?, None),
         };
         let gateway = Gateway::start(session, &stores, |name| reach.includes(name))?;
         let (audit_log, result_store): (Arc<dyn AuditLog>, Arc<dyn ResultStore>) = match &audit {
@@ -105,12 +105,12 @@ impl App {
         };
         let jq = JqRunner::new(Arc::new(jq_workers::JqWorkers::new()?));
         let doors = match session.purpose {
-            AppMode::CallTools => build_capabilities(loaded, &stores)?.with(jq.clone()),
+            AppMode::CallTools => build_capabilities(session, &stores)?.with(jq.clone()),
             AppMode::ReadOnly => no_capabilities(),
         };
         let doors = doors.with(gateway.servers().clone());
         let roots = client_roots(session, &doors);
-        let natives = native_sources(loaded, &doors, roots.as_ref());
+        let natives = native_sources(session, &doors, roots.as_ref());
         let sources = natives.chain(gateway.sources());
         let hub = Hub::new(HubConfig {
             sources: sources.collect(),
@@ -156,12 +156,14 @@ impl App {
     }
 }
 
-fn build_capabilities(loaded: &LoadedSettings, stores: &Stores) -> Result<Capabilities, AppError> {
+fn build_capabilities(session: &AppContext, stores: &Stores) -> Result<Capabilities, AppError> {
+    let loaded = &session.loaded;
     let settings = &loaded.settings;
     let state = state_dir(settings.state_dir.as_ref())?;
     let no_root = loaded.workspace.refusal().map(|why| (why, WORKSPACE_REMEDY.to_owned()));
     let guard = WorkspaceGuard { protected: loaded.protected.clone(), no_root };
-    let doors = open_capabilities(settings, guard, &state, &this_program()?, stores)?;
+    let variables = &session.world.variables;
+    let doors = open_capabilities(settings, variables, guard, &state, &this_program()?, stores)?;
     let workspace = doors.open::<Workspace>()?;
     let writable = workspace.roots().iter().filter(|root| root.writable);
     let writable: Vec<PathBuf> = writable.map(|root| root.path.clone()).collect();
@@ -175,15 +177,15 @@ fn build_capabilities(loaded: &LoadedSettings, stores: &Stores) -> Result<Capabi
 fn client_roots(session: &AppContext, doors: &Capabilities) -> Option<Arc<ClientRoots>> {
     let is_refused = session.log_mode == LogMode::Stdio && session.loaded.workspace.refusal().is_some();
     let workspace = doors.open::<Workspace>().ok().filter(|_| is_refused)?;
-    workspace.roots().is_empty().then(|| ClientRoots::new(&session.loaded, workspace))
+    workspace.roots().is_empty().then(|| ClientRoots::new(session, workspace))
 }
 
 fn native_sources(
-    loaded: &LoadedSettings,
+    session: &AppContext,
     doors: &Capabilities,
     roots: Option<&Arc<ClientRoots>>,
 ) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
-    let settings = &loaded.settings;
+    let settings = &session.loaded.settings;
     let (toolboxes, doors) = with_shared_browser(settings, doors);
     let names = toolboxes.iter().flat_map(|toolbox| toolbox.tools.iter().map(|tool| tool.name.to_owned()));
     let reserved: BTreeSet<String> = names.chain([RESULT_READ_TOOL.to_owned()]).collect();
@@ -200,24 +202,26 @@ fn native_sources(
             }
         })
         .collect();
-    let own = yaml_sources(loaded, &reserved, &doors);
+    let own = yaml_sources(session, &reserved, &doors);
     sources.into_iter().chain(own)
 }
 
 /// Declared tools, your own prompts and the built-in prompts.
 fn yaml_sources(
-    loaded: &LoadedSettings,
+    session: &AppContext,
     reserved: &BTreeSet<String>,
     doors: &Capabilities,
 ) -> [Arc<dyn Source>; 2] {
+    let loaded = &session.loaded;
     let settings = &loaded.settings;
     let approved =
         |folders: &[PathBuf]| ConfigDirs::new(folders.to_vec()).with_approval(loaded.approve.clone());
     let shipped = if settings.prompts.builtin { SHIPPED } else { &[] };
+    let variables = session.world.variables.clone();
     let declared = DeclaredToolsConfig {
         folders: approved(&settings.tools.folders),
         doors: doors.clone(),
-        environment: Arc::new(|name| std::env::var(name).ok()),
+        environment: Arc::new(move |name| variables.get(name).cloned()),
         reserved: reserved.clone(),
         state: switch_state("declared", settings.toolboxes.declared),
     };

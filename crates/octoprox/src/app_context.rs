@@ -1,6 +1,7 @@
 //! Context of every command: settings, logs and a runtime.
 
 use crate::app_error::AppError;
+use crate::gateway::UpstreamPool;
 use crate::settings::{Environment, Flags, LoadedSettings, WORKSPACE_REMEDY, load};
 use crate::telemetry::{LogMode, Logs, Redactor, SpanExport, init_logging, settings_secrets};
 use crate::terminal::console;
@@ -29,6 +30,10 @@ pub struct AppContext {
     /// Redacts secrets in all output.
     pub redactor: Arc<Redactor>,
     pub logs: Arc<Logs>,
+    /// Environment that the settings were loaded in.
+    pub world: Environment,
+    /// Servers that apps of the same process share.
+    pub pool: UpstreamPool,
 }
 
 /// Loads the settings for interactive commands and reports ignored project files.
@@ -61,17 +66,32 @@ impl AppContext {
                     "telemetry.log_file: cannot write the file: {error}. Use another path."
                 ))
             })?;
-        for note in &loaded.notes {
-            match talk {
-                LogMode::Command => console::print_err(&format!("octoprox: {note}")),
-                _ => tracing::warn!("{note}"),
+        match talk {
+            LogMode::Command => {
+                loaded.notes.iter().for_each(|note| console::print_err(&format!("octoprox: {note}")))
             }
+            _ => log_notes(&loaded),
         }
-        if talk != LogMode::Command {
-            loaded.unapproved.iter().for_each(|ignored| tracing::warn!("{ignored}"));
-            log_workspace(&loaded);
-        }
-        Ok(Self { loaded, purpose, log_mode: talk, net, export, redactor, logs: Arc::new(logs) })
+        let (logs, world) = (Arc::new(logs), Environment::current());
+        let pool = UpstreamPool::default();
+        Ok(Self { loaded, purpose, log_mode: talk, net, export, redactor, logs, world, pool })
+    }
+
+    /// The same process for a session with its own environment and settings: logs, spans and servers are shared.
+    pub fn for_session(&self, loaded: LoadedSettings, world: Environment) -> Result<Self, AppError> {
+        self.redactor.add_secrets(settings_secrets(&loaded));
+        log_notes(&loaded);
+        Ok(Self {
+            net: Net::new(net_spec(&loaded.settings))?,
+            loaded,
+            world,
+            purpose: self.purpose,
+            log_mode: self.log_mode,
+            export: self.export.clone(),
+            redactor: Arc::clone(&self.redactor),
+            logs: Arc::clone(&self.logs),
+            pool: self.pool.clone(),
+        })
     }
 
     /// Sends the last spans.
@@ -80,6 +100,11 @@ impl AppContext {
             export.shutdown().await;
         }
     }
+}
+
+fn log_notes(loaded: &LoadedSettings) {
+    loaded.notes.iter().chain(&loaded.unapproved).for_each(|note| tracing::warn!("{note}"));
+    log_workspace(loaded);
 }
 
 /// Logs the workspace and how it was chosen.

@@ -24,6 +24,11 @@ impl AppError {
         Self { code: exit_code(Kind::Invalid), text: text.into() }
     }
 
+    /// An error that another process has reported.
+    pub fn with_code(code: u8, text: String) -> Self {
+        Self { code, text }
+    }
+
     /// Exits without a message.
     pub fn silent(code: u8) -> Self {
         Self { code, text: String::new() }

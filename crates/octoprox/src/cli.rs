@@ -1,18 +1,21 @@
 //! Command line. Data goes to standard output, messages to standard error.
 
-mod admin_listener;
+pub(crate) mod admin_listener;
 mod attachment;
 mod build_info;
 pub(crate) mod commands;
 mod file_change;
 mod report_error;
 mod result_text;
+mod standalone;
 mod tool_arguments;
+mod tool_client;
 mod tool_help;
 
 use self::build_info::build_info;
 use self::report_error::report_error;
 use crate::app_error::AppError;
+use crate::attach::HUB_COMMAND;
 use crate::jq_workers;
 use crate::settings::Flags;
 use crate::terminal::console;
@@ -68,6 +71,9 @@ enum Command {
     Init(commands::init_command::Init),
     Serve(commands::serve_command::Serve),
     Stdio(commands::stdio_command::Stdio),
+    Status(commands::status_command::Status),
+    Stop(commands::stop_command::Stop),
+    Logs(commands::logs_command::Logs),
     Bridge(commands::bridge_command::Bridge),
     Tools(commands::tools_command::Tools),
     Call(commands::call_command::Call),
@@ -86,6 +92,8 @@ enum Command {
     Token(commands::token_command::Token),
     Completions(commands::completions_command::Completions),
     Man(commands::man_command::Man),
+    #[command(name = HUB_COMMAND, hide = true)]
+    Hub(commands::hub_command::RunHub),
     /// Evaluate a jq expression on standard input, for the hub itself.
     #[command(name = jq_workers::COMMAND, hide = true)]
     JqWorker,
@@ -149,6 +157,9 @@ fn run(cli: &Cli) -> Result<(), AppError> {
         Command::Init(command) => command.run(&flags),
         Command::Serve(command) => command.run(flags),
         Command::Stdio(command) => command.run(&flags),
+        Command::Status(command) => command.run(),
+        Command::Stop(command) => command.run(),
+        Command::Logs(command) => command.run(),
         Command::Bridge(command) => command.run(&flags),
         Command::Tools(command) => command.run(&flags),
         Command::Call(command) => command.run(&flags),
@@ -167,6 +178,7 @@ fn run(cli: &Cli) -> Result<(), AppError> {
         Command::Token(command) => command.run(&flags),
         Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
+        Command::Hub(command) => command.run(),
         Command::JqWorker => Ok(jq_workers::run_worker(std::io::stdin().lock(), std::io::stdout().lock())?),
         Command::PdfWorker => {
             octo_grants::Pdf::confine_worker()?;

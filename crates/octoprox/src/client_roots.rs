@@ -2,7 +2,8 @@
 //! requested when a tool first needs a directory. Only if the process serves a single client, since the workspace is
 //! shared.
 
-use crate::settings::{Environment, LoadedSettings, TrustStore, unfit_reason};
+use crate::app_context::AppContext;
+use crate::settings::{Environment, TrustStore, unfit_reason};
 use crate::toolboxes::trusted_program_dirs;
 use octo_grants::Workspace;
 use octo_grants::fs::RootSpec;
@@ -25,11 +26,12 @@ pub struct ClientRoots {
 }
 
 impl ClientRoots {
-    pub fn new(loaded: &LoadedSettings, workspace: Workspace) -> Arc<Self> {
+    pub fn new(session: &AppContext, workspace: Workspace) -> Arc<Self> {
+        let loaded = &session.loaded;
         let programs = trusted_program_dirs(&loaded.settings);
         Arc::new(Self {
             workspace,
-            world: Environment::current(),
+            world: session.world.clone(),
             protected: loaded.protected.iter().cloned().chain(programs).collect(),
             writable: !loaded.settings.files.read_only,
             trust: loaded.trust.clone(),

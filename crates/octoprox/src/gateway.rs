@@ -2,13 +2,12 @@
 
 pub mod login_spec;
 mod upstream_factory;
+mod upstream_pool;
 
 use crate::app_context::AppContext;
 use crate::app_error::AppError;
 use crate::remedy_text::remedy_text;
-use crate::settings::{
-    Action, AppliedServers, Environment, ReloadPlan, Server, ServerChange, Servers as Wanted,
-};
+use crate::settings::{Action, AppliedServers, ReloadPlan, Server, ServerChange, Servers as Wanted};
 use crate::stores::stores_with_logins;
 use octo_grants::Capabilities;
 use octo_hub::Hub;
@@ -20,12 +19,14 @@ use octo_toolkit::{Source, SourceState};
 
 use octo_upstream::{LoginOnDemand, Upstream, UpstreamSpec};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tools_servers::{ServerEntry, ServerKind, Servers};
 pub use upstream_factory::{UpstreamFactory, server_home};
+use upstream_pool::UpstreamLease;
+pub use upstream_pool::UpstreamPool;
 
 /// Maximum time to stop one server.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,6 +41,9 @@ struct GatewayState {
     servers: Servers,
     factory: UpstreamFactory,
     pins: Arc<dyn Pins>,
+    pool: UpstreamPool,
+    /// Uses of servers, by name. Nobody else stops a server that is in use.
+    leases: Mutex<BTreeMap<String, UpstreamLease>>,
     /// Stops background tasks.
     stop: CancellationToken,
     /// Replaced or dropped servers that stop when their calls have completed.
@@ -58,7 +62,7 @@ impl Gateway {
 
     /// Like `start`, but ignores cached listings, to determine the current state.
     pub fn start_uncached(session: &AppContext, which: impl Fn(&str) -> bool) -> Result<Self, AppError> {
-        let stores = stores_with_logins(&session.loaded.settings, &Environment::current())?;
+        let stores = stores_with_logins(&session.loaded.settings, &session.world)?;
         Self::with_factory(UpstreamFactory::new(session, &stores)?.without_cache(), session, &stores, which)
     }
 
@@ -73,7 +77,8 @@ impl Gateway {
         let servers = Servers::new(Logins::new(stores, identity)?);
         let pins = Arc::clone(&stores.pins);
         let (stop, leaving) = (CancellationToken::new(), Mutex::default());
-        let inner = GatewayState { servers, factory: ground, pins, stop, retiring: leaving };
+        let (pool, leases) = (session.pool.clone(), Mutex::default());
+        let inner = GatewayState { servers, factory: ground, pins, pool, leases, stop, retiring: leaving };
         let gateway = Self(Arc::new(inner));
         for (name, server) in settings.servers.iter().filter(|(name, _)| which(name)) {
             let off = session.loaded.unset_variables.for_server(name);
@@ -122,7 +127,8 @@ impl Gateway {
                 (_, None) => {
                     hub.remove_server(name);
                     self.0.servers.logins().unregister(name);
-                    self.retire(self.0.servers.remove(name));
+                    self.0.servers.remove(name);
+                    self.retire(self.take_lease(name));
                 }
             }
             tracing::info!(target: "servers", server = %name, %action, reason, "server settings changed");
@@ -162,6 +168,7 @@ impl Gateway {
             source: None,
             upstream: None,
         };
+        let replaced = self.take_lease(name);
         if known.disabled.is_none()
             && let Err(why) = self.start_server(name, server, &mut known)
         {
@@ -180,7 +187,8 @@ impl Gateway {
             .source
             .map(|source| trust.guard(source, server_identity(parts.map(String::as_str)), server.trust));
         let source = known.source.clone();
-        self.retire(self.0.servers.put(name, known));
+        self.0.servers.put(name, known);
+        self.retire(replaced);
         source
     }
 
@@ -203,7 +211,13 @@ impl Gateway {
             }
             None => logins.unregister(name),
         }
-        let upstream = Upstream::start(spec);
+        // A login belongs to this gateway, so its server does, too.
+        let key = match known.login {
+            None => self.0.factory.pool_key(name, server),
+            Some(_) => UpstreamPool::unique_key(),
+        };
+        let (lease, upstream) = self.0.pool.lease(key, || Upstream::start(spec));
+        self.leases().insert(name.to_owned(), lease);
         let source = Arc::clone(&upstream) as Arc<dyn Source>;
         known.source = Some(match asked {
             Some(whose) => LoginOnDemand::wrap(source, logins.clone(), whose),
@@ -213,9 +227,17 @@ impl Gateway {
         Ok(())
     }
 
-    /// Waits for the calls of an unlisted server, then stops it.
-    fn retire(&self, known: Option<ServerEntry>) {
-        let Some(upstream) = known.and_then(|known| known.upstream) else { return };
+    fn leases(&self) -> MutexGuard<'_, BTreeMap<String, UpstreamLease>> {
+        self.0.leases.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take_lease(&self, name: &str) -> Option<UpstreamLease> {
+        self.leases().remove(name)
+    }
+
+    /// Waits for the calls of an unlisted server, then stops it, unless another gateway uses it.
+    fn retire(&self, lease: Option<UpstreamLease>) {
+        let Some(upstream) = lease.and_then(UpstreamLease::release) else { return };
         let task = tokio::spawn(async move {
             while upstream.report().calls > 0 {
                 tokio::time::sleep(RETIRE_POLL_INTERVAL).await;
@@ -230,10 +252,10 @@ impl Gateway {
     /// Stops all servers, with a timeout.
     pub async fn shutdown(&self) {
         self.0.stop.cancel();
-        let all = self.0.servers.all();
-        let ends = all
+        let leases = std::mem::take(&mut *self.leases());
+        let ends = leases
             .into_values()
-            .filter_map(|known| known.upstream)
+            .filter_map(UpstreamLease::release)
             .map(|upstream| tokio::spawn(async move { upstream.stop().await }));
         let ends: Vec<_> = ends.collect();
         let leaving = std::mem::take(&mut *self.0.retiring.lock().unwrap_or_else(PoisonError::into_inner));

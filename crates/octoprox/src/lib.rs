@@ -8,7 +8,7 @@
 mod app;
 pub(crate) mod app_context;
 pub(crate) mod app_error;
-mod audit_pruner;
+mod attach;
 mod bearer_token;
 mod cli;
 mod client_roots;

@@ -3,11 +3,11 @@
 use crate::app::{App, invalid_pattern, profiles, rule_settings};
 use crate::app_context::AppContext;
 use crate::app_error::AppError;
-use crate::audit_pruner::Pruner;
 use crate::gateway::Gateway;
 use crate::process::running_hubs::HubFile;
 use crate::process::service_manager;
-use crate::settings::{Action, Environment, Flags, ReloadPlan, Settings, SettingsReader, SettingsWatcher};
+use crate::settings::{Action, Flags, ReloadPlan, Settings, SettingsReader, SettingsWatcher};
+use crate::stores::audit_pruner::Pruner;
 use crate::telemetry::{ArgumentExcerpts, Logs, Redactor};
 use octo_hub::Hub;
 use octo_mcp::Mcp;
@@ -15,6 +15,7 @@ use octo_web::Tokens;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::signal::unix::Signal;
+use tokio_util::task::AbortOnDropHandle;
 
 /// Result of a reload. Names settings and servers, never values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,7 @@ pub struct Reloader {
     logs: Arc<Logs>,
     contents: Arc<ArgumentExcerpts>,
     pruner: Pruner,
+    _pruning: Option<AbortOnDropHandle<()>>,
     access: Option<ListenerAccess>,
     /// File for the reports.
     hub_file: Option<HubFile>,
@@ -56,7 +58,7 @@ pub struct Reloader {
 /// Watches the settings until dropped.
 pub struct SettingsWatch {
     _watched: SettingsWatcher,
-    _hangups: tokio::task::JoinHandle<()>,
+    _hangups: AbortOnDropHandle<()>,
 }
 
 impl Reloader {
@@ -79,12 +81,12 @@ impl Reloader {
         assembly.gateway.record_applied(&in_force.servers);
         let pruner = Pruner::default();
         pruner.set_retention(in_force.audit.retention());
-        if in_force.state_dir.is_some() {
-            tokio::spawn(pruner.clone().run(Arc::clone(&assembly.audit_reader)));
-        }
+        let pruning = in_force.state_dir.is_some().then(|| {
+            AbortOnDropHandle::new(tokio::spawn(pruner.clone().run(Arc::clone(&assembly.audit_reader))))
+        });
         Arc::new(Self {
             rereader: Mutex::new(SettingsReader::new(
-                Environment::current(),
+                session.world.clone(),
                 flags,
                 &session.loaded,
                 in_force,
@@ -95,6 +97,7 @@ impl Reloader {
             logs: Arc::clone(&session.logs),
             contents: Arc::clone(&assembly.contents),
             pruner,
+            _pruning: pruning,
             access: door,
             hub_file: file,
         })
@@ -118,7 +121,7 @@ impl Reloader {
                 service_manager::notify_ready();
             }
         });
-        SettingsWatch { _watched: watched, _hangups: hangups }
+        SettingsWatch { _watched: watched, _hangups: AbortOnDropHandle::new(hangups) }
     }
 
     /// Reads the settings again and applies the changes, or nothing if they are invalid. Needs a runtime.

@@ -16,6 +16,7 @@ pub use check::settings_check::{
     MAX_SERVER_NAME_LEN, is_reserved_name, listen_address, unauthenticated_binding,
 };
 pub use check::settings_problem::{SettingOrigin, SettingsProblem, SettingsProblems};
+pub use load::env_variables::parse_bool;
 pub use load::load_settings::{Flags, LoadedSettings, check_server, load, load_for_comparison};
 pub use load::settings_file::SettingsFile;
 pub use load::state_dir::state_dir;

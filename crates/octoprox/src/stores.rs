@@ -1,5 +1,6 @@
 //! Opens the stores of a hub according to the settings.
 
+pub(crate) mod audit_pruner;
 pub(crate) mod read_only_stores;
 
 use crate::app_error::AppError;

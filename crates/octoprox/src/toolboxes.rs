@@ -12,6 +12,7 @@ use octo_grants::{Capabilities, Chromium, Clock, Llm, Net, Pdf, Render, SearchPa
 use octo_model::ToolError;
 use octo_ports::{ResultWriter, Stores};
 use octo_toolkit::Toolbox;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -134,17 +135,23 @@ pub struct WorkspaceGuard {
     pub no_root: Option<(String, String)>,
 }
 
-/// Opens the capabilities of tools. `state` is the state directory, `program` the path of this program.
+/// Opens the capabilities of tools. `state` is the state directory, `program` the path of this program, `variables` the
+/// environment that `shell.env_passthrough` refers to.
 pub fn open_capabilities(
     settings: &Settings,
+    variables: &BTreeMap<String, String>,
     guard: WorkspaceGuard,
     state: &Path,
     program: &Path,
     stores: &Stores,
 ) -> Result<Capabilities, ToolError> {
     let workspace = Workspace::open(workspace_spec(settings, guard, state))?;
-    let exec =
-        Exec::new(exec_spec(settings, workspace.clone(), state, program, command_search_path(settings)))?;
+    let passed = settings.shell.env_passthrough.iter();
+    let pass_env = passed.filter_map(|name| variables.get_key_value(name));
+    let exec = Exec::new(ExecSpec {
+        pass_env: pass_env.map(|(name, value)| (name.clone(), value.clone())).collect(),
+        ..exec_spec(settings, workspace.clone(), state, program, command_search_path(settings))
+    })?;
     let net = Net::new(net_spec(settings))?;
     let mut doors = no_capabilities()
         .with(net.clone())
@@ -355,7 +362,7 @@ fn exec_spec(
         state: state.to_owned(),
         launcher: vec![program.into(), LAUNCHER_COMMAND.into()],
         path,
-        pass_env: shell.env_passthrough.clone(),
+        pass_env: BTreeMap::new(),
     }
 }
 

@@ -169,6 +169,7 @@ impl LoginHome {
             .env("HOME", self.folder.path())
             .env("OCTOPROX_CONFIG", self.folder.path().join("octoprox.yaml"))
             .env("OCTOPROX_STATE_DIR", self.folder.path().join("state"))
+            .env("OCTOPROX_STANDALONE", "true")
             .current_dir(self.folder.path())
             .kill_on_drop(true);
         command

@@ -79,7 +79,7 @@ impl GitFixture {
                 state: state.clone(),
                 launcher: launcher::test_launcher("tests::launcher").unwrap(),
                 path: OsString::from("/usr/local/bin:/usr/bin:/bin"),
-                pass_env: Vec::new(),
+                pass_env: std::collections::BTreeMap::new(),
             })
             .unwrap()
         };

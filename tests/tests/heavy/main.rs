@@ -11,6 +11,7 @@
 
 mod crosstalk;
 mod flow_kills;
+mod hub_storm;
 mod idle_clients;
 mod netns;
 mod playwright;

@@ -56,6 +56,11 @@ pub const SOCKET_EXCEPTIONS: &[SocketException] = &[
         why: "accepted connections and their options",
     },
     SocketException {
+        path: "crates/octoprox/src/attach",
+        words: &["UnixStream", "rustix::net"],
+        why: "connections between octoprox's own processes, over a socket that only their user can open",
+    },
+    SocketException {
         path: "crates/octoprox/src/process/service_manager.rs",
         words: &["rustix::net"],
         why: "checks that a socket of the service manager listens; it is already open",

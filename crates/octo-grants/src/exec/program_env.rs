@@ -32,11 +32,7 @@ pub(super) fn environment(
     all.insert("PATH".into(), path);
     all.insert("HOME".into(), home);
     all.insert("TMPDIR".into(), tmp);
-    for name in &exec.spec().pass_env {
-        if let Some(value) = std::env::var_os(name) {
-            all.insert(name.into(), value);
-        }
-    }
+    all.extend(exec.spec().pass_env.iter().map(|(name, value)| (name.into(), value.into())));
     for (name, value) in &order.env {
         check_variable(name, value)?;
         all.insert(name.into(), value.into());

@@ -62,7 +62,7 @@ impl ExecFixture {
             state,
             launcher: octo_grants::exec::launcher::test_launcher("launcher").unwrap(),
             path: "/usr/local/bin:/usr/bin:/bin".into(),
-            pass_env: Vec::new(),
+            pass_env: std::collections::BTreeMap::new(),
         };
         change(&mut spec);
         let mark = format!("octo-mark-{}-{:?}", std::process::id(), folder.path().file_name().unwrap());

@@ -17,7 +17,8 @@ fn hub_with_canaries() {
     runtime.block_on(async {
         for choice in sandboxes() {
             let bench = ExecFixture::with(choice, |spec| {
-                spec.pass_env = vec!["CANARY_PASSED".to_owned(), "NOT_SET".to_owned()]
+                spec.pass_env =
+                    [("CANARY_PASSED".to_owned(), std::env::var("CANARY_PASSED").unwrap_or_default())].into()
             });
             // Descriptors that any other child of this process would inherit.
             let file =

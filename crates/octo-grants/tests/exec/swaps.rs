@@ -46,7 +46,7 @@ impl SwapFixture {
             state: at("state"),
             launcher: octo_grants::exec::launcher::test_launcher("launcher").unwrap(),
             path: std::env::join_paths(path.iter().map(|name| at(name)).chain(usual)).unwrap(),
-            pass_env: Vec::new(),
+            pass_env: std::collections::BTreeMap::new(),
         });
         Self { exec: exec.unwrap(), fs: Fs::new(workspace), folder }
     }
@@ -243,7 +243,7 @@ fn a_root_that_is_only_read_lies_in_none_that_is_written() {
             state: at("state"),
             launcher: Vec::new(),
             path: "/usr/bin".into(),
-            pass_env: Vec::new(),
+            pass_env: std::collections::BTreeMap::new(),
         };
         let made = Exec::new(spec).map(|_| ());
         assert_eq!(made.is_ok(), fine, "{outer} {inner}");

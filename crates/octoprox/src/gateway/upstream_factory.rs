@@ -4,13 +4,13 @@ use crate::app_context::AppContext;
 use crate::app_error::AppError;
 use crate::packages::package_lookup;
 use crate::process::this_program::this_program;
-use crate::settings::{self, Era, Server, Settings};
+use crate::settings::{self, AppliedServers, Era, Server, Settings};
 use crate::toolboxes::{LAUNCHER_COMMAND, sandboxed_exec, server_search_path};
 use octo_grants::config_dirs::FileApproval;
 use octo_grants::exec::NetworkAccess;
 use octo_grants::net::HostList;
 use octo_grants::{Command, Net};
-use octo_model::{Secret, ToolError};
+use octo_model::{Secret, ToolError, sha256_hex};
 use octo_openapi_source::{DocumentSource, DocumentSpec};
 use octo_ports::{Listings, Pins, Stores};
 use octo_upstream::{CallLimits, ConnectMode, SHARED_HOME, SandboxSpec, Share, TransportSpec, UpstreamSpec};
@@ -95,6 +95,16 @@ impl UpstreamFactory {
             Era::Modern => Some(octo_wire::Era::Modern),
         };
         Ok(spec)
+    }
+
+    /// Everything that a server depends on: with the same key, one process can serve several gateways.
+    pub fn pool_key(&self, name: &str, server: &Server) -> String {
+        let servers = [(name.to_owned(), server.clone())].into();
+        let applied = AppliedServers::with_salt(&servers, String::new());
+        let Settings { net, shell, .. } = &self.settings;
+        let around =
+            (self.working_dir(server), server_search_path(&self.settings), &self.state, self.connect_now);
+        sha256_hex(format!("{applied:?} {around:?} {net:?} {shell:?}").as_bytes())
     }
 
     /// Returns the spec of an OpenAPI document.

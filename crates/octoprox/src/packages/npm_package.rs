@@ -105,11 +105,12 @@ pub fn install(
     let file = json!({"lockfileVersion": 3, "requires": true, "packages": lock});
     std::fs::write(folder.join("package.json"), manifest(id).to_string())?;
     std::fs::write(folder.join("package-lock.json"), file.to_string())?;
-    let mut args = vec!["install", "--omit=dev", "--no-save", "--ignore-scripts"];
-    if options.use_cache {
-        args.push("--prefer-offline");
+    let args = ["install", "--omit=dev", "--no-save", "--ignore-scripts"];
+    let install = |more: &[&str]| NPM.run(folder, &[&args[..], more, &QUIET].concat(), None);
+    // A cache that is older than a locked version does not know it.
+    if !options.use_cache || install(&["--prefer-offline"]).is_err() {
+        install(&[])?;
     }
-    NPM.run(folder, &[&args[..], &QUIET].concat(), None)?;
     let text = std::fs::read_to_string(folder.join("node_modules/.package-lock.json"))?;
     let installed: Value = serde_json::from_str(&text).map_err(std::io::Error::other)?;
     for (path, package) in installed.get("packages").and_then(Value::as_object).into_iter().flatten() {

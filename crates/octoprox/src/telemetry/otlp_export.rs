@@ -29,6 +29,7 @@ const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Connection to the collector, shut down with the process.
+#[derive(Clone)]
 pub struct SpanExport {
     provider: SdkTracerProvider,
     redactor: Arc<Redactor>,

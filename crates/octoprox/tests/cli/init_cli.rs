@@ -95,6 +95,7 @@ fn tools_seen_by_agent(home: &TestHome, settings: &str) -> Vec<String> {
         .current_dir(home.path(""))
         .env_clear()
         .env("HOME", home.path(""))
+        .env("OCTOPROX_STANDALONE", "true")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

@@ -40,9 +40,18 @@ impl TestHome {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
+    /// Background hubs of other tests, and of the user, are elsewhere.
+    fn runtime_dir(&self) -> PathBuf {
+        let folder = self.path(".run");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::set_permissions(&folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        folder
+    }
+
     pub fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_octoprox"));
         command.args(words).current_dir(self.0.path()).env_clear().env("HOME", self.0.path());
+        command.env("OCTOPROX_STANDALONE", "true").env("XDG_RUNTIME_DIR", self.runtime_dir());
         // Explicit settings file. Project files are tested in `trust_cli.rs`.
         if self.exists("octoprox.yaml") {
             command.env("OCTOPROX_CONFIG", "octoprox.yaml");

@@ -14,6 +14,9 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("init", &["--dry-run"]),
     ("serve", &["--port", "0"]),
     ("stdio", &[]),
+    ("status", &[]),
+    ("stop", &[]),
+    ("logs", &[]),
     ("bridge", &["http://127.0.0.1:9"]),
     ("tools", &[]),
     ("call", &["time_now"]),
@@ -56,8 +59,18 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
 ];
 
 /// Commands that read no settings, and `trust`, which approves the file.
-const WITHOUT_SETTINGS: [&str; 7] =
-    ["init", "workflow schema", "config schema", "trust", "token new", "completions", "man"];
+const WITHOUT_SETTINGS: [&str; 10] = [
+    "init",
+    "workflow schema",
+    "config schema",
+    "trust",
+    "token new",
+    "completions",
+    "man",
+    "status",
+    "stop",
+    "logs",
+];
 
 /// Home directory with a freshly cloned project.
 struct ClonedProject {

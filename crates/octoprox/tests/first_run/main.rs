@@ -63,6 +63,7 @@ fn command_in(home: &Path, program: &str) -> Command {
     let mut command = Command::new(program);
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", home.join("bin").display());
     command.current_dir(home).env_clear().env("HOME", home).env("PATH", path).env("LANG", "C.UTF-8");
+    command.env("OCTOPROX_STANDALONE", "true");
     command
 }
 

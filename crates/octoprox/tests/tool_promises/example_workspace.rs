@@ -46,6 +46,7 @@ impl ExampleWorkspace {
         let stores = Stores { results: Arc::clone(memory) as _, ..kept };
         let doors = octoprox::open_capabilities(
             &self.settings,
+            &std::collections::BTreeMap::new(),
             octoprox::WorkspaceGuard::default(),
             &state,
             program,

@@ -84,7 +84,7 @@ impl ShellFixture {
             state: folder.path().join("state"),
             launcher: launcher::test_launcher("tests::launcher").unwrap(),
             path: "/usr/local/bin:/usr/bin:/bin".into(),
-            pass_env: Vec::new(),
+            pass_env: std::collections::BTreeMap::new(),
         })
         .unwrap();
         let shelf = Arc::new(MemoryResultStore::default());

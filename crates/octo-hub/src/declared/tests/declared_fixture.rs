@@ -42,7 +42,7 @@ impl DeclaredFixture {
             state: folder.path().join("state"),
             launcher: launcher::test_launcher("declared::tests::launcher").unwrap(),
             path: "/usr/local/bin:/usr/bin:/bin".into(),
-            pass_env: Vec::new(),
+            pass_env: std::collections::BTreeMap::new(),
         })
         .unwrap();
         let net = Net::new(NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() }).unwrap();

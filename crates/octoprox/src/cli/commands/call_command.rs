@@ -1,27 +1,23 @@
 //! `octoprox call`: calls a tool through the hub.
 
-use crate::app::{App, StartServers};
-use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
-use crate::app_error::{AppError, exit_code};
+use crate::app_context::AppMode;
+use crate::app_error::AppError;
+use crate::attach::tool_queries::{CallReply, ToolAnswer, ToolQuery};
 use crate::cli::attachment::first_attachment;
 use crate::cli::commands::tools_command::native_tools;
 use crate::cli::result_text::{result_notice, result_text};
+use crate::cli::standalone::StandaloneOption;
 use crate::cli::tool_arguments;
+use crate::cli::tool_client::{ToolClient, ToolSession};
 use crate::cli::tool_help::tool_help;
 use crate::settings::Flags;
-use crate::telemetry::LogMode;
 use crate::terminal::console;
 use crate::terminal::terminal_width::columns;
 use clap::Args;
-use octo_hub::{CallOutcome, Entry, Hub, Request, ResultFailure};
-use octo_model::{Caller, Frontend, ItemKind, JsonObject, Operation, ToolError};
+use octo_hub::ResultFailure;
+use octo_model::{Json, JsonObject, ToolError};
+use serde_json::Value;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
-use tokio_util::sync::CancellationToken;
-
-/// Timeout for the first listing of a server.
-const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Call a tool and print its result. Exit codes: 2 invalid arguments, 3 not found, 4 denied, 5 timeout, 6 unavailable,
 /// 130 cancelled, 1 any other error.
@@ -55,6 +51,16 @@ pub struct Call {
     /// Print the parameters of the tool; without a name, print this help
     #[arg(short, long)]
     help: bool,
+    #[command(flatten)]
+    standalone: StandaloneOption,
+}
+
+/// Asks for the definition of a tool.
+async fn find_tool(name: &str, client: &mut ToolClient) -> Result<Option<Value>, AppError> {
+    match client.ask(ToolQuery::Find { name: name.to_owned() }).await? {
+        ToolAnswer::Found(tool) => Ok(tool),
+        _ => Ok(None),
+    }
 }
 
 impl Call {
@@ -62,26 +68,24 @@ impl Call {
         let Some(name) = &self.name else {
             return Ok(console::print(&crate::cli::help("call"))?);
         };
-        block_on_current_thread(async {
-            let purpose = if self.help { AppMode::ReadOnly } else { AppMode::CallTools };
-            let session = AppContext::start(load_settings(flags)?, LogMode::Command, purpose)?;
-            let reach = StartServers::for_tool(&session.loaded.settings, name, &self.profile);
-            let assembly = App::build(&session, &reach)?;
-            let done = match self.help {
-                true => self.print_tool_help(name, &assembly.hub).await,
-                false => self.call_tool(name, &assembly.hub).await,
-            };
-            assembly.shutdown().await;
-            session.shutdown().await;
-            done
+        let session = ToolSession {
+            flags,
+            profile: &self.profile,
+            mode: if self.help { AppMode::ReadOnly } else { AppMode::CallTools },
+            tool: Some(name),
+            standalone: &self.standalone,
+        };
+        session.run(async |client| match self.help {
+            true => self.print_tool_help(name, client).await,
+            false => self.call_tool(name, client).await,
         })
     }
 
     /// Prints the help of a tool, also of a disabled toolbox.
-    async fn print_tool_help(&self, name: &str, hub: &Hub) -> Result<(), AppError> {
+    async fn print_tool_help(&self, name: &str, client: &mut ToolClient) -> Result<(), AppError> {
         let native = native_tools().remove(name);
-        let tool = match (self.entry(name, hub).await?, &native) {
-            (Some(entry), _) => entry.item.members.clone(),
+        let tool = match (find_tool(name, client).await?, &native) {
+            (Some(tool), _) => Json::from(tool).members().unwrap_or_default(),
             (None, Some(native)) => native.definition.clone(),
             (None, None) => {
                 let error = ToolError::not_found(format!("Tool not found: `{name}`."));
@@ -92,63 +96,36 @@ impl Call {
         Ok(console::print(&tool_help(name, &tool, &examples, columns()))?)
     }
 
-    async fn call_tool(&self, name: &str, hub: &Hub) -> Result<(), AppError> {
-        let entry = self.entry(name, hub).await?;
-        let schema = entry.as_ref().and_then(|entry| entry.item.members.get("inputSchema")?.to().ok());
-        let arguments =
-            tool_arguments::parse_arguments(self.args.as_deref(), &self.pairs, &schema.unwrap_or_default())?;
-        let cancel = CancellationToken::new();
-        let request = Request {
-            profile: self.profile.clone(),
-            cancel: cancel.clone(),
-            ..Request::new(
-                Operation::tool(name.to_owned(), arguments),
-                Arc::new(Caller::local()),
-                Frontend::Cli,
-            )
-        };
-        let mut call = std::pin::pin!(hub.call(request));
-        let called = tokio::select! {
-            called = &mut call => called,
-            _ = tokio::signal::ctrl_c() => {
-                cancel.cancel();
-                call.await
-            }
-        };
-        self.print(&called, name)
-    }
-
-    /// Finds the tool, after the servers have listed theirs. The call itself refuses an unknown one, so that it is
-    /// audited.
-    async fn entry(&self, name: &str, hub: &Hub) -> Result<Option<Entry>, AppError> {
-        let find =
-            |hub: &Hub| Ok::<_, AppError>(hub.view(&self.profile)?.by_name(ItemKind::Tool, name).cloned());
-        if let Some(entry) = find(hub)? {
-            return Ok(Some(entry));
+    async fn call_tool(&self, name: &str, client: &mut ToolClient) -> Result<(), AppError> {
+        let tool = find_tool(name, client).await?;
+        let schema = tool.and_then(|tool| tool.get("inputSchema").cloned()).unwrap_or_default();
+        let arguments = tool_arguments::parse_arguments(self.args.as_deref(), &self.pairs, &schema)?;
+        let query = ToolQuery::Call { name: name.to_owned(), arguments: arguments.to().unwrap_or_default() };
+        match client.ask(query).await? {
+            ToolAnswer::Called(reply) => self.print(reply),
+            _ => Err(AppError::new("The hub gave an unexpected answer.")),
         }
-        hub.wait_until_listed(&self.profile, LISTING_TIMEOUT).await;
-        find(hub)
     }
 
-    fn print(&self, called: &CallOutcome, name: &str) -> Result<(), AppError> {
+    fn print(&self, reply: CallReply) -> Result<(), AppError> {
         if self.json {
-            console::print(&octo_web::tool_reply(called, name))?;
+            console::print(&reply.whole)?;
         }
-        let result = match &called.outcome {
-            Err(error) if self.json => return Err(AppError::silent(exit_code(error.kind))),
-            Err(error) => return Err(error.clone().into()),
-            Ok(result) => result,
+        let result = match reply.outcome {
+            Err(refusal) if self.json => return Err(AppError::silent(refusal.code)),
+            Err(refusal) => return Err(refusal.into()),
+            Ok(result) => Json::from(result).members().unwrap_or_default(),
         };
-        if let Some(failure) = ResultFailure::of(result) {
+        if let Some(failure) = ResultFailure::of(&result) {
             return Err(self.tool_failed(&failure));
         }
         if !self.json {
-            if let Some(notice) = result_notice(result) {
+            if let Some(notice) = result_notice(&result) {
                 console::print_err(&notice);
             }
-            console::print(&result_text(result))?;
+            console::print(&result_text(&result))?;
         }
-        self.save_attachment(result)
+        self.save_attachment(&result)
     }
 
     /// Saves the attachment, or prints a notice that there is one.

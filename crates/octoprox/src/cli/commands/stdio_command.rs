@@ -1,21 +1,23 @@
 //! `octoprox stdio`: MCP on standard input and output.
 
-use crate::app::{App, StartServers};
 use crate::app_context::{AppContext, AppMode, block_on_multi_thread, load_settings_silently};
 use crate::app_error::AppError;
-use crate::cli::admin_listener;
-use crate::reloader::Reloader;
+use crate::attach::session_app::{CallbackPort, SessionApp};
+use crate::attach::session_relay::SessionRelay;
+use crate::attach::{AttachError, HubStartup};
+use crate::cli::standalone::StandaloneOption;
 use crate::settings::Flags;
 use crate::telemetry::LogMode;
-use crate::terminal::async_stdio;
+use crate::terminal::{async_stdio, console};
 use clap::Args;
-use octo_mcp::{Mcp, McpSettings};
 use octo_model::Caller;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
 
-/// Serve MCP on standard input and output, for clients that start their servers. Logs go to standard error as JSON.
+/// Serve MCP on standard input and output, for clients that start their servers.
+///
+/// All sessions share one background hub, which starts if necessary and ends when idle: see `octoprox status`, `logs` and
+/// `stop`. With --standalone, the session runs in this process, and logs go to standard error as JSON.
 ///
 /// The `octoprox.yaml` of a project is ignored until you approve it with `octoprox trust`. Tools work in the project
 /// directory. If a client starts octoprox in / or in your home directory, there is no workspace unless `workspace` is set.
@@ -30,39 +32,46 @@ pub struct Stdio {
     /// Profile to serve
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     profile: String,
+    #[command(flatten)]
+    standalone: StandaloneOption,
 }
 
 impl Stdio {
     pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
+        if self.standalone.is_set()? {
+            return self.run_standalone(flags);
+        }
+        let attached = HubStartup::new(flags).map_err(AttachError::from);
+        match attached.and_then(|startup| SessionRelay::attach(startup, &self.profile)) {
+            Ok(relay) => relay.run(),
+            Err(error @ AttachError::Refused(_)) => Err(error.into()),
+            Err(error @ AttachError::Unavailable(_)) => {
+                console::print_err(&format!(
+                    "octoprox: {} This session runs without it.",
+                    AppError::from(error)
+                ));
+                self.run_standalone(flags)
+            }
+        }
+    }
+
+    fn run_standalone(&self, flags: &Flags) -> Result<(), AppError> {
         let mut loaded = load_settings_silently(flags)?;
         block_on_multi_thread(async {
-            let hangups = signal(SignalKind::hangup())?;
-            let in_force = loaded.settings.clone();
-            let door = admin_listener::bind_callback(&mut loaded).await;
+            let callback = CallbackPort::bind(&mut loaded).await;
             let session = AppContext::start(loaded, LogMode::Stdio, AppMode::CallTools)?;
-            let assembly = App::build(&session, &StartServers::All)?;
-            assembly.hub.view(&self.profile)?;
-            let over = CancellationToken::new();
-            let _over = over.clone().drop_guard();
-            if let Some(listener) = door {
-                admin_listener::serve_callback(listener, &session, &assembly, over);
-            }
-            let reloader = Reloader::new(&session, &assembly, flags.clone(), in_force, None);
-            let _followed = reloader.watch(&session, hangups);
-            assembly.gateway.keep_logins_alive();
-            let mcp = Mcp::new(Arc::clone(&assembly.hub), McpSettings::default())?;
+            let app = SessionApp::start(session, flags.clone(), callback)?;
+            app.assembly.hub.view(&self.profile)?;
             let (input, output) = (async_stdio::input(), async_stdio::output());
             let mut term = signal(SignalKind::terminate())?;
             let mut interrupt = signal(SignalKind::interrupt())?;
-            let face = Arc::clone(&mcp);
+            let mcp = Arc::clone(&app.mcp);
             let served = tokio::select! {
-                served = face.serve_stdio(Arc::new(Caller::local()), self.profile.clone(), input, output) => served,
+                served = mcp.serve_stdio(Arc::new(Caller::local()), self.profile.clone(), input, output) => served,
                 _ = term.recv() => Ok(()),
                 _ = interrupt.recv() => Ok(()),
             };
-            mcp.shutdown().await;
-            assembly.shutdown().await;
-            session.shutdown().await;
+            app.shutdown().await.shutdown().await;
             Ok(served?)
         })
     }

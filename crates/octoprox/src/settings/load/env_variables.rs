@@ -93,7 +93,7 @@ const VARIABLES: &[(&str, &str, ValueFormat)] = &[
 
 /// Variables read elsewhere: the location of the file, and those of this repository's tests and scripts.
 const IGNORED_VARIABLES: &[&str] =
-    &["OCTOPROX_CONFIG", "OCTOPROX_BIN", "OCTOPROX_CACHE", "OCTOPROX_CI_LOCKED"];
+    &["OCTOPROX_CONFIG", "OCTOPROX_STANDALONE", "OCTOPROX_BIN", "OCTOPROX_CACHE", "OCTOPROX_CI_LOCKED"];
 
 const TOOLBOX_PREFIX: &str = "OCTOPROX_ENABLE_";
 
@@ -202,7 +202,8 @@ fn parse_value(form: ValueFormat, text: &str) -> Result<Value, (String, &'static
     }
 }
 
-fn parse_bool(text: &str) -> Result<bool, (String, &'static str)> {
+/// Parses the values that variables accept as true and false.
+pub fn parse_bool(text: &str) -> Result<bool, (String, &'static str)> {
     match text.trim().to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Ok(true),
         "false" | "0" | "no" | "off" => Ok(false),

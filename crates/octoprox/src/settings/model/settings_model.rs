@@ -19,7 +19,8 @@ use std::path::PathBuf;
 /// current directory, if it was approved with `octoprox trust`; otherwise `octoprox/octoprox.yaml` in
 /// `$XDG_CONFIG_HOME`. Every setting is optional and has a safe default. Strings may contain `${NAME}` or
 /// `${NAME:-default}`, which is replaced by the environment variable. Environment variables override the file, and
-/// command-line flags override both.
+/// command-line flags override both. If `OCTOPROX_STANDALONE` is true, commands run without
+/// the background hub.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
