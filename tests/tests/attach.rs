@@ -398,3 +398,51 @@ async fn a_hub_that_hangs_is_stopped() {
     let (code, _, err) = ended.expect("stop hangs").unwrap();
     assert_eq!(code, 0, "{err}");
 }
+
+#[tokio::test]
+async fn commands_without_a_workspace_share_an_app() {
+    let user = AttachedUser::new(&json!({"workspace": null})).unwrap();
+    let mut session =
+        open_session(user.command_in(&["stdio"], std::path::Path::new("/")).unwrap()).await.unwrap();
+    assert!(call(&mut session, "time_now", json!({})).await["result"].is_object());
+    for _ in 0..3 {
+        let mut command = user.command_in(&["call", "time_now"], std::path::Path::new("/")).unwrap();
+        assert!(command.stdin(Stdio::null()).output().await.unwrap().status.success());
+    }
+    let workspaces = user.hubs().await.unwrap()[0]["workspaces"].as_array().unwrap().len();
+    assert!(workspaces <= 2, "one for the session and one for the commands, not {workspaces}");
+    session.close().await.unwrap();
+    eventually("both are gone", async || {
+        let hubs = user.hubs().await.unwrap();
+        hubs[0]["workspaces"].as_array().unwrap().is_empty().then_some(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn a_newer_program_waits_for_background_commands() {
+    let user = AttachedUser::with_own_program(&json!({"toolboxes": {"shell": true}})).unwrap();
+    let mut session = user.session().await.unwrap();
+    let old = user.hub_pid().await.unwrap();
+    let started = call(&mut session, "shell_start", json!({"command": "sleep 5; echo finished"})).await;
+    let id = started["result"]["structuredContent"]["session_id"].as_str().map(str::to_owned);
+    let id = id.unwrap_or_else(|| panic!("{started}"));
+    user.upgrade(1).unwrap();
+    let draining = eventually("the hub hands over", async || {
+        let hubs = user.hubs().await.unwrap();
+        hubs.iter().any(|hub| hub["is_draining"] == json!(true)).then_some(())
+    });
+    draining.await.unwrap();
+    let output = eventually("the command finishes", async || {
+        let read = call(&mut session, "shell_read", json!({"session_id": id, "from": 0})).await;
+        read.to_string().contains("finished").then_some(())
+    });
+    output.await.unwrap();
+    eventually("the old hub is gone", async || {
+        call(&mut session, "time_now", json!({})).await["result"].is_object().then_some(())?;
+        (!std::path::Path::new(&format!("/proc/{old}")).exists()).then_some(())
+    })
+    .await
+    .unwrap();
+}

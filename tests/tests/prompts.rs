@@ -16,7 +16,10 @@ use std::path::Path;
 
 fn write_playbook(folder: &Path, file: &str, name: &str, template: &str) -> Result<()> {
     let text = format!("prompts:\n  {name}:\n    description: A test.\n    template: {template}\n");
-    Ok(std::fs::write(folder.join(file), text)?)
+    // Renamed, so that it is never read while it is empty.
+    let fresh = folder.join("fresh");
+    std::fs::write(&fresh, text)?;
+    Ok(std::fs::rename(fresh, folder.join(file))?)
 }
 
 async fn prompt_text(client: &LegacyClient, name: &str) -> Result<Value> {

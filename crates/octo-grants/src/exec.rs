@@ -34,6 +34,7 @@ pub use process_watch::ProcessWatch;
 pub(crate) use run::{input_pipe, output_pipe};
 pub use serve_program::{NetworkAccess, ServerAccess};
 pub(crate) use start_program::{RunningProgram, start_launcher};
+pub use sys::close_inherited_fds;
 pub use terminal::TerminalSize;
 pub use unprivileged::is_root;
 

@@ -3,26 +3,34 @@
 pub(crate) mod absent_servers;
 pub(crate) mod header_params;
 pub(crate) mod item;
+pub(crate) mod list_epoch;
 pub(crate) mod profile;
 pub(crate) mod profile_view;
+pub(crate) mod rendered_list;
 pub(crate) mod tool_override;
 pub(crate) mod uri_spellings;
 
 use crate::catalogue::item::Item;
+use crate::catalogue::list_epoch::{ClientEpoch, ListChanges, ListEpoch, ListEpochs, Views};
 use crate::catalogue::profile::Profile;
 use crate::catalogue::profile_view::{SourceSnapshot, View};
 use arc_swap::ArcSwap;
 use octo_model::{ItemKind, RemedyText};
-use octo_toolkit::{Audience, Definition, Event, Listing, Source, SourceState};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use octo_toolkit::{Audience, Definition, Event, Listing, ListingState, Source, SourceState};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, broadcast, watch};
+use tokio_util::sync::CancellationToken;
 
 /// A change that clients are notified of.
 #[derive(Debug, Clone)]
 pub enum Change {
+    /// A list of clients has changed.
     List(ItemKind),
+    /// The items of a source have changed, whether or not clients see it in their epoch.
+    Items,
     Resource {
         uri: String,
     },
@@ -35,6 +43,10 @@ pub enum Change {
 
 /// Maximum delay of lists by a slow upstream. Its items follow with a change notification.
 const STARTUP_LISTING_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// New items are announced once nothing has changed for this long, so that several servers that start cause one change.
+const QUIET_INTERVAL: Duration = Duration::from_secs(1);
+/// They are announced after this time even if something keeps changing.
+const MAX_QUIET_WAIT: Duration = Duration::from_secs(10);
 
 pub struct Catalogue {
     /// In list order. Sources are added and removed while the hub runs.
@@ -43,9 +55,16 @@ pub struct Catalogue {
     snapshots: Mutex<Vec<SourceSnapshot>>,
     /// Signals that views must be rebuilt.
     rebuild_needed: Arc<Notify>,
-    views: ArcSwap<HashMap<String, Arc<View>>>,
+    views: Views,
+    epochs: ListEpochs,
+    /// Signals that there are items which clients do not have yet.
+    additions: Arc<Notify>,
     changes: broadcast::Sender<Change>,
+    /// Number of announced list changes.
+    announcements: AtomicU64,
     rebuilt: watch::Sender<u64>,
+    /// Ends the tasks of the catalogue with it: sources may outlive it.
+    tasks: CancellationToken,
     started_at: Instant,
     remedy_text: RemedyText,
 }
@@ -63,12 +82,16 @@ impl Catalogue {
             snapshots: Mutex::default(),
             rebuild_needed: Arc::default(),
             views: ArcSwap::default(),
+            epochs: ListEpochs::default(),
+            additions: Arc::default(),
             changes: broadcast::channel(256).0,
+            announcements: AtomicU64::new(0),
             rebuilt: watch::channel(0).0,
+            tasks: CancellationToken::new(),
             started_at: Instant::now(),
             remedy_text,
         });
-        catalogue.rebuild();
+        catalogue.rebuild(Cause::Deliberate);
         catalogue
     }
 
@@ -78,27 +101,33 @@ impl Catalogue {
             self.watch_source(source);
         }
         let (catalogue, dirty) = (Arc::downgrade(self), Arc::clone(&self.rebuild_needed));
-        tokio::spawn(async move {
+        self.spawn(async move {
             loop {
                 let Some(strong) = catalogue.upgrade() else { return };
-                strong.rebuild();
+                strong.rebuild(Cause::Source);
                 drop(strong);
                 dirty.notified().await;
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         });
+        self.spawn(announce_additions(Arc::downgrade(self)));
     }
 
-    /// The spawned task ends when the source is dropped.
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let over = self.tasks.clone();
+        tokio::spawn(async move { over.run_until_cancelled(task).await });
+    }
+
+    /// The tasks end when the source or the catalogue is dropped.
     fn watch_source(&self, source: &Arc<dyn Source>) {
         let (mut listing, dirty) = (source.listing(), Arc::clone(&self.rebuild_needed));
-        tokio::spawn(async move {
+        self.spawn(async move {
             while listing.changed().await.is_ok() {
                 dirty.notify_one();
             }
         });
         if let Some(events) = source.events() {
-            tokio::spawn(forward_events(events, self.changes.clone(), self.remedy_text));
+            self.spawn(forward_events(events, self.changes.clone(), self.remedy_text));
         }
     }
 
@@ -126,23 +155,22 @@ impl Catalogue {
             change(&mut sources);
             sources
         });
-        self.rebuild();
+        self.rebuild(Cause::Deliberate);
     }
 
     /// Replaces the profiles.
     pub fn set_profiles(&self, profiles: Vec<Profile>) {
         self.profiles.store(Arc::new(with_full_profile(profiles)));
-        self.rebuild();
+        self.rebuild(Cause::Deliberate);
     }
 
     /// Notifies clients that lists may have changed although the sources have not.
     pub fn announce_lists(&self) {
-        for kind in ItemKind::ALL {
-            let _ = self.changes.send(Change::List(kind));
-        }
+        self.epochs.end_all(&self.views);
+        self.announce(ItemKind::ALL.to_vec());
     }
 
-    fn rebuild(&self) {
+    fn rebuild(&self, cause: Cause) {
         let mut stocks = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
         let before: HashMap<_, _> =
             stocks.iter().map(|old| ((old.is_native, old.name.as_str()), old)).collect();
@@ -152,6 +180,11 @@ impl Catalogue {
             .iter()
             .map(|source| take_snapshot(source, before.get(&(source.is_native(), source.name())).copied()))
             .collect();
+        let is_deliberate = cause == Cause::Deliberate
+            || fresh.iter().any(|new| {
+                let old = before.get(&(new.is_native, new.name.as_str()));
+                old.is_some_and(|old| is_deliberate_change(old, new))
+            });
         *stocks = fresh;
         let version = *self.rebuilt.borrow() + 1;
         let views: HashMap<String, Arc<View>> = self
@@ -162,21 +195,71 @@ impl Catalogue {
             .collect();
         let before = self.views.swap(Arc::new(views));
         drop(stocks);
-        self.announce_changes(&before);
+        self.announce_changes(&before, is_deliberate);
         self.rebuilt.send_replace(version);
     }
 
-    /// Announces only the lists that changed.
-    fn announce_changes(&self, before: &HashMap<String, Arc<View>>) {
+    /// Announces the lists that somebody changed deliberately. Other changes wait: additions for a quiet moment, the rest
+    /// for the next epoch.
+    fn announce_changes(&self, before: &HashMap<String, Arc<View>>, is_deliberate: bool) {
         let now = self.views.load();
-        for kind in ItemKind::ALL {
-            let changed = now.iter().any(|(name, view)| {
-                before.get(name).is_some_and(|old| old.rendered(kind) != view.rendered(kind))
-            });
-            if changed {
-                let _ = self.changes.send(Change::List(kind));
+        let (mut changed, mut passed_through) = (BTreeSet::new(), BTreeSet::new());
+        for (name, view) in now.iter() {
+            let Some(old) = before.get(name) else { continue };
+            let is_changed = |kind: &ItemKind| old.rendered(*kind) != view.rendered(*kind);
+            let kinds: Vec<ItemKind> = ItemKind::ALL.into_iter().filter(is_changed).collect();
+            changed.extend(&kinds);
+            if view.profile.passthrough_source().is_some() {
+                passed_through.extend(&kinds);
             }
         }
+        if !changed.is_empty() {
+            let _ = self.changes.send(Change::Items);
+        }
+        if is_deliberate {
+            // Clients may have other lists than the view before.
+            let kinds = self.epochs.end_all(&self.views).into_iter().chain(changed);
+            self.announce(kinds.collect::<BTreeSet<_>>().into_iter().collect());
+            return;
+        }
+        self.announce(passed_through.into_iter().collect());
+        if changed.is_empty() {
+            // Only states have changed.
+        } else if self.epochs.has_additions(&self.views) {
+            self.additions.notify_one();
+        } else {
+            self.epochs.count_withheld();
+        }
+    }
+
+    fn announce(&self, kinds: Vec<ItemKind>) {
+        if kinds.contains(&ItemKind::Tool) {
+            self.epochs.count_announced(&self.views);
+        }
+        for kind in kinds {
+            self.announcements.fetch_add(1, Ordering::AcqRel);
+            let _ = self.changes.send(Change::List(kind));
+        }
+    }
+
+    /// Number of announced list changes, so that a client can tell whether it missed one.
+    pub fn announcements(&self) -> u64 {
+        self.announcements.load(Ordering::Acquire)
+    }
+
+    /// Returns the epoch of a client.
+    pub fn epoch(&self, client: &ClientEpoch, profile: &str) -> Option<Arc<ListEpoch>> {
+        self.epochs.of_client(client, profile, &self.views)
+    }
+
+    /// Notifies clients of additions to a profile from now on.
+    pub fn watch_lists(&self, profile: &str) {
+        self.epochs.watch(profile, &self.views);
+    }
+
+    /// Returns how often the lists have changed.
+    pub fn list_changes(&self) -> ListChanges {
+        self.epochs.statistics()
     }
 
     pub fn view(&self, profile: &str) -> Option<Arc<View>> {
@@ -210,6 +293,45 @@ impl Catalogue {
             (source.name().to_owned(), source.is_native(), listing.state, listing.listing)
         };
         self.sources.load().iter().map(state).collect()
+    }
+}
+
+impl Drop for Catalogue {
+    fn drop(&mut self) {
+        self.tasks.cancel();
+    }
+}
+
+/// Why views are rebuilt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cause {
+    /// A source has changed by itself.
+    Source,
+    /// Somebody has changed settings.
+    Deliberate,
+}
+
+/// Whether a person changed what the source lists: files of the hub, or the approval of a definition.
+fn is_deliberate_change(old: &SourceSnapshot, new: &SourceSnapshot) -> bool {
+    let (before, now) = (&old.listing.listing, &new.listing.listing);
+    let is_first = old.is_carried_over && !new.is_carried_over;
+    is_first || !Arc::ptr_eq(before, now) && (new.is_native || before.approvals != now.approvals)
+}
+
+/// Appends new items to the lists of clients at quiet moments, until the catalogue is dropped.
+async fn announce_additions(catalogue: Weak<Catalogue>) {
+    let Some(additions) = catalogue.upgrade().map(|catalogue| Arc::clone(&catalogue.additions)) else {
+        return;
+    };
+    loop {
+        additions.notified().await;
+        let since = Instant::now();
+        while since.elapsed() < MAX_QUIET_WAIT
+            && tokio::time::timeout(QUIET_INTERVAL, additions.notified()).await.is_ok()
+        {}
+        let Some(strong) = catalogue.upgrade() else { return };
+        let changed = strong.epochs.append(&strong.views);
+        strong.announce(changed);
     }
 }
 
@@ -247,18 +369,34 @@ async fn forward_events(
 
 /// The source's items. Items of an unchanged listing are reused with their compiled schemas.
 fn take_snapshot(source: &Arc<dyn Source>, before: Option<&SourceSnapshot>) -> SourceSnapshot {
-    let listing = source.listing().borrow().clone();
-    let items = match before.filter(|old| Arc::ptr_eq(&old.listing.listing, &listing.listing)) {
+    let mut listing = source.listing().borrow().clone();
+    // A server whose settings have changed keeps its items until it has listed again.
+    let is_new = |old: &&SourceSnapshot| old.is_carried_over || !Arc::ptr_eq(&old.source, source);
+    let carried_over = before.filter(is_new).filter(|_| is_on_first_listing(&listing));
+    if let Some(old) = carried_over {
+        listing.listing = Arc::clone(&old.listing.listing);
+    }
+    let is_same = |old: &&SourceSnapshot| {
+        Arc::ptr_eq(&old.source, source) && Arc::ptr_eq(&old.listing.listing, &listing.listing)
+    };
+    let items = match before.filter(is_same) {
         Some(old) => Arc::clone(&old.items),
         None => Arc::new(build_items(source, &listing.listing)),
     };
     SourceSnapshot {
+        is_carried_over: carried_over.is_some(),
         listing,
         items,
         source: Arc::clone(source),
         name: source.name().to_owned(),
         is_native: source.is_native(),
     }
+}
+
+fn is_on_first_listing(listing: &ListingState) -> bool {
+    let Listing { tools, prompts, resources, templates, .. } = &*listing.listing;
+    let lists = [tools, prompts, resources, templates];
+    listing.state == SourceState::Starting && lists.iter().all(|list| list.is_empty())
 }
 
 fn build_items(source: &Arc<dyn Source>, lists: &Listing) -> Vec<Arc<Item>> {

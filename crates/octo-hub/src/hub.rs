@@ -7,6 +7,7 @@ pub(crate) mod subscribe;
 
 use crate::catalogue::absent_servers::AbsentServers;
 use crate::catalogue::item::Entry;
+use crate::catalogue::list_epoch::ListChanges;
 use crate::catalogue::profile::Profile;
 use crate::catalogue::profile_view::View;
 use crate::catalogue::{Catalogue, Change};
@@ -165,6 +166,21 @@ impl Hub {
             ToolError::not_found(format!("Profile not found: `{profile}`."))
                 .hint("Profiles are named in the settings.")
         })
+    }
+
+    /// Notifies clients of additions to a profile from now on, also those that have listed it elsewhere.
+    pub fn watch_lists(&self, profile: &str) {
+        self.catalogue.watch_lists(profile);
+    }
+
+    /// Number of announced list changes, so that a client can tell whether it missed one.
+    pub fn announcements(&self) -> u64 {
+        self.catalogue.announcements()
+    }
+
+    /// Returns how often the lists of clients have changed.
+    pub fn list_changes(&self) -> ListChanges {
+        self.catalogue.list_changes()
     }
 
     pub fn changes(&self) -> broadcast::Receiver<Change> {

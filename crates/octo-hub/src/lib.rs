@@ -13,6 +13,7 @@ mod yaml_files;
 pub use catalogue::Change;
 pub use catalogue::header_params::HeaderParam;
 pub use catalogue::item::{Entry, Item};
+pub use catalogue::list_epoch::{ClientEpoch, ListChanges};
 pub use catalogue::profile::{Profile, ProfileSettings};
 pub use catalogue::profile_view::View;
 pub use catalogue::tool_override::{Argument, OverrideSettings, ParamTranslation, UnmappedParams};

@@ -1,6 +1,7 @@
 //! Context of a client's request.
 
 use crate::task::TASKS_EXTENSION;
+use octo_hub::ClientEpoch;
 use octo_model::{Caller, Frontend, Json, JsonObject};
 use octo_wire::Level;
 use octo_wire::{Era, Revision};
@@ -20,6 +21,8 @@ pub struct ClientContext {
     pub level: Option<Level>,
     /// Requests with the same key come from the same client.
     pub key: u64,
+    /// Lists that do not change under the client.
+    pub epoch: ClientEpoch,
 }
 
 impl ClientContext {

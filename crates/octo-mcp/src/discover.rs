@@ -37,29 +37,32 @@ impl Mcp {
             .with("logging", JsonObject::new())
     }
 
-    fn instructions(&self, client: &ClientContext) -> String {
+    async fn instructions(&self, client: &ClientContext) -> String {
+        self.hub.wait_for_startup_listing(&client.profile).await;
         let view = self.hub.view(&client.profile).ok();
-        view.and_then(|view| view.instructions.clone()).unwrap_or_else(|| DEFAULT_INSTRUCTIONS.to_owned())
+        let instructions = view.and_then(|view| client.epoch.instructions(&view));
+        instructions.unwrap_or_else(|| DEFAULT_INSTRUCTIONS.to_owned())
     }
 
     pub(crate) async fn discover_result(&self, client: &ClientContext) -> JsonObject {
-        self.hub.wait_for_startup_listing(&client.profile).await;
+        let instructions = self.instructions(client).await;
         let extensions = JsonObject::new().with(TASKS_EXTENSION, JsonObject::new());
         JsonObject::new()
             .with("supportedVersions", Json::of(&[Revision::MODERN.as_str()]))
             .with("capabilities", self.capabilities(client).with("extensions", extensions))
-            .with("instructions", self.instructions(client).as_str())
+            .with("instructions", instructions.as_str())
             .with("ttlMs", Json::of(&0))
             .with("cacheScope", self.cache_scope())
     }
 
     pub(crate) async fn initialize_result(&self, client: &ClientContext) -> JsonObject {
-        self.hub.wait_for_startup_listing(&client.profile).await;
+        let instructions = self.instructions(client).await;
+        self.hub.watch_lists(&client.profile);
         JsonObject::new()
             .with("protocolVersion", client.revision.as_str())
             .with("capabilities", self.capabilities(client))
             .with("serverInfo", server_info())
-            .with("instructions", self.instructions(client).as_str())
+            .with("instructions", instructions.as_str())
     }
 }
 

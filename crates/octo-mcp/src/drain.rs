@@ -36,6 +36,11 @@ impl Mcp {
         self.tasks.is_empty() && self.suspended.is_empty()
     }
 
+    /// Whether all calls that became tasks have ended.
+    pub fn has_no_running_task(&self) -> bool {
+        self.tasks.all_ended()
+    }
+
     pub(crate) fn is_draining(&self) -> bool {
         self.draining.borrow().is_some()
     }

@@ -19,12 +19,14 @@ mod request_state;
 mod rpc_errors;
 mod session_registry;
 mod sse_response;
+mod stateless_epochs;
 mod stdio_transport;
 mod suspended_calls;
 mod task;
 mod task_calls;
 mod task_registry;
 
+pub use client_context::next_client_key;
 pub use drain::DRAIN_NOTIFICATION;
 pub use mcp::{Mcp, McpSettings};
 pub use task_registry::TaskSettings;

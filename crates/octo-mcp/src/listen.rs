@@ -52,6 +52,7 @@ impl Mcp {
             return Err(rpc_error(code::INVALID_PARAMS, why));
         }
         let changes = self.hub.changes();
+        self.hub.watch_lists(&client.profile);
         let mut subscriptions = Vec::new();
         for uri in std::mem::take(&mut filter.uris) {
             let params = JsonObject::new().with("uri", uri.as_str());

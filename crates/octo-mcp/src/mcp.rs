@@ -4,6 +4,7 @@ use crate::event_log::EventBudget;
 use crate::legacy_session::Session;
 use crate::request_state::StateSealer;
 use crate::session_registry::SessionRegistry;
+use crate::stateless_epochs::StatelessEpochs;
 use crate::suspended_calls::SuspendedCalls;
 use crate::task_registry::{TaskRegistry, TaskSettings};
 use octo_hub::Hub;
@@ -48,6 +49,7 @@ pub struct Mcp {
     pub(crate) hub: Arc<Hub>,
     pub(crate) settings: McpSettings,
     pub(crate) sessions: SessionRegistry,
+    pub(crate) stateless_epochs: StatelessEpochs,
     pub(crate) suspended: SuspendedCalls,
     pub(crate) tasks: TaskRegistry,
     pub(crate) event_budget: Arc<EventBudget>,
@@ -66,6 +68,7 @@ impl Mcp {
         let mcp = Arc::new(Self {
             hub,
             sessions: SessionRegistry::new(settings.max_sessions, settings.max_sessions_per_caller),
+            stateless_epochs: StatelessEpochs::default(),
             suspended: SuspendedCalls::default(),
             tasks: TaskRegistry::default(),
             event_budget: Arc::default(),
@@ -85,6 +88,7 @@ impl Mcp {
                 for session in mcp.sessions.sweep(idle) {
                     mcp.close_session(&session).await;
                 }
+                mcp.stateless_epochs.sweep();
                 mcp.suspended.sweep();
                 mcp.tasks.sweep();
             }

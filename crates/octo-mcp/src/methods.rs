@@ -42,13 +42,11 @@ impl Mcp {
         if params.get("cursor").is_some() && cursor.is_none() {
             return Err(rpc_error(code::INVALID_PARAMS, "The cursor is not a string."));
         }
-        let page = self.hub.list(&client.profile, kind, &client.caller, cursor.as_deref()).await.map_err(
-            |error| {
-                error
-                    .rpc
-                    .map_or_else(|| rpc_error(code::INVALID_PARAMS, error.message.clone()), |error| *error)
-            },
-        )?;
+        let page =
+            self.hub.list_in_epoch(&client.epoch, &client.profile, kind, &client.caller, cursor.as_deref());
+        let page = page.await.map_err(|error| {
+            error.rpc.map_or_else(|| rpc_error(code::INVALID_PARAMS, error.message.clone()), |error| *error)
+        })?;
         let mut result = JsonObject::new().with(kind.list_member(), page.items);
         if let Some(next) = page.next {
             result.set("nextCursor", next.as_str());
@@ -70,6 +68,14 @@ impl Mcp {
         cancel: CancellationToken,
     ) -> Result<Request, RpcError> {
         let name = item_name(method, &params)?;
+        let kind = match method {
+            Method::CallTool => Some(ItemKind::Tool),
+            Method::GetPrompt => Some(ItemKind::Prompt),
+            _ => None,
+        };
+        let in_epoch =
+            kind.and_then(|kind| self.hub.name_in_epoch(&client.epoch, &client.profile, kind, &name));
+        let name = in_epoch.unwrap_or(name);
         let trace = params.inner_text("_meta", "traceparent");
         Ok(Request {
             op: Operation { method, name, params },

@@ -10,8 +10,8 @@ use crate::rpc_errors::rpc_error;
 use crate::suspended_calls::{RunningCall, SuspendedCall};
 use crate::task_calls::{CallReplay, TaskSupport};
 use crate::task_registry::missing_tasks_capability;
-use octo_model::{Json, JsonObject, Method, RpcError};
-use octo_toolkit::{NoPeer, Peer};
+use octo_model::{Frontend, Json, JsonObject, Method, RpcError};
+use octo_toolkit::{Peer, SilentPeer};
 use octo_wire::{code, meta};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -94,7 +94,9 @@ impl Mcp {
             || !client.capabilities.is_empty()
             || params.inner("_meta", meta::PROGRESS_TOKEN).is_some();
         if !wants_notifications {
-            return Arc::new(NoPeer);
+            // Over HTTP, each request would otherwise be a client of its own.
+            let key = if client.frontend == Frontend::Stdio { client.key } else { 0 };
+            return Arc::new(SilentPeer { key });
         }
         Arc::new(ModernPeer::new(client, params, out).0)
     }
@@ -177,7 +179,7 @@ impl Mcp {
                     }
                     (running, again) = match self.into_task(running, again) {
                         Ok(task) => return Ok(task),
-                        Err(back) => back,
+                        Err(back) => *back,
                     };
                     may_last = false;
                 }
@@ -232,5 +234,8 @@ fn question_key(at: usize) -> String {
 }
 
 fn invalid_request_state() -> RpcError {
-    rpc_error(code::INVALID_PARAMS, "The requestState is no longer valid. Send the request again without it.")
+    rpc_error(
+        code::INVALID_PARAMS,
+        "The requestState is no longer valid. The call may have taken effect: check before you send it again without it.",
+    )
 }

@@ -10,7 +10,7 @@ use crate::mcp::Mcp;
 use crate::notifications::{NotificationFilter, change_notification, warning_notification};
 use crate::rpc_errors::rpc_error;
 use bytes::Bytes;
-use octo_hub::Change;
+use octo_hub::{Change, ClientEpoch};
 use octo_model::{Caller, Frontend, Json, JsonObject, RpcError};
 use octo_wire::Level;
 use octo_wire::{Id, Incoming, Message, Revision, Strictness, code, meta};
@@ -46,6 +46,7 @@ impl Mcp {
             capabilities: Arc::default(),
             level: None,
             key: next_client_key(),
+            epoch: ClientEpoch::default(),
         };
         let session = Mutex::new(Session::new(client));
         let connection = Arc::new(StdioConnection { mcp: self, out, session });
@@ -191,6 +192,7 @@ impl StdioConnection {
         let mut client = self.session().client.clone();
         client.revision = negotiate_revision(params.text("protocolVersion").as_deref());
         client.capabilities = Arc::new(params.object("capabilities").detached());
+        client.epoch = ClientEpoch::default();
         let result = self.mcp.initialize_result(&client).await;
         let session = Session::new(client);
         session.mark_initialized();

@@ -60,12 +60,12 @@ impl Mcp {
         self: &Arc<Self>,
         running: RunningCall,
         again: CallReplay,
-    ) -> Result<JsonObject, (RunningCall, CallReplay)> {
+    ) -> Result<JsonObject, Box<(RunningCall, CallReplay)>> {
         if self.is_draining() {
-            return Err((running, again));
+            return Err(Box::new((running, again)));
         }
         let begun = self.tasks.begin(&again.client, running.cancel.clone(), &self.settings.tasks);
-        let Some(task) = begun else { return Err((running, again)) };
+        let Some(task) = begun else { return Err(Box::new((running, again))) };
         running.peer.redirect(null_outbox());
         let progress = running.peer.progress_text.borrow().clone();
         if !progress.is_empty() {

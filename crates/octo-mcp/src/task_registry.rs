@@ -76,6 +76,10 @@ impl TaskRegistry {
         self.lock().is_empty()
     }
 
+    pub fn all_ended(&self) -> bool {
+        self.lock().values().all(|task| task.has_ended())
+    }
+
     pub fn sweep(&self) {
         self.lock().retain(|_, task| !task.is_expired());
     }
@@ -108,7 +112,9 @@ impl Mcp {
         let invalid = |message: &str| rpc_error(code::INVALID_PARAMS, message);
         let id = params.text("taskId").ok_or_else(|| invalid("This method needs a taskId."))?;
         let task = self.tasks.find(client, &id).ok_or_else(|| {
-            invalid("Task not found. Tasks are kept for a limited time after their end; call the tool again.")
+            invalid(
+                "Task not found. Tasks are kept for a limited time after their end. The call may have taken effect: check before you repeat it.",
+            )
         })?;
         match method {
             "tasks/get" => return Ok(task.details()),

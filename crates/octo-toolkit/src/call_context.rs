@@ -100,6 +100,17 @@ impl CallContext {
         self.peer.notify("notifications/progress", params);
     }
 
+    /// Reports that the call has not begun yet, if the client requests progress. The values are below those of the call
+    /// itself, which may only increase.
+    pub fn report_waiting(&self, step: u32, message: &str) {
+        let Some(token) = &self.progress_token else { return };
+        let params = JsonObject::new()
+            .with("progressToken", token.clone())
+            .with("progress", Json::of(&(f64::from(step) / 1_000_000.0)))
+            .with("message", message);
+        self.peer.notify("notifications/progress", params);
+    }
+
     /// Appends the sentence about a remedy to a text of the reply. Errors carry theirs as data.
     pub fn append_remedy(&self, text: &str, remedy: &Remedy) -> String {
         match self.nested_calls() {

@@ -35,7 +35,7 @@ pub use octo_model::{
     hex, json_len, nearest, sha256_hex,
 };
 pub use octo_ports::{Apis, Memory, ResultWriter, apis, memory};
-pub use peer::{AskError, NoPeer, Peer};
+pub use peer::{AskError, NoPeer, Peer, SilentPeer};
 pub use reply_budget::ReplyBudget;
 pub use source::{Audience, Definition, Event, Listing, ListingState, Source, SourceState};
 pub use tool::Tool;

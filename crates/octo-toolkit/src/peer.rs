@@ -33,13 +33,17 @@ pub trait Peer: Send + Sync {
     }
 }
 
+fn no_capabilities() -> &'static JsonObject {
+    static NONE: OnceLock<JsonObject> = OnceLock::new();
+    NONE.get_or_init(JsonObject::new)
+}
+
 /// No client: REST, the command line, the hub's own calls.
 pub struct NoPeer;
 
 impl Peer for NoPeer {
     fn capabilities(&self) -> &JsonObject {
-        static NONE: OnceLock<JsonObject> = OnceLock::new();
-        NONE.get_or_init(JsonObject::new)
+        no_capabilities()
     }
 
     fn notify(&self, _method: &str, _params: JsonObject) {}
@@ -50,5 +54,30 @@ impl Peer for NoPeer {
         _params: JsonObject,
     ) -> BoxFuture<'a, Result<JsonObject, AskError>> {
         Box::pin(async { Err(AskError::Unable) })
+    }
+}
+
+/// A client that can neither be notified nor asked, but differs from others.
+pub struct SilentPeer {
+    pub key: u64,
+}
+
+impl Peer for SilentPeer {
+    fn capabilities(&self) -> &JsonObject {
+        no_capabilities()
+    }
+
+    fn notify(&self, _method: &str, _params: JsonObject) {}
+
+    fn ask<'a>(
+        &'a self,
+        _method: &'a str,
+        _params: JsonObject,
+    ) -> BoxFuture<'a, Result<JsonObject, AskError>> {
+        Box::pin(async { Err(AskError::Unable) })
+    }
+
+    fn key(&self) -> u64 {
+        self.key
     }
 }

@@ -44,6 +44,13 @@ pub struct Listing {
     /// Whether it supports `completion/complete` and `resources/subscribe`.
     pub supports_completion: bool,
     pub supports_subscribe: bool,
+    /// How often a person has approved changed definitions. Clients see those at once.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub approvals: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

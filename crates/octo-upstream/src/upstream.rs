@@ -151,10 +151,15 @@ impl Upstream {
             .hint("Read the resource again instead."));
         }
         let version = server.subscriptions.set(uri, on);
-        if !on && !link.state().is_up() {
+        if !on && (!link.state().is_up() || server.subscriptions.is_desired(uri)) {
             return Ok(());
         }
-        let connection = link.connection(Instant::now() + limit).await?;
+        let connected = link.connection(Instant::now() + limit).await;
+        let connection = connected.inspect_err(|_| {
+            if on {
+                server.subscriptions.set(uri, false);
+            }
+        })?;
         let done = match connection.era() {
             Era::Legacy => change_streams::subscribe(server, &connection, uri, on)
                 .await
@@ -176,7 +181,7 @@ impl Upstream {
 /// listing caller connects first if it has logged in.
 async fn run_primary(first: Arc<Link>, links: Weak<LinkSet>) {
     let server = first.server.clone();
-    server.listing.restore_cached(server.has_personal_logins()).await;
+    server.listing.restore_cached().await;
     let lister = server
         .spec
         .listing_caller

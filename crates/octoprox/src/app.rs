@@ -20,6 +20,7 @@ use crate::toolboxes::{
 };
 use octo_flow::WorkflowEngine;
 use octo_grants::config_dirs::ConfigDirs;
+use octo_grants::exec::Sessions;
 use octo_grants::{Capabilities, JqRunner, Workspace};
 use octo_hub::declared::DeclaredToolsConfig;
 use octo_hub::{Hub, HubConfig, Profile, RESULT_READ_TOOL, RuleSettings};
@@ -50,6 +51,8 @@ pub struct App {
     pub gateway: Gateway,
     /// Argument excerpts for logs and the audit log.
     pub contents: Arc<ArgumentExcerpts>,
+    /// Background commands; not available in read-only mode.
+    commands: Option<Sessions>,
     /// Not available in read-only mode.
     audit: Option<Arc<dyn AuditLog>>,
     pub audit_reader: Arc<dyn AuditReader>,
@@ -128,10 +131,17 @@ impl App {
         });
         let hub = hub.map_err(|error| invalid_pattern(&error))?;
         let flows = doors.open::<WorkflowEngine>().ok();
+        let commands = doors.open::<Sessions>().ok();
         hub.set_absent_servers(gateway.absent_servers());
         let contents = Arc::new(ArgumentExcerpts::new(Arc::clone(&session.redactor), settings));
         hub.set_excerpts(Arc::clone(&contents) as _);
-        Ok(Self { hub, workflows: flows, gateway, contents, audit, audit_reader: stores.audit_reader })
+        let audit_reader = stores.audit_reader;
+        Ok(Self { hub, workflows: flows, gateway, contents, commands, audit, audit_reader })
+    }
+
+    /// Whether a background command runs, which ends with the app.
+    pub fn has_running_commands(&self) -> bool {
+        self.commands.as_ref().is_some_and(Sessions::has_running)
     }
 
     /// Returns the checks of `/ready`; none in read-only mode.

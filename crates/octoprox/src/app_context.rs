@@ -79,6 +79,7 @@ impl AppContext {
 
     /// The same process for a session with its own environment and settings: logs, spans and servers are shared.
     pub fn for_session(&self, loaded: LoadedSettings, world: Environment) -> Result<Self, AppError> {
+        let is_same_telemetry = loaded.settings.telemetry == self.loaded.settings.telemetry;
         self.redactor.add_secrets(settings_secrets(&loaded));
         log_notes(&loaded);
         Ok(Self {
@@ -87,7 +88,8 @@ impl AppContext {
             world,
             purpose: self.purpose,
             log_mode: self.log_mode,
-            export: self.export.clone(),
+            // Spans go only where the session's own settings say.
+            export: self.export.clone().filter(|_| is_same_telemetry),
             redactor: Arc::clone(&self.redactor),
             logs: Arc::clone(&self.logs),
             pool: self.pool.clone(),

@@ -5,6 +5,7 @@ mod attachment;
 mod build_info;
 pub(crate) mod commands;
 mod file_change;
+mod list_cost;
 mod report_error;
 mod result_text;
 mod standalone;

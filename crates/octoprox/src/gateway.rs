@@ -50,6 +50,12 @@ struct GatewayState {
     retiring: Mutex<Vec<JoinHandle<()>>>,
 }
 
+impl Drop for GatewayState {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
 impl Gateway {
     /// Starts the servers selected by `which`, without waiting for them. Needs a runtime.
     pub fn start(

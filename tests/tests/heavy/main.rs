@@ -13,6 +13,7 @@ mod crosstalk;
 mod flow_kills;
 mod hub_storm;
 mod idle_clients;
+mod list_epochs;
 mod netns;
 mod playwright;
 mod resource_limits;

@@ -222,6 +222,12 @@ impl Sessions {
         infos
     }
 
+    /// Whether a session of anybody runs.
+    pub fn has_running(&self) -> bool {
+        let all = lock(&self.0.all);
+        all.iter().any(|(id, session)| session.info(id).state == SessionState::Running)
+    }
+
     /// A session of another owner is reported as not found.
     fn find(&self, owner: &Caller, id: &str) -> Result<Arc<Session>, ToolError> {
         self.remove_expired();

@@ -13,7 +13,7 @@ use std::process::Command;
 use tokio::io::unix::AsyncFd;
 
 /// Closes every inherited descriptor except the first three.
-pub(super) fn close_inherited_fds() -> io::Result<()> {
+pub fn close_inherited_fds() -> io::Result<()> {
     // SAFETY: called at the very beginning of a process that has opened nothing itself, so no value owns any of them.
     match unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0) } {
         0 => Ok(()),

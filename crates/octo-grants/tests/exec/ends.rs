@@ -28,7 +28,7 @@ async fn run(bench: &ExecFixture, line: &str, timeout: Duration) -> ExecResult {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_a_program_leaves_behind_is_gone() {
-    let (short, long) = (Duration::from_millis(800), Duration::from_secs(30));
+    let (short, long) = (Duration::from_millis(1_800), Duration::from_secs(30));
     let mut tasks = tokio::task::JoinSet::new();
     for choice in sandboxes() {
         for (line, timeout, exit) in [
@@ -47,7 +47,7 @@ async fn whatever_a_program_leaves_behind_is_gone() {
                 let told = if done.exit == Exit::Code(137) { Exit::Signal(9) } else { done.exit };
                 assert_eq!(told, exit, "{choice:?}: {line}");
                 assert_eq!(bench.leftover_processes(), Vec::<String>::new(), "{choice:?}: {line}");
-                assert!(done.took < Duration::from_secs(3), "{choice:?}: {line} took {:?}", done.took);
+                assert!(done.took < Duration::from_secs(4), "{choice:?}: {line} took {:?}", done.took);
             });
         }
     }

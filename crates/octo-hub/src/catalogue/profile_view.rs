@@ -2,6 +2,7 @@
 
 use crate::catalogue::item::{Entry, Item};
 use crate::catalogue::profile::Profile;
+use crate::catalogue::rendered_list::RenderedList;
 use crate::catalogue::tool_override::ToolOverride;
 use octo_model::{
     Effect, ItemKind, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name, nearest,
@@ -10,7 +11,7 @@ use octo_model::{
 use octo_toolkit::{Definition, ListingState, Source, SourceState};
 use regex::Regex;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 
 /// One key for all unlisted resources: keys are metric labels, and callers could make up any number of URIs.
 const UNLISTED_URI_KEY: &str = "{+uri}";
@@ -29,16 +30,17 @@ pub struct SourceSnapshot {
     pub source: Arc<dyn Source>,
     pub name: String,
     pub is_native: bool,
+    /// Whether the listing is that of the source's predecessor.
+    pub is_carried_over: bool,
 }
 
 /// Everything that one profile lists, in a stable order, with every accepted name.
 pub struct View {
     pub version: u64,
     pub profile: Profile,
+    /// Entries of each kind, until they are rendered.
     lists: HashMap<ItemKind, Vec<Entry>>,
-    rendered: HashMap<ItemKind, Vec<Json>>,
-    /// Rendered pages, created on first request.
-    pages: Mutex<HashMap<(ItemKind, usize), Json>>,
+    rendered: HashMap<ItemKind, Arc<RenderedList>>,
     names: HashMap<(ItemKind, String), Entry>,
     patterns: Vec<(Regex, Entry)>,
     /// Sources that list resources of a URI scheme.
@@ -66,7 +68,6 @@ impl View {
             profile,
             lists: HashMap::new(),
             rendered: HashMap::new(),
-            pages: Mutex::default(),
             names: HashMap::new(),
             patterns: Vec::new(),
             schemes: HashMap::new(),
@@ -91,8 +92,8 @@ impl View {
         }
         view.add_short_names();
         for kind in ItemKind::ALL {
-            let rendered = view.list(kind).iter().map(|entry| entry.definition().to_json()).collect();
-            view.rendered.insert(kind, rendered);
+            let entries = view.lists.remove(&kind).unwrap_or_default();
+            view.rendered.insert(kind, Arc::new(RenderedList::new(entries)));
         }
         view
     }
@@ -238,17 +239,16 @@ impl View {
     }
 
     pub fn list(&self, kind: ItemKind) -> &[Entry] {
-        self.lists.get(&kind).map(Vec::as_slice).unwrap_or_default()
+        self.rendered.get(&kind).map(|list| list.entries.as_slice()).unwrap_or_default()
     }
 
-    /// Returns a rendered page of a list.
-    pub(crate) fn page(&self, kind: ItemKind, number: usize, make: impl FnOnce() -> Json) -> Json {
-        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.entry((kind, number)).or_insert_with(make).clone()
+    pub(crate) fn rendered_list(&self, kind: ItemKind) -> &Arc<RenderedList> {
+        static EMPTY: LazyLock<Arc<RenderedList>> = LazyLock::new(Arc::default);
+        self.rendered.get(&kind).unwrap_or(&EMPTY)
     }
 
     pub fn rendered(&self, kind: ItemKind) -> &[Json] {
-        self.rendered.get(&kind).map(Vec::as_slice).unwrap_or_default()
+        &self.rendered_list(kind).rendered
     }
 
     pub fn by_name(&self, kind: ItemKind, name: &str) -> Option<&Entry> {

@@ -55,6 +55,7 @@ pub fn review(lists: &Listing, pinned: &PinSet, whose: &ServerIdentity, settings
         ttl_ms: lists.ttl_ms,
         supports_completion: lists.supports_completion,
         supports_subscribe: lists.supports_subscribe,
+        approvals: lists.approvals,
     };
     Review { lists: shown, news: reviewer.news, held: reviewer.held, reported: reviewer.reported }
 }

@@ -137,12 +137,14 @@ impl ReviewedSource {
 
     async fn review_listing(&self, lists: &Arc<Listing>) -> Result<ReviewedListing, ToolError> {
         let before = self.last_review.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(before) = before.filter(|before| Arc::ptr_eq(&before.lists, lists)) {
+        let mut approvals = 0;
+        if let Some(before) = before {
             let decided = !before.review.held.is_empty()
                 && self.pins.revision(&self.identity.server).await? != before.revision;
-            if !decided {
+            if !decided && Arc::ptr_eq(&before.lists, lists) {
                 return Ok(before);
             }
+            approvals = before.published.approvals + u64::from(decided);
         }
         for _ in 0..MAX_PIN_ATTEMPTS {
             let pinned = self.pins.load(&self.identity).await?;
@@ -151,7 +153,7 @@ impl ReviewedSource {
             let noted = self.pins.write(&self.identity, verdict.news.clone()).await?;
             if let PinWrite::Written(fresh) = noted {
                 self.report(&verdict, &fresh);
-                let shown = Arc::new(verdict.lists.clone());
+                let shown = Arc::new(Listing { approvals, ..verdict.lists.clone() });
                 return Ok(ReviewedListing {
                     lists: Arc::clone(lists),
                     review: Arc::new(verdict),

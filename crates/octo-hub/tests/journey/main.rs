@@ -11,6 +11,7 @@
 
 mod hub_fixture;
 mod limits;
+mod list_epochs;
 mod name_resolution;
 mod policy_engine;
 mod profiles;
@@ -413,7 +414,7 @@ async fn a_source_that_hangs_costs_only_its_own_tools() {
     slow.relist(SourceState::Ready, vec![tool("do")]);
     assert!(late.await.unwrap().is_ok());
     let change = tokio::time::timeout(Duration::from_secs(2), changes.recv()).await.unwrap().unwrap();
-    assert!(matches!(change, Change::List(ItemKind::Tool)));
+    assert!(matches!(change, Change::Items));
     slow.relist(SourceState::Down("it is gone".into()), vec![]);
     tokio::time::timeout(Duration::from_secs(2), changes.recv()).await.unwrap().unwrap();
     let error = bench.call("slow__do", json!({})).await.unwrap_err();

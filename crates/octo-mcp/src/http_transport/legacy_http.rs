@@ -15,7 +15,7 @@ use crate::sse_response::{self, DetachOnDrop};
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
-use octo_hub::Change;
+use octo_hub::{Change, ClientEpoch};
 use octo_model::{Frontend, JsonObject, RpcError};
 use octo_wire::{Id, Message, Revision, code, header, sse};
 use std::sync::Arc;
@@ -72,6 +72,7 @@ fn client_context(arrived: &HttpContext, revision: Revision, capabilities: JsonO
         capabilities: Arc::new(capabilities),
         level: None,
         key: next_client_key(),
+        epoch: ClientEpoch::default(),
     }
 }
 
@@ -85,11 +86,9 @@ fn find_session(mcp: &Mcp, arrived: &HttpContext) -> Result<Arc<Session>, Box<Re
         }
     };
     if arrived.headers.get(header::SESSION).is_none() {
-        return Ok(Session::transient(client_context(
-            arrived,
-            asked.unwrap_or(Revision::R20250326),
-            JsonObject::new(),
-        )));
+        let epoch = mcp.stateless_epochs.of(&arrived.caller, &arrived.profile);
+        let client = client_context(arrived, asked.unwrap_or(Revision::R20250326), JsonObject::new());
+        return Ok(Session::transient(ClientContext { epoch, ..client }));
     }
     let name = header_checks::header_text(&arrived.headers, header::SESSION)
         .ok_or_else(|| wrong("Send exactly one Mcp-Session-Id."))?;
@@ -281,7 +280,7 @@ async fn open_notifications(mcp: &Arc<Mcp>, session: Arc<Session>, last: Option<
             "The stream of this session is already open.",
         );
     }
-    let version = mcp.hub.view(&session.client.profile).map_or(0, |view| view.version);
+    let version = mcp.hub.announcements();
     let state = NotificationStream {
         mcp: Arc::clone(mcp),
         changes: mcp.hub.changes(),
@@ -310,7 +309,7 @@ async fn next_notification(mut state: NotificationStream) -> Option<(Bytes, Noti
         None,
     )
     .or_else(|| warning_notification(&change, &session));
-    let version = state.mcp.hub.view(&session.client.profile).map_or(0, |view| view.version);
+    let version = state.mcp.hub.announcements();
     let chunk = message
         .map(|message| sse::encode_event(Some(&format!("0-{version}")), &message.to_bytes()))
         .unwrap_or_default();

@@ -36,7 +36,7 @@ pub async fn post(mcp: Arc<Mcp>, arrived: HttpContext, message: Message) -> Resp
             if error.code == code::INVALID_PARAMS { StatusCode::BAD_REQUEST } else { http_status(&error) };
         return sse_response::json_response(status, &Message::Error { id: Some(id), error });
     }
-    let client = client_context(&arrived, &about);
+    let client = client_context(&mcp, &arrived, &about);
     if method == "subscriptions/listen" {
         return open_listen(mcp, client, id, &params).await;
     }
@@ -66,7 +66,7 @@ fn check_headers(
     }
 }
 
-fn client_context(arrived: &HttpContext, about: &JsonObject) -> ClientContext {
+fn client_context(mcp: &Mcp, arrived: &HttpContext, about: &JsonObject) -> ClientContext {
     ClientContext {
         caller: Arc::clone(&arrived.caller),
         frontend: Frontend::Http,
@@ -76,6 +76,7 @@ fn client_context(arrived: &HttpContext, about: &JsonObject) -> ClientContext {
         level: about.text(meta::LOG_LEVEL).and_then(|text| Level::parse(&text)),
         // Modern requests are unrelated, so each counts as its own client.
         key: next_client_key(),
+        epoch: mcp.stateless_epochs.of(&arrived.caller, &arrived.profile),
     }
 }
 

@@ -273,6 +273,7 @@ pub fn modern_client(subject: &str, capabilities: Value) -> ClientContext {
         capabilities: Arc::new(Json::from(capabilities).members().unwrap()),
         level: None,
         key: next_client_key(),
+        epoch: octo_hub::ClientEpoch::default(),
     }
 }
 

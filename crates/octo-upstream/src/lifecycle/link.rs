@@ -15,6 +15,7 @@ use crate::upstream_spec::ConnectMode;
 use octo_model::{Kind, Principal, ToolError};
 use octo_oauth::{Account, Accounts};
 use octo_toolkit::SourceState;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, watch};
@@ -55,6 +56,8 @@ pub(crate) struct Link {
     state: watch::Sender<LinkState>,
     /// Reason of the last failed attempt. For the primary link it is in the server's listing.
     failure: Mutex<Option<String>>,
+    /// Whether it has ever had a connection.
+    was_up: AtomicBool,
     client: OnceLock<HttpClient>,
 }
 
@@ -103,6 +106,7 @@ impl Link {
             negotiation: Negotiation::new(era),
             state: watch::Sender::new(state),
             failure: Mutex::default(),
+            was_up: AtomicBool::new(false),
             client: OnceLock::new(),
             server,
         }
@@ -156,6 +160,7 @@ impl Link {
     pub(crate) fn come_up(&self, connection: Arc<Connection>) -> bool {
         let is_up = self.apply(LinkEvent::Connected(connection));
         if is_up {
+            self.was_up.store(true, Ordering::Release);
             *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         is_up
@@ -187,6 +192,14 @@ impl Link {
         }
     }
 
+    /// Whether nothing has failed so far: it was idle, or this is its first start.
+    pub(crate) fn is_starting(&self) -> bool {
+        let state = self.state();
+        let is_first_start =
+            !self.was_up.load(Ordering::Acquire) && matches!(&*state, LinkState::Connecting { .. });
+        state.is_dormant() || is_first_start
+    }
+
     /// Returns a working connection; waits for one if necessary.
     pub(crate) async fn connection(&self, deadline: Instant) -> Result<Arc<Connection>, ToolError> {
         if let LinkState::Up(connection) = &*self.state()
@@ -201,7 +214,7 @@ impl Link {
     async fn connect(&self, deadline: Instant) -> Result<Arc<Connection>, ToolError> {
         self.retry_with_new_login().await;
         // An on-demand start may take longer: there was no failure.
-        let limit = if self.state().is_dormant() {
+        let limit = if self.is_starting() {
             self.server.spec.start_timeout.max(RECONNECT_WAIT_TIMEOUT)
         } else {
             RECONNECT_WAIT_TIMEOUT
@@ -248,8 +261,14 @@ impl Link {
     }
 
     fn unavailable_error(&self) -> ToolError {
-        let error = ToolError::unavailable(format!("{} is not running.", self.server.name))
-            .hint("Try again later, or use another tool.")
+        let (state, hint) = match &*self.state() {
+            LinkState::Connecting { .. } if self.is_starting() => {
+                ("still starting", "Try again in a few seconds.")
+            }
+            _ => ("not running", "Try again later, or use another tool."),
+        };
+        let error = ToolError::unavailable(format!("{} is {state}.", self.server.name))
+            .hint(hint)
             .retry_after(Duration::from_secs(5));
         match self.failure() {
             Some(why) => error.detail(why),

@@ -121,7 +121,7 @@ async fn wait_until_needed(link: &Link) -> bool {
 /// Makes one attempt. A server that was ready has a grace period before it is marked as down; one that was idle may
 /// take longer.
 async fn connect(link: &Link) -> UpstreamResult<Arc<Connection>> {
-    let is_reconnect = !link.state().is_dormant();
+    let is_reconnect = !link.is_starting();
     let plan = link.negotiation.plan(&link.server.spec);
     let limit = link.server.spec.start_timeout;
     let opening = tokio::time::timeout(limit, open_connection(link, plan));

@@ -79,6 +79,7 @@ pub(crate) fn decode(text: String) -> Option<Listing> {
         ttl_ms: known.get("ttlMs").and_then(|ttl| ttl.to().ok()),
         supports_completion: known.is_true("completes"),
         supports_subscribe: known.is_true("subscribes"),
+        approvals: 0,
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::UpstreamError;
 use crate::listing::listing_codec;
-use crate::upstream_spec::{ConnectMode, UpstreamSpec};
+use crate::upstream_spec::UpstreamSpec;
 use octo_toolkit::{Definition, Listing, ListingState, SourceState};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -44,11 +44,10 @@ impl ListingPublisher {
         self.current().state == SourceState::Ready
     }
 
-    /// Restores the cached listing, if it is good enough to start with.
-    pub(crate) async fn restore_cached(&self, has_personal_logins: bool) {
-        // Callers without a login must see what they would log in for.
-        let wanted = self.spec.connect == ConnectMode::OnDemand || has_personal_logins;
-        let Some(lists) = self.spec.listing_cache.as_ref().filter(|_| wanted) else { return };
+    /// Restores the cached listing: the first list of a client does not wait for servers that are known, and callers
+    /// without a login see what they would log in for.
+    pub(crate) async fn restore_cached(&self) {
+        let Some(lists) = &self.spec.listing_cache else { return };
         match lists.get(&self.spec.name, &listing_codec::config_fingerprint(&self.spec.transport)).await {
             Ok(known) => {
                 if let Some(known) = known.and_then(listing_codec::decode) {

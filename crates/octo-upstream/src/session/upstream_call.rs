@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// Interval of messages to the client while the server starts.
+const START_REPORT_INTERVAL: Duration = Duration::from_secs(2);
 /// A call that the caller's deadline ended earlier than this does not count as a failure of the server.
 const MIN_CONCLUSIVE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest Retry-After that the call waits for before its retry.
@@ -82,7 +84,8 @@ async fn run_in_slot(
         .retry_after(wait)
     })?;
     let begun = Instant::now();
-    let Ok(answer) = tokio::time::timeout_at(deadline, send_with_retry(&link, job, deadline)).await else {
+    let call = report_start(&link, cx, send_with_retry(&link, job, deadline));
+    let Ok(answer) = tokio::time::timeout_at(deadline, call).await else {
         link.health_check.notify_one();
         let took = begun.elapsed();
         // Most of the configured timeout; the rest may have passed in the queue.
@@ -98,6 +101,26 @@ async fn run_in_slot(
     };
     pass.record(verdict);
     answer
+}
+
+/// Makes a call, and tells the client while it waits for the server to start.
+async fn report_start<T>(link: &Link, cx: &CallContext, call: impl Future<Output = T>) -> T {
+    if !link.is_starting() || cx.progress_token.is_none() {
+        return call.await;
+    }
+    // Boxed, because every call would carry its state otherwise.
+    let mut call = Box::pin(call);
+    for step in 1.. {
+        cx.report_waiting(step, &format!("Starting {}", link.server.name));
+        tokio::select! {
+            answer = &mut call => return answer,
+            () = tokio::time::sleep(START_REPORT_INTERVAL) => {}
+        }
+        if link.state().is_up() {
+            break;
+        }
+    }
+    call.await
 }
 
 fn overloaded_error(name: &str, wait: Duration) -> ToolError {

@@ -18,8 +18,8 @@ use crate::settings::load;
 use crate::telemetry::LogMode;
 use octo_model::{Caller, Json};
 use std::io;
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -38,6 +38,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HELLO_BYTES: u64 = 8 << 20;
 /// Time for calls to finish when the hub is stopped.
 const STOP_TIMEOUT: Duration = Duration::from_secs(8);
+const TASK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 struct AttachServer {
     files: HubFiles,
@@ -50,12 +51,15 @@ struct AttachServer {
     /// Logs and spans of the process, started with the settings of the first session.
     context: tokio::sync::OnceCell<AppContext>,
     apps: tokio::sync::Mutex<Vec<Arc<AppSlot>>>,
-    connections: TaskTracker,
+    /// Connections, and apps that are being stopped.
+    tasks: TaskTracker,
     sessions: AtomicUsize,
     last_used: Mutex<Instant>,
     /// Set once a newer program takes over.
     drain: Mutex<Option<DrainParams>>,
-    stop: CancellationToken,
+    successors: tokio::sync::Mutex<SuccessorCheck>,
+    /// No session begins any longer.
+    is_stopping: AtomicBool,
     /// Ends connections that did not end by themselves.
     abort: CancellationToken,
 }
@@ -89,8 +93,8 @@ pub fn run(socket: &Path, idle_timeout: Duration) -> Result<(), AppError> {
         let server = Arc::new(AttachServer::new(files, idle_timeout)?);
         let listener = UnixListener::from_std(listener)?;
         server.accept_until_done(&listener, identity).await?;
-        drop(listener);
         server.remove_socket(identity);
+        drop(listener);
         server.shutdown().await;
         Ok(())
     })
@@ -107,11 +111,12 @@ impl AttachServer {
             started: Instant::now(),
             context: tokio::sync::OnceCell::new(),
             apps: tokio::sync::Mutex::default(),
-            connections: TaskTracker::new(),
+            tasks: TaskTracker::new(),
             sessions: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
             drain: Mutex::default(),
-            stop: CancellationToken::new(),
+            successors: tokio::sync::Mutex::default(),
+            is_stopping: AtomicBool::new(false),
             abort: CancellationToken::new(),
         })
     }
@@ -124,13 +129,12 @@ impl AttachServer {
         let mut terms = signal(SignalKind::terminate())?;
         let mut interrupts = signal(SignalKind::interrupt())?;
         let mut checks = tokio::time::interval(CHECK_INTERVAL);
-        let mut successors = SuccessorCheck::default();
         loop {
             tokio::select! {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => {
                         let server = Arc::clone(self);
-                        self.connections.spawn(async move { server.serve_connection(stream).await });
+                        self.tasks.spawn(async move { server.serve_connection(stream).await });
                     }
                     Err(error) => {
                         tracing::error!(%error, "cannot accept a session");
@@ -145,24 +149,23 @@ impl AttachServer {
                     if let Err(error) = log_rotation::rotate_if_full(&self.files.log) {
                         tracing::warn!(%error, "cannot rotate the log");
                     }
-                    self.end_unused_apps().await;
-                    self.hand_over(&mut successors).await;
-                    if self.is_done() {
+                    let server = Arc::clone(self);
+                    tokio::spawn(async move { server.hand_over().await });
+                    if self.end_unused_apps() && self.is_done() {
                         return Ok(());
                     }
                 }
                 _ = terms.recv() => return Ok(()),
                 _ = interrupts.recv() => return Ok(()),
-                () = self.stop.cancelled() => return Ok(()),
             }
         }
     }
 
-    /// Whether nobody needs this hub any longer.
+    /// Whether nobody needs this hub any longer, apart from its apps.
     fn is_done(&self) -> bool {
         let is_draining = self.drain_params().is_some();
         let idle = self.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
-        self.connections.is_empty() && (is_draining || idle >= self.idle_timeout)
+        self.tasks.is_empty() && (is_draining || idle >= self.idle_timeout)
     }
 
     fn drain_params(&self) -> Option<DrainParams> {
@@ -170,32 +173,38 @@ impl AttachServer {
     }
 
     /// Asks the sessions to move to a newer program, if there is one, once nothing else depends on this hub.
-    async fn hand_over(&self, successors: &mut SuccessorCheck) {
-        let apps = self.apps.lock().await.clone();
+    async fn hand_over(&self) {
+        let Ok(mut successors) = self.successors.try_lock() else { return };
         if self.drain_params().is_none() {
-            let settings = apps.iter().map(|slot| &slot.app.session.loaded.settings);
-            let writable = settings.flat_map(|settings| settings.writable_folders()).collect::<Vec<_>>();
+            let apps = self.apps.lock().await;
+            let writable: Vec<PathBuf> = apps.iter().flat_map(|slot| slot.app.writable_folders()).collect();
+            drop(apps);
             let Some(successor) = successors.find(&self.program, &writable).await else { return };
             tracing::info!(program = %successor.path.display(), "a newer program takes over");
             let params = DrainParams { successor: Some(successor) };
             *self.drain.lock().unwrap_or_else(PoisonError::into_inner) = Some(params);
         }
-        for slot in apps.iter().filter(|slot| slot.app.mcp.is_idle()) {
+        let apps = self.apps.lock().await;
+        for slot in apps.iter().filter(|slot| slot.app.is_idle()) {
             slot.drain(&self.drain_params().unwrap_or_default());
         }
     }
 
-    /// Stops apps that had no session for a while, and their servers.
-    async fn end_unused_apps(&self) {
-        let mut apps = self.apps.lock().await;
+    /// Stops apps that had no session for a while, and their servers. Returns whether nothing runs in the others.
+    fn end_unused_apps(&self) -> bool {
+        let Ok(mut apps) = self.apps.try_lock() else { return false };
         let is_unused = |slot: &Arc<AppSlot>| {
             let unused = slot.last_used.lock().unwrap_or_else(PoisonError::into_inner).elapsed();
-            slot.users.load(Ordering::Acquire) == 0 && unused >= self.idle_timeout && slot.app.mcp.is_idle()
+            // No other session could use an app without a workspace.
+            let limit = if slot.app.has_workspace() { self.idle_timeout } else { Duration::ZERO };
+            slot.users.load(Ordering::Acquire) == 0 && unused >= limit && slot.app.mcp.is_idle()
         };
-        let (unused, used) = std::mem::take(&mut *apps).into_iter().partition(is_unused);
+        let (unused, used): (Vec<_>, Vec<_>) = std::mem::take(&mut *apps).into_iter().partition(is_unused);
         *apps = used;
-        drop(apps);
-        shutdown_apps(unused).await;
+        if !unused.is_empty() {
+            self.tasks.spawn(shutdown_apps(unused));
+        }
+        apps.iter().all(|slot| slot.app.mcp.is_idle())
     }
 
     async fn serve_connection(self: Arc<Self>, stream: UnixStream) {
@@ -238,13 +247,11 @@ impl AttachServer {
                 let status = Some(self.report().await);
                 return reply(&mut output, HelloReply { status, ..HelloReply::default() }).await;
             }
-            Purpose::Stop => {
-                reply(&mut output, HelloReply::default()).await;
-                return self.stop.cancel();
-            }
         };
         let used = match self.use_app(&request, is_session).await {
-            Ok(used) => used,
+            Ok(Some(used)) => used,
+            // Without a reply, the session tries the next hub.
+            Ok(None) => return,
             Err(error) => {
                 let refusal = Some(Refusal::from(&error));
                 return reply(&mut output, HelloReply { refusal, ..HelloReply::default() }).await;
@@ -263,16 +270,20 @@ impl AttachServer {
         }
     }
 
-    /// Returns the app for a session, and starts one if none suits.
+    /// Returns the app for a session, and starts one if none suits; `None` if the hub is stopping.
     async fn use_app(
         self: &Arc<Self>,
         request: &SessionRequest,
         is_session: bool,
-    ) -> Result<AppUse, AppError> {
+    ) -> Result<Option<AppUse>, AppError> {
         let (world, flags) = (request.environment(), request.flags());
         let mut loaded = tokio::task::block_in_place(|| load(&world, &flags))?;
         let mut apps = self.apps.lock().await;
-        let slot = match apps.iter().find(|slot| slot.app.suits(&loaded, &world, &flags)) {
+        if self.is_stopping.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        let suitable = apps.iter().find(|slot| slot.app.suits(&loaded, &world, &flags, is_session));
+        let slot = match suitable {
             Some(slot) => Arc::clone(slot),
             None => {
                 let context = self.context.get_or_try_init(|| async {
@@ -282,10 +293,9 @@ impl AttachServer {
                 let context = context.await?;
                 let callback = CallbackPort::bind(&mut loaded).await;
                 let session = context.for_session(loaded, world)?;
-                let app = tokio::task::block_in_place(|| SessionApp::start(session, flags, callback))?;
-                app.assembly.hub.view(&request.profile)?;
+                let start = || SessionApp::start(session, flags, callback, is_session);
                 let slot = Arc::new(AppSlot {
-                    app,
+                    app: tokio::task::block_in_place(start)?,
                     users: AtomicUsize::new(0),
                     sessions: AtomicUsize::new(0),
                     last_used: Mutex::new(Instant::now()),
@@ -300,7 +310,7 @@ impl AttachServer {
             slot.sessions.fetch_add(1, Ordering::AcqRel);
             self.sessions.fetch_add(1, Ordering::AcqRel);
         }
-        Ok(AppUse { slot, server: Arc::clone(self), is_session })
+        Ok(Some(AppUse { slot, server: Arc::clone(self), is_session }))
     }
 
     async fn report(&self) -> HubReport {
@@ -329,15 +339,22 @@ impl AttachServer {
         }
     }
 
-    /// Lets the sessions finish their calls and leave, then stops the servers.
+    /// Lets calls and tasks finish and the sessions leave, then stops the servers.
     async fn shutdown(&self) {
         tracing::info!("stopping");
+        self.is_stopping.store(true, Ordering::Release);
         let apps = std::mem::take(&mut *self.apps.lock().await);
         apps.iter().for_each(|slot| slot.drain(&DrainParams::default()));
-        self.connections.close();
-        if tokio::time::timeout(STOP_TIMEOUT, self.connections.wait()).await.is_err() {
+        self.tasks.close();
+        let finished = async {
+            self.tasks.wait().await;
+            while !apps.iter().all(|slot| slot.app.mcp.has_no_running_task()) {
+                tokio::time::sleep(TASK_POLL_INTERVAL).await;
+            }
+        };
+        if tokio::time::timeout(STOP_TIMEOUT, finished).await.is_err() {
             self.abort.cancel();
-            let _ = tokio::time::timeout(STOP_TIMEOUT, self.connections.wait()).await;
+            let _ = tokio::time::timeout(STOP_TIMEOUT, self.tasks.wait()).await;
         }
         shutdown_apps(apps).await;
         if let Some(export) = self.context.get().and_then(|context| context.export.clone()) {

@@ -49,16 +49,13 @@ impl BackgroundHub {
 
     /// Stops the hub and waits for its end.
     pub fn stop(&self) -> io::Result<()> {
-        if self.report.is_some() {
-            let stream = self.files.connect()?;
-            // A hub that ends at once may not reply.
-            let _ = HubStream::open(stream, &Hello::new(Purpose::Stop), STATUS_TIMEOUT);
+        for signal in [Signal::TERM, Signal::KILL] {
+            pidfd_send_signal(&self.process, signal)?;
             if self.has_ended() {
                 return Ok(());
             }
         }
-        pidfd_send_signal(&self.process, Signal::KILL)?;
-        if self.has_ended() { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
+        Err(io::ErrorKind::TimedOut.into())
     }
 
     fn has_ended(&self) -> bool {

@@ -32,8 +32,6 @@ pub enum Purpose {
     /// Calls and lists of a command.
     Queries(SessionRequest),
     Status,
-    /// End the hub. Sessions may finish their calls first.
-    Stop,
 }
 
 /// The surroundings of a session, as its own process would have them.

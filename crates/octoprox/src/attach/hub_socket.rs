@@ -104,6 +104,9 @@ impl HubFiles {
 
     /// Listens; replaces the socket of a hub that has ended. The caller's starter holds the lock.
     pub fn bind(&self) -> io::Result<UnixListener> {
+        if self.connect().is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another hub listens already"));
+        }
         match std::fs::remove_file(&self.socket) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

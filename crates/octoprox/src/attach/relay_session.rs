@@ -226,6 +226,16 @@ impl RelaySession {
         self.queue.iter().map(|line| line.bytes.len() - line.written).sum()
     }
 
+    /// Stays with this hub although it asked the session to leave.
+    pub fn ignore_drain(&mut self) {
+        self.drain = None;
+    }
+
+    /// The hub's request to leave.
+    pub fn drain(&self) -> Option<&DrainParams> {
+        self.drain.as_ref()
+    }
+
     /// What the hub asked for when it asked this session to leave, once the session has nothing left to wait for.
     pub fn ready_to_leave(&self) -> Option<&DrainParams> {
         let is_waiting =

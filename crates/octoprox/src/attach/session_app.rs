@@ -6,9 +6,10 @@ use crate::app_error::AppError;
 use crate::cli::admin_listener;
 use crate::gateway::login_spec::login_spec;
 use crate::reloader::{Reloader, SettingsWatch};
-use crate::settings::{Environment, Flags, LoadedSettings, Settings};
+use crate::settings::{Environment, Flags, LoadedSettings, Settings, TrustStore};
 use octo_mcp::{Mcp, McpSettings};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -19,6 +20,8 @@ pub struct SessionApp {
     pub assembly: App,
     pub mcp: Arc<Mcp>,
     flags: Flags,
+    /// Whether it was started for a client, which may name a workspace, or for commands.
+    is_for_client: bool,
     /// The settings as read when the app was started.
     read_settings: Settings,
     _watch: SettingsWatch,
@@ -47,7 +50,12 @@ impl CallbackPort {
 
 impl SessionApp {
     /// Starts the servers without waiting for them. Needs a runtime.
-    pub fn start(session: AppContext, flags: Flags, callback: CallbackPort) -> Result<Self, AppError> {
+    pub fn start(
+        session: AppContext,
+        flags: Flags,
+        callback: CallbackPort,
+        is_for_client: bool,
+    ) -> Result<Self, AppError> {
         let hangups = signal(SignalKind::hangup())?;
         let assembly = App::build(&session, &StartServers::All)?;
         let over = CancellationToken::new();
@@ -64,17 +72,41 @@ impl SessionApp {
             assembly,
             mcp,
             flags,
+            is_for_client,
             read_settings: callback.read_settings,
             _watch: watch,
             _callback: over.drop_guard(),
         })
     }
 
+    pub fn has_workspace(&self) -> bool {
+        self.session.loaded.workspace.refusal().is_none()
+    }
+
+    /// Directories that tools may write to, now or in earlier sessions.
+    pub fn writable_folders(&self) -> Vec<PathBuf> {
+        let mut folders = self.session.loaded.settings.writable_folders();
+        let known = TrustStore::open(&self.session.world).ok();
+        folders.extend(known.iter().flat_map(TrustStore::writable_roots).map(Path::to_owned));
+        folders
+    }
+
+    /// Whether nothing would be lost if all sessions left.
+    pub fn is_idle(&self) -> bool {
+        self.mcp.is_idle() && !self.assembly.has_running_commands()
+    }
+
     /// Whether a session with these settings and surroundings may use this app.
-    pub fn suits(&self, loaded: &LoadedSettings, world: &Environment, flags: &Flags) -> bool {
+    pub fn suits(
+        &self,
+        loaded: &LoadedSettings,
+        world: &Environment,
+        flags: &Flags,
+        is_for_client: bool,
+    ) -> bool {
         let own = &self.session;
         // The roots of a client become the workspace of its session alone.
-        own.loaded.workspace.refusal().is_none()
+        (self.has_workspace() || !self.is_for_client && !is_for_client)
             && own.world.current_dir == world.current_dir
             && (&self.flags.config, &self.flags.servers) == (&flags.config, &flags.servers)
             && self.read_settings == loaded.settings

@@ -5,6 +5,7 @@ use super::hub_client::{AttachError, HubStream};
 use super::hub_protocol::{Hello, Purpose, SessionRequest};
 use super::hub_start::HubStartup;
 use super::line_buffer::{Line, LineBuffer};
+use super::program_file::ProgramFile;
 use super::relay_session::{RelaySession, too_long_line};
 use crate::app_error::AppError;
 use crate::terminal::console;
@@ -35,6 +36,8 @@ pub struct SessionRelay {
     client_written: usize,
     /// Whether the client sends nothing more.
     is_input_over: bool,
+    /// A newer program whose hub did not take the session.
+    failed_successor: Option<ProgramFile>,
 }
 
 struct HubConnection {
@@ -71,6 +74,7 @@ impl SessionRelay {
             to_client: Vec::new(),
             client_written: 0,
             is_input_over: false,
+            failed_successor: None,
         })
     }
 
@@ -109,6 +113,10 @@ impl SessionRelay {
         if self.hub.is_none() && self.session.needs_hub() {
             self.join_hub();
         }
+        let successor = self.session.drain().and_then(|drain| drain.successor.as_ref());
+        if successor.is_some() && successor == self.failed_successor.as_ref() {
+            self.session.ignore_drain();
+        }
         if let Some(drain) = self.session.ready_to_leave().cloned()
             && self.hub.as_ref().is_some_and(|connection| !connection.is_leaving)
         {
@@ -138,15 +146,22 @@ impl SessionRelay {
                 self.hub = Some(HubConnection { hub, is_leaving: false });
                 self.take_hub_lines();
             }
+            Err(_) if self.give_up_successor() => self.join_hub(),
             Err(error) => {
-                // A program that has gone again must not be looked for in vain.
-                if let Ok(own) = super::program_file::ProgramFile::own() {
-                    self.startup.program = own;
-                }
                 let errors = self.session.give_up(AppError::from(error).text());
                 self.send_client(errors);
             }
         }
+    }
+
+    /// Returns to the own program if a newer one does not serve the session. Returns false if it is the own one.
+    fn give_up_successor(&mut self) -> bool {
+        let Ok(own) = ProgramFile::own() else { return false };
+        if own == self.startup.program {
+            return false;
+        }
+        self.failed_successor = Some(std::mem::replace(&mut self.startup.program, own));
+        true
     }
 
     /// Sends nothing more. The hub ends the connection once it has sent everything.

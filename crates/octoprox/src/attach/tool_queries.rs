@@ -2,9 +2,9 @@
 
 use super::hub_protocol::{Refusal, from_line, to_line};
 use crate::app_error::AppError;
-use octo_hub::{Entry, Hub, Request};
+use octo_hub::{Entry, Hub, ListChanges, Request};
 use octo_model::{Caller, Frontend, ItemKind, Json, JsonObject, Operation};
-use octo_toolkit::SourceState;
+use octo_toolkit::{SilentPeer, SourceState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -61,6 +61,26 @@ pub struct ToolList {
     pub toolboxes: Vec<(String, String)>,
     /// Servers whose tools are missing, with the state.
     pub missing_servers: Vec<(String, SourceStatus)>,
+    /// Toolbox or server of every listed tool, by the tool's name.
+    pub sources: Vec<(String, String)>,
+    pub changes: ListChangeCounts,
+}
+
+/// How often the lists of clients have changed since the hub started.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct ListChangeCounts {
+    /// Changes that clients were notified of.
+    pub announced: u64,
+    /// Bytes of the lists of tools after those changes, which a model reads again.
+    pub announced_bytes: u64,
+    /// Changes of servers that clients did not see.
+    pub withheld: u64,
+}
+
+impl From<ListChanges> for ListChangeCounts {
+    fn from(ListChanges { announced, announced_bytes, withheld }: ListChanges) -> Self {
+        Self { announced, announced_bytes, withheld }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -124,6 +144,7 @@ async fn call(
     let request = Request {
         profile: profile.to_owned(),
         cancel,
+        peer: Arc::new(SilentPeer { key: octo_mcp::next_client_key() }),
         ..Request::new(operation, Arc::new(Caller::local()), Frontend::Cli)
     };
     let called = hub.call(request).await;
@@ -134,7 +155,13 @@ async fn call(
 
 async fn list(hub: &Hub, profile: &str) -> Result<ToolList, AppError> {
     hub.wait_until_listed(profile, LISTING_TIMEOUT).await;
-    let mut list = ToolList::default();
+    let view = hub.view(profile)?;
+    let source = |entry: &Entry| (entry.listed_name.to_string(), entry.item.source.name().to_owned());
+    let mut list = ToolList {
+        sources: view.list(ItemKind::Tool).iter().map(source).collect(),
+        changes: hub.list_changes().into(),
+        ..ToolList::default()
+    };
     let mut cursor: Option<String> = None;
     loop {
         let page = hub.list(profile, ItemKind::Tool, &Caller::local(), cursor.as_deref()).await?;

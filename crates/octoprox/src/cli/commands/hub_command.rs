@@ -26,6 +26,8 @@ pub struct RunHub {
 
 impl RunHub {
     pub fn run(&self) -> Result<(), AppError> {
+        // The hub outlives the process that starts it, whose locks and pipes it must not keep.
+        octo_grants::exec::close_inherited_fds()?;
         match &self.socket {
             Some(socket) if self.detach => Ok(detach(socket)?),
             Some(socket) => attach_server::run(socket, Duration::from_secs(self.idle_seconds)),

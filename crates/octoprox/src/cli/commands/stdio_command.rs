@@ -60,7 +60,7 @@ impl Stdio {
         block_on_multi_thread(async {
             let callback = CallbackPort::bind(&mut loaded).await;
             let session = AppContext::start(loaded, LogMode::Stdio, AppMode::CallTools)?;
-            let app = SessionApp::start(session, flags.clone(), callback)?;
+            let app = SessionApp::start(session, flags.clone(), callback, true)?;
             app.assembly.hub.view(&self.profile)?;
             let (input, output) = (async_stdio::input(), async_stdio::output());
             let mut term = signal(SignalKind::terminate())?;

@@ -3,6 +3,7 @@
 use crate::app_context::AppMode;
 use crate::app_error::AppError;
 use crate::attach::tool_queries::{SourceStatus, ToolAnswer, ToolList, ToolQuery};
+use crate::cli::list_cost::ListCost;
 use crate::cli::standalone::StandaloneOption;
 use crate::cli::tool_client::ToolSession;
 use crate::settings::{Flags, Settings};
@@ -19,7 +20,7 @@ use std::collections::HashMap;
 /// List the tools that an agent sees: native ones and those of every server.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  octoprox tools\n  octoprox tools --all --json\n  octoprox tools --profile work"
+    after_help = "Examples:\n  octoprox tools\n  octoprox tools --all --json\n  octoprox tools --profile work\n  octoprox tools --cost"
 )]
 pub struct Tools {
     /// Print complete definitions as JSON: {"tools": […]}
@@ -28,6 +29,9 @@ pub struct Tools {
     /// Include tools of disabled toolboxes
     #[arg(long)]
     all: bool,
+    /// Print what the definitions cost a model: bytes and estimated tokens per server and tool, and list changes
+    #[arg(long, conflicts_with = "all")]
+    cost: bool,
     /// List the tools of this profile
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     profile: String,
@@ -50,6 +54,11 @@ impl Tools {
                 return Err(AppError::new("The hub gave an unexpected answer."));
             };
             warn_missing_servers(&list);
+            if self.cost {
+                let cost = ListCost::new(&list);
+                let shown = if self.json { cost.to_json() } else { cost.to_text() };
+                return Ok(console::print(&shown)?);
+            }
             if !self.all && !self.json && self.profile.is_empty() {
                 warn_disabled_toolboxes(&list);
             }
