@@ -256,6 +256,70 @@ async fn list_changes_reach_clients_of_both_eras() -> Result<()> {
     Ok(())
 }
 
+/// Over HTTP: a session, and a client without one.
+#[tokio::test]
+async fn lists_over_http_only_grow() -> Result<()> {
+    let home = HubHome::new(&json!({"servers": {"up": fixture_entry(&[])?}}))?;
+    let server = home.serve().await?;
+    let legacy = LegacyClient::connect(&server.mcp_url(), json!({}), answer_nothing).await?;
+    let modern = ModernClient::new(&server.mcp_url(), json!({}), answer_nothing);
+    let lists = async || -> Result<[String; 2]> {
+        let legacy = legacy.call("tools/list", json!({})).await?.result()?["tools"].to_string();
+        Ok([legacy, modern.call("tools/list", json!({})).await?.result()?["tools"].to_string()])
+    };
+    octo_tests::eventually("the server is listed", async || {
+        lists().await.ok()?.iter().all(|list| list.contains("up__fix_echo")).then_some(())
+    })
+    .await?;
+    let before = lists().await?;
+    assert!(!before[0].contains("test_dynamic_tool"));
+    modern.call_tool("up__test_trigger_tool_change", json!({})).await?;
+    let after = octo_tests::eventually("the tool is appended", async || {
+        lists().await.ok().filter(|lists| lists.iter().all(|list| list.contains("test_dynamic_tool")))
+    })
+    .await?;
+    for (before, after) in before.iter().zip(&after) {
+        assert!(after.starts_with(before.trim_end_matches(']')), "{after}");
+    }
+    modern.call_tool("up__test_trigger_tool_change", json!({})).await?;
+    octo_tests::eventually("a new session does not list it", async || {
+        let fresh = LegacyClient::connect(&server.mcp_url(), json!({}), answer_nothing).await.ok()?;
+        let listed = fresh.call("tools/list", json!({})).await.ok()?.result().ok()?["tools"].to_string();
+        (!listed.contains("test_dynamic_tool")).then_some(())
+    })
+    .await?;
+    assert_eq!(lists().await?, after, "the others still do");
+    let turn = legacy.call("tools/call", json!({"name": "up__test_dynamic_tool", "arguments": {}})).await?;
+    assert!(turn.answer.to_string().contains("not found"), "{}", turn.answer);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_call_reports_that_its_server_starts() -> Result<()> {
+    let fixture = binary_path("mcp-fixture")?;
+    let script = format!("sleep 1; exec {} stdio", fixture.display());
+    let home = HubHome::new(&json!({"servers": {"slow": {"command": "sh", "args": ["-c", script]}}}))?;
+    // The first start lists the tools.
+    let (code, out, err) = home.run(&["tools"]).await?;
+    assert!(code == 0 && out.contains("slow__fix_echo"), "{out} {err}");
+    let mut session = StdioClient::open(home.command(&["stdio"])?)?;
+    session.initialize(json!({})).await?;
+    let params =
+        json!({"name": "slow__fix_echo", "arguments": {"text": "x"}, "_meta": {"progressToken": "p"}});
+    session.send(&json!({"jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": params})).await?;
+    let mut messages = Vec::new();
+    loop {
+        let message = session.next_message().await?;
+        if message["id"] == "c" {
+            assert_eq!(message["result"]["structuredContent"]["text"], "x", "{message}");
+            break;
+        }
+        messages.push(message["params"]["message"].as_str().unwrap_or_default().to_owned());
+    }
+    assert!(messages.iter().any(|message| message == "Starting slow"), "{messages:?}");
+    Ok(())
+}
+
 /// A client whose connection broke can reconnect immediately; a second stream beside an open one is refused.
 #[tokio::test]
 async fn a_session_has_one_stream_and_may_open_it_again() -> Result<()> {

@@ -228,7 +228,7 @@ impl Catalogue {
         } else if self.epochs.has_additions(&self.views) {
             self.additions.notify_one();
         } else {
-            self.epochs.count_withheld();
+            self.epochs.count_withheld(&self.views);
         }
     }
 

@@ -14,7 +14,7 @@ mod line_buffer;
 pub mod log_rotation;
 mod peer_process;
 mod program_file;
-mod relay_session;
+mod resumable_session;
 pub mod session_app;
 pub mod session_relay;
 pub mod successor_check;

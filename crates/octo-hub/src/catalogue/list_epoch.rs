@@ -6,8 +6,12 @@ use crate::catalogue::rendered_list::RenderedList;
 use arc_swap::ArcSwap;
 use octo_model::ItemKind;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+/// Items that are appended within an epoch. A server that makes up new names would otherwise fill the memory of the hub
+/// and the context of the model; the rest is listed in the next epoch.
+const MAX_APPENDED_ITEMS: usize = 500;
 
 /// The views of all profiles. Loaded under the lock of the epochs, so that no epoch begins with an outdated one.
 pub type Views = ArcSwap<HashMap<String, Arc<View>>>;
@@ -18,6 +22,8 @@ pub struct ListEpoch {
     /// Number of deliberate changes before it.
     generation: u64,
     lists: Mutex<HashMap<ItemKind, Arc<RenderedList>>>,
+    /// Items that may still be appended.
+    room: AtomicUsize,
     /// Version of the last view that had the same items.
     current_at: AtomicU64,
 }
@@ -80,6 +86,7 @@ impl ListEpoch {
             profile: view.profile.name.clone(),
             generation,
             lists: Mutex::new(lists.collect()),
+            room: AtomicUsize::new(MAX_APPENDED_ITEMS),
             current_at: AtomicU64::new(view.version),
         }
     }
@@ -113,7 +120,11 @@ impl ListEpoch {
         is_current
     }
 
+    /// Whether the view has items that can be appended.
     fn lacks_items_of(&self, view: &View) -> bool {
+        if self.room.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
         let lists = self.lists();
         ItemKind::ALL.into_iter().any(|kind| {
             let live = view.rendered_list(kind);
@@ -128,8 +139,11 @@ impl ListEpoch {
         for kind in ItemKind::ALL {
             let live = view.rendered_list(kind);
             let list = lists.entry(kind).or_default();
-            if !Arc::ptr_eq(list, live) && list.lacks_items_of(live) {
-                *list = Arc::new(list.with_additions(live));
+            let room = self.room.load(Ordering::Relaxed);
+            if room > 0 && !Arc::ptr_eq(list, live) && list.lacks_items_of(live) {
+                let longer = list.with_additions(live, room);
+                self.room.store(room.saturating_sub(longer.len() - list.len()), Ordering::Relaxed);
+                *list = Arc::new(longer);
                 changed.push(kind);
             }
         }
@@ -233,9 +247,15 @@ impl ListEpochs {
         state.statistics.announced_bytes += tools as u64;
     }
 
-    /// Counts a change that clients do not see in their epoch.
-    pub fn count_withheld(&self) {
-        self.lock().statistics.withheld += 1;
+    /// Counts a change that clients do not see in their epoch, if there are any.
+    pub fn count_withheld(&self, views: &Views) {
+        let mut state = self.lock();
+        let views = views.load();
+        let is_outdated =
+            |epoch: Arc<ListEpoch>| views.get(&epoch.profile).is_some_and(|view| !epoch.is_current(view));
+        if state.live().any(is_outdated) {
+            state.statistics.withheld += 1;
+        }
     }
 
     pub fn statistics(&self) -> ListChanges {

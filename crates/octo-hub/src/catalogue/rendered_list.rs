@@ -54,10 +54,10 @@ impl RenderedList {
         self.additions(other).next().is_some()
     }
 
-    /// This list, and after it the items of another one that it does not have.
-    pub fn with_additions(&self, other: &Self) -> Self {
+    /// This list, and after it the items of another one that it does not have, up to a number.
+    pub fn with_additions(&self, other: &Self, max: usize) -> Self {
         let (mut entries, mut rendered) = (self.entries.clone(), self.rendered.clone());
-        for (entry, json) in self.additions(other) {
+        for (entry, json) in self.additions(other).take(max) {
             entries.push(entry.clone());
             rendered.push(json.clone());
         }

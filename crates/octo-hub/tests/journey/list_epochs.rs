@@ -1,11 +1,12 @@
 //! Lists that do not change under a client.
 
 use crate::hub_fixture::{HubFixture, ScriptedSource, tool};
-use octo_hub::{Change, ClientEpoch};
+use octo_hub::{Change, ClientEpoch, Profile, ProfileSettings};
 use octo_model::{Caller, ItemKind};
 use octo_toolkit::{Source, SourceState};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 
@@ -111,4 +112,68 @@ async fn a_deliberate_change_is_seen_at_once() {
     assert_eq!(names(&bench, &client).await, ["result_read", "up__a"]);
     bench.hub.put_source(ScriptedSource::new("new", vec![tool("c")]) as Arc<dyn Source>);
     assert_eq!(names(&bench, &client).await, ["result_read", "new__c"]);
+}
+
+#[tokio::test]
+async fn a_server_with_new_settings_keeps_its_place_until_it_has_listed() {
+    let up = ScriptedSource::new("up", vec![tool("a")]);
+    let bench = servers(&[&up, &ScriptedSource::new("zoo", vec![tool("z")])]);
+    let client = ClientEpoch::default();
+    let before = list(&bench, &client).await;
+    let mut changes = bench.hub.changes();
+    let same = ScriptedSource::new("up", vec![]);
+    same.relist(SourceState::Starting, vec![]);
+    bench.hub.put_source(Arc::clone(&same) as Arc<dyn Source>);
+    assert_eq!(list(&bench, &client).await, before);
+    assert!(bench.call("up__a", json!({})).await.is_ok(), "calls reach the new one");
+    assert_eq!((up.calls.load(Ordering::Relaxed), same.calls.load(Ordering::Relaxed)), (0, 1));
+    same.relist(SourceState::Ready, vec![tool("a")]);
+    assert_eq!(announced(&mut changes).await, 0);
+    assert_eq!(list(&bench, &client).await, before);
+    let other = ScriptedSource::new("up", vec![]);
+    other.relist(SourceState::Starting, vec![]);
+    bench.hub.put_source(Arc::clone(&other) as Arc<dyn Source>);
+    other.relist(SourceState::Ready, vec![tool("b")]);
+    assert_eq!(announced(&mut changes).await, 1);
+    assert_eq!(names(&bench, &client).await, ["result_read", "up__b", "zoo__z"]);
+}
+
+#[tokio::test]
+async fn a_server_that_makes_up_names_fills_no_list() {
+    let up = ScriptedSource::new("up", vec![tool("a")]);
+    let bench = servers(&[&up]);
+    let client = ClientEpoch::default();
+    let before = names(&bench, &client).await.len();
+    let mut changes = bench.hub.changes();
+    for round in 0..3 {
+        up.relist(SourceState::Ready, (0..400).map(|number| tool(&format!("r{round}_{number}"))).collect());
+        announced(&mut changes).await;
+    }
+    assert_eq!(names(&bench, &client).await.len(), before + 500);
+    assert_eq!(names(&bench, &ClientEpoch::default()).await.len(), 401, "a new client sees what there is");
+}
+
+#[tokio::test]
+async fn a_listed_name_means_the_same_tool_whatever_other_servers_add() {
+    let (first, second) =
+        (ScriptedSource::new("first", vec![tool("search")]), ScriptedSource::new("second", vec![]));
+    let sources = [&first, &second].map(|source| Arc::clone(source) as Arc<dyn Source>);
+    let short = ProfileSettings { without_prefix: true, ..ProfileSettings::default() };
+    let bench = HubFixture::new(sources.to_vec(), |parts| {
+        parts.profiles = vec![Profile::new("short", &short).unwrap()];
+    });
+    let client = ClientEpoch::default();
+    let page =
+        bench.hub.list_in_epoch(&client, "short", ItemKind::Tool, &Caller::local(), None).await.unwrap();
+    assert!(page.items.as_str().contains(r#""name":"search""#));
+    let name = |name: &str| bench.hub.name_in_epoch(&client, "short", ItemKind::Tool, name);
+    assert_eq!(name("search"), None, "it means the same without help");
+    let mut changes = bench.hub.changes();
+    second.relist(SourceState::Ready, vec![tool("search")]);
+    settle(&mut changes).await;
+    assert_eq!(name("search").as_deref(), Some("first:search"));
+    first.relist(SourceState::Ready, vec![]);
+    settle(&mut changes).await;
+    assert_eq!(name("search").as_deref(), Some("first:search"), "never the other server's");
+    assert_eq!(name("unknown"), None);
 }

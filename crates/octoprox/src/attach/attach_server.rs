@@ -14,9 +14,11 @@ use super::successor_check::SuccessorCheck;
 use super::tool_queries;
 use crate::app_context::{AppContext, AppMode, block_on_multi_thread};
 use crate::app_error::AppError;
+use crate::bearer_token::generate_token;
 use crate::settings::load;
 use crate::telemetry::LogMode;
 use octo_model::{Caller, Json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -55,6 +57,8 @@ struct AttachServer {
     tasks: TaskTracker,
     sessions: AtomicUsize,
     last_used: Mutex<Instant>,
+    /// Proves requests to leave.
+    drain_token: String,
     /// Set once a newer program takes over.
     drain: Mutex<Option<DrainParams>>,
     successors: tokio::sync::Mutex<SuccessorCheck>,
@@ -114,6 +118,8 @@ impl AttachServer {
             tasks: TaskTracker::new(),
             sessions: AtomicUsize::new(0),
             last_used: Mutex::new(Instant::now()),
+            drain_token: generate_token()
+                .map_err(|_| io::Error::other("system random number generator unavailable"))?,
             drain: Mutex::default(),
             successors: tokio::sync::Mutex::default(),
             is_stopping: AtomicBool::new(false),
@@ -181,12 +187,12 @@ impl AttachServer {
             drop(apps);
             let Some(successor) = successors.find(&self.program, &writable).await else { return };
             tracing::info!(program = %successor.path.display(), "a newer program takes over");
-            let params = DrainParams { successor: Some(successor) };
+            let params = DrainParams { token: self.drain_token.clone(), successor: Some(successor) };
             *self.drain.lock().unwrap_or_else(PoisonError::into_inner) = Some(params);
         }
         let apps = self.apps.lock().await;
-        for slot in apps.iter().filter(|slot| slot.app.is_idle()) {
-            slot.drain(&self.drain_params().unwrap_or_default());
+        if let Some(params) = self.drain_params() {
+            apps.iter().filter(|slot| slot.app.is_idle()).for_each(|slot| slot.drain(&params));
         }
     }
 
@@ -260,7 +266,8 @@ impl AttachServer {
         let app = &used.slot.app;
         let loaded = &app.session.loaded;
         let notices = loaded.notes.iter().chain(&loaded.unapproved).cloned().collect();
-        reply(&mut output, HelloReply { notices, ..HelloReply::default() }).await;
+        let drain_token = self.drain_token.clone();
+        reply(&mut output, HelloReply { notices, drain_token, ..HelloReply::default() }).await;
         if !is_session {
             return tool_queries::serve(&app.assembly.hub, &request.profile, &mut input, &mut output).await;
         }
@@ -315,17 +322,24 @@ impl AttachServer {
 
     async fn report(&self) -> HubReport {
         let apps = self.apps.lock().await;
-        let workspaces = apps.iter().map(|slot| WorkspaceReport {
-            workspace: slot.app.session.loaded.settings.workspace.clone(),
-            sessions: slot.sessions.load(Ordering::Acquire),
-            servers: slot.app.assembly.gateway.servers().all().into_keys().collect(),
-        });
+        // A directory has several apps after its settings or environment have changed.
+        let mut workspaces: BTreeMap<Option<PathBuf>, WorkspaceReport> = BTreeMap::new();
+        for slot in apps.iter() {
+            let workspace = slot.app.session.loaded.settings.workspace.clone();
+            let report = workspaces.entry(workspace.clone()).or_insert_with(|| WorkspaceReport {
+                workspace,
+                sessions: 0,
+                servers: BTreeSet::new(),
+            });
+            report.sessions += slot.sessions.load(Ordering::Acquire);
+            report.servers.extend(slot.app.assembly.gateway.servers().all().into_keys());
+        }
         HubReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             program: self.program.path.clone(),
             uptime_seconds: self.started.elapsed().as_secs(),
             sessions: self.sessions.load(Ordering::Acquire),
-            workspaces: workspaces.collect(),
+            workspaces: workspaces.into_values().collect(),
             is_draining: self.drain_params().is_some(),
         }
     }
@@ -344,7 +358,8 @@ impl AttachServer {
         tracing::info!("stopping");
         self.is_stopping.store(true, Ordering::Release);
         let apps = std::mem::take(&mut *self.apps.lock().await);
-        apps.iter().for_each(|slot| slot.drain(&DrainParams::default()));
+        let params = DrainParams { token: self.drain_token.clone(), successor: None };
+        apps.iter().for_each(|slot| slot.drain(&params));
         self.tasks.close();
         let finished = async {
             self.tasks.wait().await;

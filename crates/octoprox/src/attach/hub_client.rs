@@ -21,6 +21,8 @@ pub struct HubStream {
     pub received: LineBuffer,
     /// What the hub says about the settings of the session.
     pub notices: Vec<String>,
+    /// Token of the hub's request to leave.
+    pub drain_token: String,
 }
 
 /// Why there is no connection.
@@ -65,8 +67,8 @@ impl HubStream {
         loop {
             attempts += 1;
             match Self::open(connect()?, hello, REPLY_TIMEOUT) {
-                Ok((stream, HelloReply { refusal: None, notices, .. })) => {
-                    return Ok(Self { notices, ..stream });
+                Ok((stream, HelloReply { refusal: None, notices, drain_token, .. })) => {
+                    return Ok(Self { notices, drain_token, ..stream });
                 }
                 Ok((_, HelloReply { refusal: Some(refusal), .. })) => {
                     return Err(AttachError::Refused(refusal));
@@ -84,7 +86,12 @@ impl HubStream {
         stream.set_read_timeout(Some(timeout))?;
         stream.set_write_timeout(Some(timeout))?;
         stream.write_all(&to_line(hello))?;
-        let mut opened = Self { stream, received: LineBuffer::new(usize::MAX - 1), notices: Vec::new() };
+        let mut opened = Self {
+            stream,
+            received: LineBuffer::new(usize::MAX - 1),
+            notices: Vec::new(),
+            drain_token: String::new(),
+        };
         let reply = from_line(&opened.read_line()?).ok_or(io::ErrorKind::InvalidData)?;
         opened.stream.set_read_timeout(None)?;
         opened.stream.set_write_timeout(None)?;

@@ -5,7 +5,7 @@ use crate::app_error::AppError;
 use crate::settings::{Environment, Flags};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Version of this exchange. A hub hands its sessions over only to a program with the same one.
@@ -71,6 +71,9 @@ pub struct HelloReply {
     pub refusal: Option<Refusal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<HubReport>,
+    /// Proves that a request to leave comes from the hub: servers can send notifications of any name to a client.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub drain_token: String,
     /// What the process of the session should print about its settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
@@ -113,12 +116,15 @@ pub struct WorkspaceReport {
     /// The directory, unless there is none.
     pub workspace: Option<PathBuf>,
     pub sessions: usize,
-    pub servers: Vec<String>,
+    pub servers: BTreeSet<String>,
 }
 
 /// Params of the notification that asks a session to leave.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrainParams {
+    /// The token that the session got when it attached.
+    #[serde(default)]
+    pub token: String,
     /// The newer program, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub successor: Option<ProgramFile>,

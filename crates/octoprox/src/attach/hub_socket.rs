@@ -1,18 +1,24 @@
 //! Sockets of background hubs, in a directory that only their user can open.
 
 use super::hub_key::HubKey;
+use super::log_rotation::previous_log;
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Longest path of a socket, in bytes.
 const MAX_SOCKET_PATH_LEN: usize = 107;
-const SOCKET_SUFFIX: &str = ".sock";
+const SOCKET_EXTENSION: &str = "sock";
+const LOG_EXTENSION: &str = "log";
+/// Logs of hubs that have ended are kept for this long.
+const MAX_FILE_AGE: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// Directory for sockets, locks and logs of background hubs.
 #[derive(Debug, Clone)]
@@ -64,16 +70,35 @@ impl RuntimeDir {
     }
 
     pub fn files(&self, key: &HubKey) -> HubFiles {
-        HubFiles::of_socket(&self.0.join(format!("{}{SOCKET_SUFFIX}", key.as_str())))
+        HubFiles::of_socket(&self.0.join(key.as_str()).with_extension(SOCKET_EXTENSION))
     }
 
     /// Returns the files of all hubs, also of those that have ended.
     pub fn all(&self) -> io::Result<Vec<HubFiles>> {
-        let mut found: Vec<PathBuf> =
-            std::fs::read_dir(&self.0)?.flatten().map(|entry| entry.path()).collect();
-        found.retain(|path| path.to_string_lossy().ends_with(SOCKET_SUFFIX));
-        found.sort();
-        Ok(found.iter().map(|socket| HubFiles::of_socket(socket)).collect())
+        let paths = std::fs::read_dir(&self.0)?.flatten().map(|entry| entry.path());
+        let is_known = |path: &PathBuf| {
+            path.extension().is_some_and(|name| name == SOCKET_EXTENSION || name == LOG_EXTENSION)
+        };
+        let sockets: BTreeSet<PathBuf> =
+            paths.filter(is_known).map(|path| path.with_extension(SOCKET_EXTENSION)).collect();
+        Ok(sockets.iter().map(|socket| HubFiles::of_socket(socket)).collect())
+    }
+
+    /// Removes the files that hubs of earlier programs and settings have left.
+    pub fn remove_old_files(&self) -> io::Result<()> {
+        for files in self.all()? {
+            let modified = std::fs::metadata(&files.log).and_then(|log| log.modified());
+            let age = modified.ok().and_then(|modified| modified.elapsed().ok());
+            if age.is_some_and(|age| age > MAX_FILE_AGE)
+                && files.connect().is_err()
+                && let Ok(_lock) = files.try_lock()
+            {
+                for path in [&files.socket, &files.log, &previous_log(&files.log)] {
+                    let _ = std::fs::remove_file(path);
+                }
+            }
+        }
+        Ok(())
     }
 }
 
@@ -89,7 +114,7 @@ impl HubFiles {
         Self {
             socket: socket.to_owned(),
             lock: socket.with_extension("lock"),
-            log: socket.with_extension("log"),
+            log: socket.with_extension(LOG_EXTENSION),
         }
     }
 
@@ -161,6 +186,28 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(RuntimeDir::create(link, uid).is_err());
         assert!(RuntimeDir::create(top.path().join("y".repeat(90)), uid).is_err());
+    }
+
+    #[test]
+    fn old_files_of_ended_hubs_are_removed() {
+        let top = tempfile::tempdir().unwrap();
+        let dir = RuntimeDir(top.path().to_owned());
+        let files = |name: &str| HubFiles::of_socket(&top.path().join(name).with_extension(SOCKET_EXTENSION));
+        let (running, old, recent) = (files("running"), files("old"), files("recent"));
+        let _listener = running.bind().unwrap();
+        for files in [&running, &old, &recent] {
+            std::fs::write(&files.log, "x").unwrap();
+        }
+        std::fs::write(previous_log(&old.log), "x").unwrap();
+        let past = std::time::SystemTime::now() - MAX_FILE_AGE - Duration::from_secs(60);
+        for files in [&running, &old] {
+            File::open(&files.log).unwrap().set_modified(past).unwrap();
+        }
+        assert_eq!(dir.all().unwrap().len(), 3);
+        dir.remove_old_files().unwrap();
+        let left: Vec<PathBuf> = dir.all().unwrap().into_iter().map(|files| files.socket).collect();
+        assert_eq!(left, [recent.socket, running.socket]);
+        assert!(!previous_log(&old.log).exists());
     }
 
     #[test]

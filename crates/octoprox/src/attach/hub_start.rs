@@ -51,6 +51,8 @@ impl HubStartup {
         if let Ok(stream) = files.connect() {
             return Ok(stream);
         }
+        // Files that cannot be removed do no harm.
+        let _ = self.dir.remove_old_files();
         self.start(&files)?;
         files.connect().map_err(|error| {
             io::Error::other(format!("the hub does not run: {error}; its log is {}", files.log.display()))

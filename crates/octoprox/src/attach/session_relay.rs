@@ -6,7 +6,7 @@ use super::hub_protocol::{Hello, Purpose, SessionRequest};
 use super::hub_start::HubStartup;
 use super::line_buffer::{Line, LineBuffer};
 use super::program_file::ProgramFile;
-use super::relay_session::{RelaySession, too_long_line};
+use super::resumable_session::{ResumableSession, too_long_line};
 use crate::app_error::AppError;
 use crate::terminal::console;
 use bytes::Bytes;
@@ -28,7 +28,7 @@ const LEAVE_TIMEOUT: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 pub struct SessionRelay {
     startup: HubStartup,
     hello: Hello,
-    session: RelaySession,
+    session: ResumableSession,
     hub: Option<HubConnection>,
     from_client: LineBuffer,
     /// Bytes for the client, of which the first ones are written.
@@ -64,11 +64,13 @@ impl SessionRelay {
             Hello::new(Purpose::Session(SessionRequest::new(&startup.world, &startup.flags, profile)));
         let hub = HubStream::attach_or_start(&startup, &hello)?;
         hub.stream.set_nonblocking(true)?;
+        let mut session = ResumableSession::default();
+        session.join_hub(hub.drain_token.clone());
         hub.notices.iter().for_each(|notice| console::print_err(&format!("octoprox: {notice}")));
         Ok(Self {
             startup,
             hello,
-            session: RelaySession::default(),
+            session,
             hub: Some(HubConnection { hub, is_leaving: false }),
             from_client: LineBuffer::new(McpSettings::default().max_body_bytes),
             to_client: Vec::new(),
@@ -142,7 +144,7 @@ impl SessionRelay {
         });
         match attached {
             Ok(hub) => {
-                self.session.join_hub();
+                self.session.join_hub(hub.drain_token.clone());
                 self.hub = Some(HubConnection { hub, is_leaving: false });
                 self.take_hub_lines();
             }

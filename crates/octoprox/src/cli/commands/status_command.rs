@@ -71,7 +71,8 @@ fn text(hub: &BackgroundHub) -> String {
             workspace.workspace.as_ref().map_or("no workspace".to_owned(), |path| path.display().to_string());
         let sessions =
             if workspace.sessions == 1 { "1 session" } else { &format!("{} sessions", workspace.sessions) };
-        let servers = match workspace.servers.as_slice() {
+        let servers: Vec<&str> = workspace.servers.iter().map(String::as_str).collect();
+        let servers = match servers.as_slice() {
             [] => "no servers".to_owned(),
             servers => format!("servers: {}", servers.join(", ")),
         };

@@ -1,5 +1,4 @@
-//! What a relay knows about its session, so that another hub can continue it: the handshake, subscriptions, and the
-//! requests without a response.
+//! State of a session that another hub can resume: the handshake, subscriptions, and the requests without a response.
 
 use super::hub_protocol::DrainParams;
 use bytes::Bytes;
@@ -59,7 +58,7 @@ struct PendingRequest {
 
 /// State of one client's session, over all hubs that serve it.
 #[derive(Default)]
-pub struct RelaySession {
+pub struct ResumableSession {
     initialize: Option<JsonObject>,
     revision: Option<String>,
     is_initialized: bool,
@@ -68,11 +67,13 @@ pub struct RelaySession {
     pending: Vec<PendingRequest>,
     queue: VecDeque<OutgoingLine>,
     next_own_id: u64,
+    /// Token of the present hub, with which it asks the session to leave.
+    drain_token: String,
     /// The hub's request to leave.
     drain: Option<DrainParams>,
 }
 
-impl RelaySession {
+impl ResumableSession {
     /// Takes a line of the client.
     pub fn accept_client_line(&mut self, line: Bytes) {
         match Incoming::parse(line.clone(), Strictness::Client) {
@@ -162,7 +163,9 @@ impl RelaySession {
     pub fn accept_hub_line(&mut self, line: Bytes) -> Option<Bytes> {
         match Message::parse(line.clone(), Strictness::Upstream) {
             Ok(Message::Notification { method, params }) if method == DRAIN_NOTIFICATION => {
-                self.drain = Some(params.to_json().to().unwrap_or_default());
+                let drain: DrainParams = params.to_json().to().unwrap_or_default();
+                let is_from_hub = !drain.token.is_empty() && drain.token == self.drain_token;
+                self.drain = self.drain.take().or(is_from_hub.then_some(drain));
                 None
             }
             Ok(Message::Response { id, result }) => {
@@ -186,7 +189,8 @@ impl RelaySession {
         Some(self.pending.remove(at))
     }
 
-    /// Whether a hub is needed now. A listening client alone does not need one: it is listed again at the next message.
+    /// Whether a hub is needed now. A listening client alone does not need one: its stream is opened again with the next
+    /// message.
     pub fn needs_hub(&self) -> bool {
         !self.queue.is_empty()
     }
@@ -304,7 +308,8 @@ impl RelaySession {
     }
 
     /// A new hub serves the session: it gets the handshake first, and the streams of a listening client again.
-    pub fn join_hub(&mut self) {
+    pub fn join_hub(&mut self, drain_token: String) {
+        self.drain_token = drain_token;
         let mut lines = Vec::new();
         let initialize_is_pending = self.pending.iter().any(|request| request.method == "initialize");
         if let Some(params) = self.initialize.clone().filter(|_| !initialize_is_pending) {
@@ -390,8 +395,8 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn session(messages: &[Value]) -> RelaySession {
-        let mut session = RelaySession::default();
+    fn session(messages: &[Value]) -> ResumableSession {
+        let mut session = ResumableSession::default();
         messages.iter().for_each(|message| session.accept_client_line(line(message)));
         session
     }
@@ -404,11 +409,12 @@ mod tests {
         json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {"uri": "a:b", "level": "debug"}})
     }
 
-    fn initialized() -> RelaySession {
+    fn initialized() -> ResumableSession {
         let mut session = session(&[
             request(1, "initialize"),
             json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         ]);
+        session.join_hub("t".to_owned());
         send_all(&mut session);
         let reply = json!({"jsonrpc": "2.0", "id": 1, "result": {"protocolVersion": "2025-03-26"}});
         assert!(session.accept_hub_line(line(&reply)).is_some());
@@ -416,7 +422,7 @@ mod tests {
     }
 
     /// Sends everything, and returns the methods.
-    fn send_all(session: &mut RelaySession) -> Vec<String> {
+    fn send_all(session: &mut ResumableSession) -> Vec<String> {
         let mut sent = Vec::new();
         while let Some(bytes) = session.next_bytes() {
             let message: Value = serde_json::from_slice(bytes).unwrap();
@@ -449,7 +455,7 @@ mod tests {
         assert!(!session.needs_hub(), "nothing to send");
         session.accept_client_line(line(&request(5, "tools/list")));
         assert!(session.needs_hub());
-        session.join_hub();
+        session.join_hub("t".to_owned());
         let methods = send_all(&mut session);
         assert_eq!(
             methods,
@@ -476,11 +482,11 @@ mod tests {
         send_all(&mut session);
         session.accept_client_line(line(&request(4, "tools/call")));
         assert_eq!(errors(&session.lose_hub()), [(2, true)]);
-        session.join_hub();
+        session.join_hub("t".to_owned());
         let methods = send_all(&mut session);
         assert_eq!(methods, ["initialize", "notifications/initialized", "tools/list", "tools/call"]);
         assert_eq!(errors(&session.lose_hub()), [(4, true)]);
-        session.join_hub();
+        session.join_hub("t".to_owned());
         send_all(&mut session);
         assert_eq!(errors(&session.lose_hub()), [(3, false)]);
         assert!(!session.needs_hub());
@@ -519,21 +525,26 @@ mod tests {
 
     #[test]
     fn a_session_leaves_when_its_requests_are_answered() {
-        let drain = json!({"jsonrpc": "2.0", "method": DRAIN_NOTIFICATION});
+        let drain =
+            |token: &str| json!({"jsonrpc": "2.0", "method": DRAIN_NOTIFICATION, "params": {"token": token}});
         let mut session = initialized();
         session.accept_client_line(line(&request(2, "tools/call")));
         session.accept_client_line(line(&request(3, "subscriptions/listen")));
         send_all(&mut session);
-        assert_eq!(session.accept_hub_line(line(&drain)), None);
+        for token in ["", "x"] {
+            assert_eq!(session.accept_hub_line(line(&drain(token))), None);
+            assert_eq!(session.drain(), None, "a server cannot ask for it");
+        }
+        assert_eq!(session.accept_hub_line(line(&drain("t"))), None);
         session.accept_client_line(line(&request(4, "tools/call")));
         session.accept_client_line(line(&json!({"jsonrpc": "2.0", "id": 77, "result": {}})));
         assert_eq!(send_all(&mut session), ["reply"], "answers end calls; new calls wait");
         assert_eq!(session.ready_to_leave(), None);
         session.accept_hub_line(line(&json!({"jsonrpc": "2.0", "id": 2, "result": {}})));
-        assert_eq!(session.ready_to_leave(), Some(&DrainParams::default()));
+        assert_eq!(session.ready_to_leave(), Some(&DrainParams { token: "t".to_owned(), successor: None }));
         assert!(String::from_utf8_lossy(&session.cancel_streams()).contains("notifications/cancelled"));
         assert!(session.lose_hub().is_empty());
-        session.join_hub();
+        session.join_hub("t".to_owned());
         let methods = send_all(&mut session);
         assert_eq!(
             methods,
@@ -548,7 +559,7 @@ mod tests {
         old.accept_client_line(line(&batch));
         assert_eq!(send_all(&mut old), ["tools/call", "tools/list"]);
         assert_eq!(errors(&old.lose_hub()), [(2, true)]);
-        let mut new = RelaySession::default();
+        let mut new = ResumableSession::default();
         new.accept_client_line(line(&batch));
         assert_eq!(new.next_bytes(), Some(&line(&batch)[..]));
         new.accept_client_line(Bytes::from_static(b"no JSON\n"));
