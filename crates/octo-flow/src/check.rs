@@ -10,7 +10,7 @@ mod value_type;
 use crate::compiled_workflow::{Action, CompiledWorkflow, ErrorHandler, LoopItems, Step};
 use crate::diagnostic::Diagnostic;
 use crate::expr::{Expr, ExprPath, Template};
-use octo_model::{Effect, EffectClass, ToolError};
+use octo_model::{Effect, EffectClass, EffectOrigin, ToolError};
 use serde_json::Value;
 use static_scope::{Scope, StepBinding};
 use std::collections::HashSet;
@@ -21,14 +21,13 @@ pub struct ToolInfo {
     pub input: Value,
     pub output: Option<Value>,
     pub effect: Effect,
-    /// Whether its effect is trusted.
-    pub trusted_effect: bool,
+    pub effect_origin: EffectOrigin,
 }
 
 impl ToolInfo {
     /// Returns whether it may run again if it is unknown whether it has run.
     pub const fn is_repeatable(&self) -> bool {
-        self.trusted_effect && (self.effect.read_only || self.effect.idempotent)
+        self.effect_origin.is_trusted() && (self.effect.read_only || self.effect.idempotent)
     }
 }
 

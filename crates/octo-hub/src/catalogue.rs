@@ -10,6 +10,7 @@ pub(crate) mod rendered_list;
 pub(crate) mod tool_override;
 pub(crate) mod uri_spellings;
 
+use crate::apps::scoped_uris;
 use crate::catalogue::item::Item;
 use crate::catalogue::list_epoch::{ClientEpoch, ListChanges, ListEpoch, ListEpochs, Views};
 use crate::catalogue::profile::Profile;
@@ -127,7 +128,12 @@ impl Catalogue {
             }
         });
         if let Some(events) = source.events() {
-            self.spawn(forward_events(events, self.changes.clone(), self.remedy_text));
+            self.spawn(forward_events(
+                source.name().to_owned(),
+                events,
+                self.changes.clone(),
+                self.remedy_text,
+            ));
         }
     }
 
@@ -350,13 +356,16 @@ fn sort_sources(sources: &mut [Arc<dyn Source>]) {
 }
 
 async fn forward_events(
+    server: String,
     mut events: broadcast::Receiver<Event>,
     changes: broadcast::Sender<Change>,
     remedy_text: RemedyText,
 ) {
     loop {
         let change = match events.recv().await {
-            Ok(Event::ResourceUpdated { uri }) => Change::Resource { uri },
+            Ok(Event::ResourceUpdated { uri }) => {
+                Change::Resource { uri: scoped_uris::to_scoped(&server, &uri).unwrap_or(uri) }
+            }
             Ok(Event::Warning { audience, text, remedy }) => {
                 Change::Warning { audience, text: format!("{text} {}", remedy_text(&remedy)) }
             }

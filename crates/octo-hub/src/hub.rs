@@ -1,5 +1,6 @@
 //! The hub and its construction.
 
+mod app_names;
 pub(crate) mod call_pipeline;
 pub(crate) mod list_pages;
 mod nested_calls;
@@ -221,7 +222,12 @@ impl Hub {
     pub(crate) async fn find(&self, request: &Request) -> Result<Entry, ToolError> {
         let view = self.view(&request.profile)?;
         if let Some(entry) = view.find(&request.op) {
-            return Ok(entry);
+            // A tool for apps does not exist for a client that cannot show them.
+            return if request.may_see(&entry) {
+                Ok(entry)
+            } else {
+                Err(self.not_found_error(&request.profile, &view, &request.caller, &request.op))
+            };
         }
         if !view.is_starting {
             return Err(self.not_found_error(&request.profile, &view, &request.caller, &request.op));
@@ -229,6 +235,7 @@ impl Hub {
         self.wait_until_listed(&request.profile, STARTING_SOURCE_TIMEOUT).await;
         let view = self.view(&request.profile)?;
         view.find(&request.op)
+            .filter(|entry| request.may_see(entry))
             .ok_or_else(|| self.not_found_error(&request.profile, &view, &request.caller, &request.op))
     }
 

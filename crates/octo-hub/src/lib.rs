@@ -1,5 +1,6 @@
 //! The hub: one catalogue and one call path for every frontend and every source.
 
+mod apps;
 mod catalogue;
 pub mod declared;
 mod hub;
@@ -10,6 +11,8 @@ mod subscriptions;
 pub mod trust;
 mod yaml_files;
 
+pub use apps::app_content::app_pins;
+pub use apps::app_tool::supports_apps;
 pub use catalogue::Change;
 pub use catalogue::header_params::HeaderParam;
 pub use catalogue::item::{Entry, Item};

@@ -2,8 +2,10 @@
 //! until a person accepts it. Hidden text is always removed, and no server can impersonate another.
 
 mod canonical;
+mod declared_effects;
 mod definition_diff;
 mod drift;
+mod effect_proposal;
 mod poisoning;
 mod review;
 mod reviewed_source;
@@ -14,6 +16,8 @@ mod shadowing;
 #[cfg(test)]
 mod tests;
 
+pub use declared_effects::{DeclaredEffects, EffectPatterns, EffectsSetting, EffectsSource};
+pub use effect_proposal::EffectProposal;
 use octo_ports::{PendingPin, Pin, PinKind, Pins, ServerIdentity};
 pub use reviewed_source::Trust;
 pub(crate) use sanitize::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};

@@ -1,7 +1,7 @@
 //! Context of a client's request.
 
-use crate::task::TASKS_EXTENSION;
 use octo_hub::ClientEpoch;
+use octo_model::extension;
 use octo_model::{Caller, Frontend, Json, JsonObject};
 use octo_wire::Level;
 use octo_wire::{Era, Revision};
@@ -33,7 +33,7 @@ impl ClientContext {
 
     /// Whether a call may be answered with a task.
     pub fn supports_tasks(&self) -> bool {
-        let declared = || self.capabilities.inner("extensions", TASKS_EXTENSION);
+        let declared = || self.capabilities.inner("extensions", extension::TASKS);
         self.revision.era() == Era::Modern && declared().as_ref().is_some_and(Json::is_object)
     }
 }

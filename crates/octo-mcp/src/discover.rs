@@ -2,7 +2,7 @@
 
 use crate::client_context::ClientContext;
 use crate::mcp::Mcp;
-use crate::task::TASKS_EXTENSION;
+use octo_model::extension;
 use octo_model::{Json, JsonObject, RpcError};
 use octo_wire::{Revision, code, meta};
 use std::sync::OnceLock;
@@ -37,6 +37,23 @@ impl Mcp {
             .with("logging", JsonObject::new())
     }
 
+    /// Extensions that this client and servers of its profile have in common, and those of the hub.
+    fn extensions(&self, client: &ClientContext, own: &[&str]) -> JsonObject {
+        let mut extensions: JsonObject =
+            own.iter().map(|name| ((*name).to_owned(), Json::empty_object())).collect();
+        let declared = client.capabilities.object("extensions");
+        let Ok(view) = self.hub.view(&client.profile) else { return extensions };
+        // Servers with apps need not declare them.
+        let apps = view.has_apps().then(|| (extension::APPS, Json::empty_object()));
+        let offered = view.extensions.iter().map(|(name, settings)| (name, settings.clone()));
+        for (name, settings) in offered.chain(apps) {
+            if extensions.get(name).is_none() && declared.get(name).is_some() {
+                extensions.set(name, settings);
+            }
+        }
+        extensions
+    }
+
     async fn instructions(&self, client: &ClientContext) -> String {
         self.hub.wait_for_startup_listing(&client.profile).await;
         let view = self.hub.view(&client.profile).ok();
@@ -46,7 +63,7 @@ impl Mcp {
 
     pub(crate) async fn discover_result(&self, client: &ClientContext) -> JsonObject {
         let instructions = self.instructions(client).await;
-        let extensions = JsonObject::new().with(TASKS_EXTENSION, JsonObject::new());
+        let extensions = self.extensions(client, &[extension::TASKS]);
         JsonObject::new()
             .with("supportedVersions", Json::of(&[Revision::MODERN.as_str()]))
             .with("capabilities", self.capabilities(client).with("extensions", extensions))
@@ -58,9 +75,14 @@ impl Mcp {
     pub(crate) async fn initialize_result(&self, client: &ClientContext) -> JsonObject {
         let instructions = self.instructions(client).await;
         self.hub.watch_lists(&client.profile);
+        let extensions = self.extensions(client, &[]);
+        let mut capabilities = self.capabilities(client);
+        if !extensions.is_empty() {
+            capabilities.set("extensions", extensions);
+        }
         JsonObject::new()
             .with("protocolVersion", client.revision.as_str())
-            .with("capabilities", self.capabilities(client))
+            .with("capabilities", capabilities)
             .with("serverInfo", server_info())
             .with("instructions", instructions.as_str())
     }

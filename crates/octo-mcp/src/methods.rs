@@ -4,7 +4,7 @@ use crate::client_context::ClientContext;
 use crate::discover::method_not_found;
 use crate::mcp::Mcp;
 use crate::rpc_errors::{map_error, rpc_error};
-use octo_hub::{CallOutcome, Request};
+use octo_hub::{CallOutcome, Request, supports_apps};
 use octo_model::{ItemKind, Json, JsonObject, Method, Operation, RpcError};
 use octo_toolkit::Peer;
 use octo_wire::{Era, code};
@@ -42,8 +42,14 @@ impl Mcp {
         if params.get("cursor").is_some() && cursor.is_none() {
             return Err(rpc_error(code::INVALID_PARAMS, "The cursor is not a string."));
         }
-        let page =
-            self.hub.list_in_epoch(&client.epoch, &client.profile, kind, &client.caller, cursor.as_deref());
+        let page = self.hub.list_in_epoch(
+            &client.epoch,
+            &client.profile,
+            kind,
+            &client.caller,
+            supports_apps(&client.capabilities),
+            cursor.as_deref(),
+        );
         let page = page.await.map_err(|error| {
             error.rpc.map_or_else(|| rpc_error(code::INVALID_PARAMS, error.message.clone()), |error| *error)
         })?;
@@ -63,11 +69,11 @@ impl Mcp {
         &self,
         client: &ClientContext,
         method: Method,
-        params: JsonObject,
+        mut params: JsonObject,
         peer: Arc<dyn Peer>,
         cancel: CancellationToken,
     ) -> Result<Request, RpcError> {
-        let name = item_name(method, &params)?;
+        let mut name = item_name(method, &params)?;
         let kind = match method {
             Method::CallTool => Some(ItemKind::Tool),
             Method::GetPrompt => Some(ItemKind::Prompt),
@@ -75,7 +81,14 @@ impl Mcp {
         };
         let in_epoch =
             kind.and_then(|kind| self.hub.name_in_epoch(&client.epoch, &client.profile, kind, &name));
-        let name = in_epoch.unwrap_or(name);
+        name = in_epoch.unwrap_or(name);
+        let mut from_app = false;
+        if supports_apps(&client.capabilities) {
+            from_app = self.resolve_for_app(client, method, &mut name);
+            if from_app && method == Method::ReadResource {
+                params.set("uri", name.as_str());
+            }
+        }
         let trace = params.inner_text("_meta", "traceparent");
         Ok(Request {
             op: Operation { method, name, params },
@@ -87,7 +100,24 @@ impl Mcp {
             timeout: None,
             trace,
             depth: 0,
+            from_app,
         })
+    }
+
+    /// Replaces a name from inside an app, which is the server's own, by that of the hub. Returns whether it did. Apps only
+    /// call tools and read apps.
+    fn resolve_for_app(&self, client: &ClientContext, method: Method, name: &mut String) -> bool {
+        let known = match method {
+            Method::CallTool => {
+                self.hub.open_app_of_tool(&client.epoch, &client.profile, name);
+                self.hub.tool_of_app(&client.epoch, &client.profile, name)
+            }
+            Method::ReadResource => self.hub.open_app(&client.epoch, &client.profile, name),
+            _ => None,
+        };
+        let is_from_app = known.is_some();
+        known.into_iter().for_each(|known| *name = known);
+        is_from_app
     }
 }
 

@@ -9,9 +9,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-/// Name of the protocol extension.
-pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
-
 /// Suggested polling interval, from a young task to an old one.
 const POLL_INTERVAL_RANGE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(5));
 const MAX_MESSAGE_CHARS: usize = 500;

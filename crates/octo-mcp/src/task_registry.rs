@@ -3,7 +3,8 @@
 use crate::client_context::ClientContext;
 use crate::mcp::Mcp;
 use crate::rpc_errors::rpc_error;
-use crate::task::{TASKS_EXTENSION, Task};
+use crate::task::Task;
+use octo_model::extension;
 use octo_model::{Caller, JsonObject, RpcError};
 use octo_wire::code;
 use std::collections::HashMap;
@@ -132,11 +133,11 @@ impl Mcp {
 
 /// Error for a client that has not declared the extension.
 pub fn missing_tasks_capability() -> RpcError {
-    let extensions = JsonObject::new().with(TASKS_EXTENSION, JsonObject::new());
+    let extensions = JsonObject::new().with(extension::TASKS, JsonObject::new());
     let required = JsonObject::new().with("extensions", extensions);
     let mut error = rpc_error(
         code::MISSING_CAPABILITY,
-        format!("This needs a client that declares `{TASKS_EXTENSION}`."),
+        format!("This needs a client that declares `{}`.", extension::TASKS),
     );
     error.data = Some(JsonObject::new().with("requiredCapabilities", required).to_json());
     error

@@ -21,6 +21,24 @@ pub enum EffectClass {
     Destroys,
 }
 
+/// How the effect of a tool is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EffectOrigin {
+    /// The tool is native, or its whole definition is the operator's.
+    Native,
+    /// The operator declares the effect of an upstream tool.
+    Declared,
+    /// Nobody does.
+    Assumed,
+}
+
+impl EffectOrigin {
+    pub const fn is_trusted(self) -> bool {
+        !matches!(self, Self::Assumed)
+    }
+}
+
 impl EffectClass {
     pub fn as_str(self) -> &'static str {
         match self {
@@ -72,6 +90,27 @@ impl Effect {
             (true, _) => EffectClass::Reads,
             (false, false) => EffectClass::Writes,
             (false, true) => EffectClass::Destroys,
+        }
+    }
+
+    /// The effect of a class, for a tool of which nothing else is known.
+    pub const fn of_class(class: EffectClass) -> Self {
+        match class {
+            EffectClass::Reads => Self::reads_volatile().open_world(),
+            EffectClass::Writes => Self::writes().open_world(),
+            EffectClass::Destroys => Self::unknown(),
+        }
+    }
+
+    /// The effect that MCP annotations claim. Missing hints have the protocol's defaults, which are the careful ones.
+    pub fn from_annotations(annotations: &JsonObject) -> Self {
+        let hint = |name: &str| annotations.get(name).and_then(|value| value.to::<bool>().ok());
+        let read_only = hint("readOnlyHint").unwrap_or(false);
+        Self {
+            read_only,
+            destructive: !read_only && hint("destructiveHint").unwrap_or(true),
+            idempotent: hint("idempotentHint").unwrap_or(false),
+            open_world: hint("openWorldHint").unwrap_or(true),
         }
     }
 

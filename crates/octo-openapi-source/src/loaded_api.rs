@@ -3,7 +3,7 @@
 use crate::document_spec::{DocumentSource, DocumentSpec};
 use crate::operation_names::tool_names;
 use octo_grants::Net;
-use octo_model::{Effect, Json, JsonObject, ToolError};
+use octo_model::{Effect, EffectOrigin, Json, JsonObject, ToolError};
 use octo_openapi::{ApiOperation, Credential, Document as Parsed, Param, ParamLocation, ServerOptions};
 use octo_toolkit::{Definition, Listing};
 use serde_json::{Value, json};
@@ -170,7 +170,12 @@ fn definition(document: &Parsed, name: &str, operation: &ApiOperation, nodes: us
     }
     members.set("annotations", effect.annotations(&shape.title));
     // Copied into one buffer: parts of many small buffers would cost more than they hold.
-    Definition { key: name.to_owned(), members: members.detached(), effect, trusted_effect: false }
+    Definition {
+        key: name.to_owned(),
+        members: members.detached(),
+        effect,
+        effect_origin: EffectOrigin::Assumed,
+    }
 }
 
 /// The method determines the effect, whatever the document says.

@@ -4,12 +4,13 @@ use crate::{Changes, StoreResult};
 use octo_model::{BoxFuture, ItemKind, Json};
 use std::collections::HashSet;
 
-/// What a pin is of: an item, the instructions of a server, or its installed package.
+/// What a pin is of: an item, the instructions of a server, its installed package, or the HTML of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PinKind {
     Item(ItemKind),
     Instructions,
     Package,
+    App,
 }
 
 impl PinKind {
@@ -18,12 +19,13 @@ impl PinKind {
             Self::Item(kind) => kind.as_str(),
             Self::Instructions => "instructions",
             Self::Package => "package",
+            Self::App => "app",
         }
     }
 
     pub fn parse(word: &str) -> Option<Self> {
         let items = ItemKind::ALL.into_iter().map(Self::Item);
-        items.chain([Self::Instructions, Self::Package]).find(|kind| kind.as_str() == word)
+        items.chain([Self::Instructions, Self::Package, Self::App]).find(|kind| kind.as_str() == word)
     }
 }
 
@@ -128,7 +130,7 @@ mod tests {
 
     #[test]
     fn stored_words_are_read_as_they_were_written() {
-        let words = ["tool", "prompt", "resource", "template", "instructions", "package"];
+        let words = ["tool", "prompt", "resource", "template", "instructions", "package", "app"];
         assert_eq!(words.map(|word| PinKind::parse(word).map(PinKind::as_str)), words.map(Some));
         assert_eq!(PinKind::parse("tools"), None);
     }

@@ -15,6 +15,10 @@ pub trait Layer: Send + Sync {
     fn listing(&self) -> watch::Receiver<ListingState> {
         self.inner().listing()
     }
+
+    fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {
+        self.inner().watch(uri, on)
+    }
 }
 
 impl<L: Layer> Source for L {
@@ -39,6 +43,6 @@ impl<L: Layer> Source for L {
     }
 
     fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {
-        self.inner().watch(uri, on)
+        Layer::watch(self, uri, on)
     }
 }

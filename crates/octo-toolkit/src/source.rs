@@ -1,7 +1,7 @@
 //! The trait behind the catalogue: toolboxes, declared tools, upstreams.
 
 use crate::{BoxFuture, CallContext, JsonObject};
-use octo_model::{Caller, Effect, Operation, Principal, Remedy, ToolError};
+use octo_model::{Caller, Effect, EffectOrigin, Operation, Principal, Remedy, ToolError};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
@@ -27,8 +27,7 @@ pub struct Definition {
     /// The whole definition, including unknown members.
     pub members: JsonObject,
     pub effect: Effect,
-    /// Whether the effect is a fact (native) or only assumed.
-    pub trusted_effect: bool,
+    pub effect_origin: EffectOrigin,
 }
 
 /// What a source offers at one moment.
@@ -47,6 +46,9 @@ pub struct Listing {
     /// How often a person has approved changed definitions. Clients see those at once.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub approvals: u64,
+    /// Extensions that the server declares, with their settings.
+    #[serde(default, skip_serializing_if = "JsonObject::is_empty")]
+    pub extensions: JsonObject,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -135,7 +137,7 @@ mod tests {
         texts.iter().map(read).collect()
     }
 
-    const DEFINITION: &str = r#"{"key":"echo","members":{"name":"echo","vendor":[1.50]},"effect":{"read_only":true,"destructive":false,"idempotent":true,"open_world":false},"trusted_effect":true}"#;
+    const DEFINITION: &str = r#"{"key":"echo","members":{"name":"echo","vendor":[1.50]},"effect":{"read_only":true,"destructive":false,"idempotent":true,"open_world":false},"effect_origin":"native"}"#;
 
     fn listing_text() -> String {
         format!(

@@ -6,7 +6,7 @@ use crate::{
     schema_of,
 };
 use octo_grants::{Capabilities, Grant};
-use octo_model::{Effect, Json, JsonObject, Operation, ToolError};
+use octo_model::{Effect, EffectOrigin, Json, JsonObject, Operation, ToolError};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -215,7 +215,7 @@ impl Toolbox {
             key: tool.name.to_owned(),
             members: tool.definition.clone(),
             effect: tool.effect,
-            trusted_effect: true,
+            effect_origin: EffectOrigin::Native,
         });
         let lists = Arc::new(Listing { tools: tools.collect(), ..Listing::default() });
         let (listing, _) = watch::channel(ListingState { state, listing: lists, version: 1 });

@@ -73,7 +73,11 @@ async fn a_bad_entry_costs_only_itself() {
     assert_eq!(tool_names(&listing), ["good"]);
     let tool = &listing.listing.tools[0];
     assert_eq!(tool.members.get("vendor").unwrap().as_str(), r#"{"n":12345678901234567890}"#);
-    assert!(tool.members.get("inputSchema").is_none() && !tool.trusted_effect && tool.effect.destructive);
+    assert!(
+        tool.members.get("inputSchema").is_none()
+            && !tool.effect_origin.is_trusted()
+            && tool.effect.destructive
+    );
 }
 
 #[tokio::test]

@@ -101,7 +101,9 @@ async fn a_modern_server_that_refuses_once_is_asked_again() {
     let list = &server.requests_of("tools/list")[0];
     assert_eq!(list.header("mcp-protocol-version"), Some("2026-07-28"));
     assert_eq!(list.header("mcp-method"), Some("tools/list"));
-    assert_eq!(list.body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"], json!({}));
+    let apps = json!({"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}});
+    let capabilities = &list.body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
+    assert_eq!(*capabilities, json!({"extensions": apps}), "lists contain apps");
     assert_eq!(list.body["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"], "octoprox");
 }
 

@@ -11,7 +11,7 @@ use crate::settings::{Action, AppliedServers, ReloadPlan, Server, ServerChange, 
 use crate::stores::stores_with_logins;
 use octo_grants::Capabilities;
 use octo_hub::Hub;
-use octo_hub::trust::{Trust, server_identity};
+use octo_hub::trust::{DeclaredEffects, Trust, server_identity};
 use octo_model::{Caller, ToolError};
 use octo_oauth::{Auth, ClientIdentity, Logins};
 use octo_ports::{Pins, Stores};
@@ -189,9 +189,10 @@ impl Gateway {
             .chain(&server.args)
             .chain(&server.url)
             .chain(&server.document);
-        known.source = known
-            .source
-            .map(|source| trust.guard(source, server_identity(parts.map(String::as_str)), server.trust));
+        let identity = server_identity(parts.map(String::as_str));
+        // The settings were checked: their patterns are valid.
+        let effects = server.effects.as_ref().and_then(|effects| DeclaredEffects::new(effects).ok());
+        known.source = known.source.map(|source| trust.guard(source, identity, server.trust, effects));
         let source = known.source.clone();
         self.0.servers.put(name, known);
         self.retire(replaced);

@@ -7,6 +7,7 @@
 )]
 
 mod agent_peers;
+mod apps;
 mod client_peers;
 mod everything_server;
 #[path = "../../peers/peer_scripts.rs"]

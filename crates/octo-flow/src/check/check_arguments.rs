@@ -4,7 +4,7 @@ use super::value_type::{ValueType, is_assignable, json_type_of, schema_types};
 use super::{Checker, Scope, ToolUse};
 use crate::compiled_workflow::Step;
 use crate::expr::Template;
-use octo_model::nearest;
+use octo_model::{EffectOrigin, nearest};
 use serde_json::Value;
 
 impl Checker<'_> {
@@ -66,7 +66,7 @@ impl Checker<'_> {
                 );
             }
         }
-        facts.output.map(|schema| ValueType::from_schema(schema, facts.trusted_effect))
+        facts.output.map(|schema| ValueType::from_schema(schema, facts.effect_origin == EffectOrigin::Native))
     }
 
     fn unknown_argument(

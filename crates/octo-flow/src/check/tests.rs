@@ -1,5 +1,5 @@
 use super::*;
-use octo_model::Effect;
+use octo_model::{Effect, EffectOrigin};
 use serde_json::json;
 
 struct FakeTools {
@@ -12,7 +12,7 @@ impl ToolLookup for FakeTools {
             input,
             output,
             effect,
-            trusted_effect: true,
+            effect_origin: EffectOrigin::Native,
         };
         let text = json!({"type": "string"});
         Ok(match name {

@@ -20,7 +20,7 @@ impl ToolLookup for HubTools<'_> {
             input: schema("inputSchema").unwrap_or_default(),
             output: schema("outputSchema"),
             effect: definition.effect,
-            trusted_effect: definition.trusted_effect,
+            effect_origin: definition.effect_origin,
         })
     }
 

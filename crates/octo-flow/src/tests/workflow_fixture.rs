@@ -5,7 +5,9 @@ use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::{Capabilities, Clock};
 use octo_hub::jq_eval::{Jq, JqRunner};
 use octo_hub::{Hub, HubConfig, PolicySettings, Profile, ProfileSettings, Request, ResultLimits};
-use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Kind, Operation, ToolError};
+use octo_model::{
+    CallId, Caller, Effect, EffectOrigin, Frontend, Json, JsonObject, Kind, Operation, ToolError,
+};
 use octo_ports::{
     AuditLog, CallEnded, CallStarted, ChangeNotifier, Changes, LeasedRun, NewRun, Port, ResultStore,
     RunLease, RunStatus, Runs, StoreError, StoreResult, StoredRun, StoredStep,
@@ -47,7 +49,7 @@ fn scripted_source(log: Arc<ToolLog>) -> Arc<dyn Source> {
             .with("inputSchema", Json::from(input.clone()))
             .with("outputSchema", Json::from(output.clone())),
         effect,
-        trusted_effect: true,
+        effect_origin: EffectOrigin::Native,
     };
     let tools =
         [("append", Effect::writes()), ("look", Effect::reads()), ("put", Effect::writes().idempotent())];

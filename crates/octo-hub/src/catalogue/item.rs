@@ -1,10 +1,11 @@
 //! An item in the catalogue.
 
+use crate::apps::app_tool::AppTool;
 use crate::catalogue::header_params::{HeaderParam, parse_header_params};
 use crate::catalogue::tool_override::ToolOverride;
 use crate::pipeline::call_metrics::CallMetrics;
 use crate::pipeline::compiled_schema::CompiledSchema;
-use octo_model::{Effect, ItemKind, Json, JsonObject, listed_name};
+use octo_model::{Effect, EffectOrigin, ItemKind, Json, JsonObject, listed_name};
 use octo_toolkit::{Definition, Source};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +19,8 @@ pub struct Item {
     pub canonical_name: String,
     pub members: JsonObject,
     pub effect: Effect,
-    pub vouched: bool,
+    pub effect_origin: EffectOrigin,
+    pub app: AppTool,
     input: OnceLock<Option<CompiledSchema>>,
     output: OnceLock<Option<CompiledSchema>>,
     metrics: OnceLock<CallMetrics>,
@@ -34,12 +36,18 @@ impl Item {
             canonical_name: canonical_name(source, kind, &definition.key),
             members: definition.members.clone(),
             effect: definition.effect,
-            vouched: definition.trusted_effect,
+            effect_origin: definition.effect_origin,
+            app: AppTool::of(&definition.members),
             input: OnceLock::new(),
             output: OnceLock::new(),
             metrics: OnceLock::new(),
             header_params: OnceLock::new(),
         }
+    }
+
+    /// Returns whether its schemas are known to be right.
+    pub fn is_native(&self) -> bool {
+        self.effect_origin == EffectOrigin::Native
     }
 
     pub fn input(&self) -> Option<&CompiledSchema> {
@@ -70,6 +78,12 @@ impl Item {
 
     fn header_params(&self) -> &[HeaderParam] {
         self.header_params.get_or_init(|| parse_header_params(&self.members))
+    }
+
+    /// The URI of its app.
+    pub(crate) fn app_uri(&self) -> Option<String> {
+        let meta = self.members.object("_meta");
+        meta.inner_text("ui", "resourceUri").or_else(|| meta.text("ui/resourceUri"))
     }
 
     pub fn metrics(&self) -> &CallMetrics {

@@ -1,6 +1,7 @@
 //! Epochs: within one, the lists of a client do not change, except that items are appended. Models are billed again for a
 //! conversation whose tools change, so a server that fails, restarts or changes must not change them.
 
+use crate::apps::open_apps::OpenApps;
 use crate::catalogue::profile_view::View;
 use crate::catalogue::rendered_list::RenderedList;
 use arc_swap::ArcSwap;
@@ -9,8 +10,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// Items that are appended within an epoch. A server that makes up new names would otherwise fill the memory of the hub
-/// and the context of the model; the rest is listed in the next epoch.
+/// Items that are appended within an epoch to those of sources that it began with. A server that makes up new names would
+/// otherwise fill the memory of the hub and the context of the model; the rest is listed in the next epoch.
 const MAX_APPENDED_ITEMS: usize = 500;
 
 /// The views of all profiles. Loaded under the lock of the epochs, so that no epoch begins with an outdated one.
@@ -36,6 +37,7 @@ pub struct ClientEpoch(Arc<ClientEpochState>);
 struct ClientEpochState {
     lists: Mutex<Option<Arc<ListEpoch>>>,
     instructions: OnceLock<Option<String>>,
+    apps: OpenApps,
 }
 
 impl ClientEpoch {
@@ -46,6 +48,11 @@ impl ClientEpoch {
             None if view.is_starting => view.instructions.clone(),
             None => self.0.instructions.get_or_init(|| view.instructions.clone()).clone(),
         }
+    }
+
+    /// Servers whose apps the client has opened.
+    pub(crate) fn apps(&self) -> &OpenApps {
+        &self.0.apps
     }
 
     /// Returns the lists of the client, if it has listed anything.
@@ -122,13 +129,10 @@ impl ListEpoch {
 
     /// Whether the view has items that can be appended.
     fn lacks_items_of(&self, view: &View) -> bool {
-        if self.room.load(Ordering::Relaxed) == 0 {
-            return false;
-        }
-        let lists = self.lists();
+        let (lists, room) = (self.lists(), self.room.load(Ordering::Relaxed));
         ItemKind::ALL.into_iter().any(|kind| {
             let live = view.rendered_list(kind);
-            lists.get(&kind).is_none_or(|list| !Arc::ptr_eq(list, live) && list.lacks_items_of(live))
+            lists.get(&kind).is_none_or(|list| !Arc::ptr_eq(list, live) && list.lacks_items_of(live, room))
         })
     }
 
@@ -140,9 +144,9 @@ impl ListEpoch {
             let live = view.rendered_list(kind);
             let list = lists.entry(kind).or_default();
             let room = self.room.load(Ordering::Relaxed);
-            if room > 0 && !Arc::ptr_eq(list, live) && list.lacks_items_of(live) {
-                let longer = list.with_additions(live, room);
-                self.room.store(room.saturating_sub(longer.len() - list.len()), Ordering::Relaxed);
+            if !Arc::ptr_eq(list, live) && list.lacks_items_of(live, room) {
+                let (longer, of_known) = list.with_additions(live, room);
+                self.room.store(room - of_known, Ordering::Relaxed);
                 *list = Arc::new(longer);
                 changed.push(kind);
             }

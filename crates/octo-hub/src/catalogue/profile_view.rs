@@ -1,16 +1,18 @@
 //! The view of the catalogue through one profile.
 
+use crate::apps::app_tool::without_apps;
+use crate::apps::scoped_uris;
 use crate::catalogue::item::{Entry, Item};
 use crate::catalogue::profile::Profile;
 use crate::catalogue::rendered_list::RenderedList;
 use crate::catalogue::tool_override::ToolOverride;
 use octo_model::{
-    Effect, ItemKind, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name, nearest,
-    normalized_name, with_suffix,
+    Effect, EffectOrigin, ItemKind, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name,
+    nearest, normalized_name, with_suffix,
 };
 use octo_toolkit::{Definition, ListingState, Source, SourceState};
 use regex::Regex;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 /// One key for all unlisted resources: keys are metric labels, and callers could make up any number of URIs.
@@ -59,6 +61,12 @@ pub struct View {
     pub completes: bool,
     pub subscribes: bool,
     pub instructions: Option<String>,
+    /// Upstream servers, by name.
+    pub(crate) servers: BTreeMap<String, Arc<dyn Source>>,
+    /// URIs of apps, as clients get them.
+    pub(crate) app_uris: HashSet<String>,
+    /// Extensions that servers declare. Settings in which they differ are left out.
+    pub extensions: JsonObject,
 }
 
 impl View {
@@ -81,6 +89,9 @@ impl View {
             completes: false,
             subscribes: false,
             instructions: None,
+            servers: BTreeMap::new(),
+            app_uris: HashSet::new(),
+            extensions: JsonObject::new(),
         };
         let own = view.profile.override_names().map(|name| (ItemKind::Tool, normalized_name(name)));
         let mut taken: HashSet<_> = own.collect();
@@ -92,8 +103,9 @@ impl View {
         }
         view.add_short_names();
         for kind in ItemKind::ALL {
+            let render = view.render_for_apps(kind);
             let entries = view.lists.remove(&kind).unwrap_or_default();
-            view.rendered.insert(kind, Arc::new(RenderedList::new(entries)));
+            view.rendered.insert(kind, Arc::new(RenderedList::new(entries, render)));
         }
         view
     }
@@ -120,6 +132,8 @@ impl View {
         self.completes |= lists.supports_completion;
         self.subscribes |= lists.supports_subscribe;
         if !stock.is_native {
+            self.servers.insert(stock.name.clone(), Arc::clone(&stock.source));
+            self.add_extensions(&lists.extensions);
             self.ttl_ms = self.ttl_ms.min(lists.ttl_ms.unwrap_or(0));
             if self.profile.servers.len() == 1 {
                 self.instructions.clone_from(&lists.instructions);
@@ -138,8 +152,20 @@ impl View {
         }
     }
 
+    fn add_extensions(&mut self, declared: &JsonObject) {
+        for (name, settings) in declared.iter() {
+            match self.extensions.get(name) {
+                Some(known) if known != settings => self.extensions.set(name, JsonObject::new()),
+                _ => self.extensions.set(name, settings.clone()),
+            };
+        }
+    }
+
     fn add(&mut self, stock: &SourceSnapshot, item: &Arc<Item>, taken: &mut HashSet<(ItemKind, String)>) {
         let kind = item.kind;
+        if kind == ItemKind::Tool && item.app.is_part_of_app {
+            self.app_uris.extend(item.app_uri());
+        }
         if matches!(kind, ItemKind::Resource | ItemKind::Template) {
             return self.add_uri(item);
         }
@@ -225,6 +251,9 @@ impl View {
             tracing::warn!(target: "upstream", uri = %item.key, source = item.source.name(), "duplicate resource URI");
             return;
         }
+        if item.kind == ItemKind::Resource && scoped_uris::is_app_uri(&item.key) {
+            self.app_uris.insert(item.key.clone());
+        }
         let of_scheme = self.schemes.entry(scheme(&item.key).to_owned()).or_default();
         if !of_scheme.iter().any(|source| Arc::ptr_eq(source, &item.source)) {
             of_scheme.push(Arc::clone(&item.source));
@@ -236,6 +265,30 @@ impl View {
         }
         self.names.insert(key, entry.clone());
         self.lists.entry(item.kind).or_default().push(entry);
+    }
+
+    /// How definitions are rendered: if there are apps, tools of servers without one say that no app may call them.
+    fn render_for_apps(&self, kind: ItemKind) -> impl Fn(&Entry) -> Json + use<> {
+        let entries = self.lists.get(&ItemKind::Tool).into_iter().flatten();
+        let servers: HashSet<String> = entries
+            .filter(|entry| entry.item.app.is_part_of_app)
+            .map(|entry| entry.source_name().to_owned())
+            .collect();
+        let is_marked =
+            kind == ItemKind::Tool && !servers.is_empty() && self.profile.passthrough_source().is_none();
+        move |entry: &Entry| {
+            let definition = entry.definition().to_json();
+            if is_marked && !servers.contains(entry.source_name()) {
+                without_apps(&definition)
+            } else {
+                definition
+            }
+        }
+    }
+
+    /// Whether a server offers apps.
+    pub fn has_apps(&self) -> bool {
+        !self.app_uris.is_empty()
     }
 
     pub fn list(&self, kind: ItemKind) -> &[Entry] {
@@ -291,6 +344,10 @@ impl View {
     }
 
     fn unlisted_resource(&self, uri: &str) -> Option<Entry> {
+        if scoped_uris::is_scoped(uri) {
+            let source = self.servers.get(scoped_uris::named_server(uri)?)?;
+            return Some(unlisted_entry(source, ItemKind::Resource, UNLISTED_URI_KEY, uri));
+        }
         let [source] = self.schemes.get(scheme(uri))?.as_slice() else { return None };
         Some(unlisted_entry(source, ItemKind::Resource, UNLISTED_URI_KEY, uri))
     }
@@ -393,7 +450,7 @@ fn unlisted_entry(source: &Arc<dyn Source>, kind: ItemKind, key: &str, listed: &
         key: key.to_owned(),
         members: JsonObject::new(),
         effect: Effect::unknown(),
-        trusted_effect: false,
+        effect_origin: EffectOrigin::Assumed,
     };
     Entry {
         listed_name: listed.into(),

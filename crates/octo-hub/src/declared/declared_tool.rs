@@ -8,7 +8,7 @@ use super::template_text::TemplateText;
 use super::tool_manifest::{EffectWord, Output, ToolManifest};
 use octo_grants::Capabilities;
 use octo_model::nearest;
-use octo_model::{Effect, Json, JsonObject, MAX_NAME_LEN, ToolError, is_valid_name};
+use octo_model::{Effect, EffectOrigin, Json, JsonObject, MAX_NAME_LEN, ToolError, is_valid_name};
 use octo_toolkit::Definition;
 use serde_json::Value;
 use std::time::Duration;
@@ -96,7 +96,12 @@ impl DeclaredTool {
             .with("description", self.description.as_str())
             .with("inputSchema", Json::from(self.parameters.schema.clone()))
             .with("annotations", self.effect.annotations(&title));
-        Definition { key: self.name.clone(), members, effect: self.effect, trusted_effect: true }
+        Definition {
+            key: self.name.clone(),
+            members,
+            effect: self.effect,
+            effect_origin: EffectOrigin::Native,
+        }
     }
 
     /// Runs with validated values. Variables of the hub's environment are redacted from the output.

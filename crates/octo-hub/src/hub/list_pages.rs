@@ -31,16 +31,17 @@ impl Hub {
         self.wait_for_startup_listing(profile).await;
         let view = self.view(profile)?;
         let list = Arc::clone(view.rendered_list(kind));
-        self.page(&list, view, caller, cursor)
+        self.page(&list, view, caller, false, cursor)
     }
 
-    /// Returns a page of a list as it is in the epoch of a client.
+    /// Returns a page of a list as it is in the epoch of a client, with tools that are only for apps if it shows them.
     pub async fn list_in_epoch(
         &self,
         client: &ClientEpoch,
         profile: &str,
         kind: ItemKind,
         caller: &Caller,
+        shows_apps: bool,
         cursor: Option<&str>,
     ) -> Result<Page, ToolError> {
         self.wait_for_startup_listing(profile).await;
@@ -50,7 +51,7 @@ impl Hub {
             Some(_) => Some(Arc::clone(view.rendered_list(kind))),
             None => self.catalogue.epoch(client, profile).map(|epoch| epoch.list(kind)),
         };
-        self.page(&list.unwrap_or_default(), view, caller, cursor)
+        self.page(&list.unwrap_or_default(), view, caller, shows_apps, cursor)
     }
 
     /// Returns another name for an item that a client knows from its epoch, if the listed one means something else by
@@ -82,6 +83,7 @@ impl Hub {
         list: &RenderedList,
         view: Arc<View>,
         caller: &Caller,
+        shows_apps: bool,
         cursor: Option<&str>,
     ) -> Result<Page, ToolError> {
         let from = match cursor {
@@ -92,7 +94,8 @@ impl Hub {
         };
         let policy = Arc::clone(&self.rules().policy);
         // All callers see the same list, so it is rendered once.
-        if policy.allows_everything() && from.is_multiple_of(PAGE_SIZE) {
+        let is_same_for_all = policy.allows_everything() && (shows_apps || !list.has_tools_for_apps());
+        if is_same_for_all && from.is_multiple_of(PAGE_SIZE) {
             let all = &list.rendered;
             let end = (from + PAGE_SIZE).min(all.len());
             let items = list.page(from / PAGE_SIZE, || Json::array(all.get(from..end).unwrap_or_default()));
@@ -103,6 +106,7 @@ impl Hub {
             .items()
             .enumerate()
             .skip(from)
+            .filter(|(_, (entry, _))| shows_apps || entry.item.app.is_for_model)
             .filter(|(_, (entry, _))| is_visible(&*policy, &view.profile.name, caller, entry));
         let mut page: Vec<(usize, &Json)> =
             allowed.map(|(at, (_, json))| (at, json)).take(PAGE_SIZE + 1).collect();

@@ -27,6 +27,7 @@ impl NestedCalls for Hub {
                 timeout,
                 trace: Some(outer.trace.clone().unwrap_or_else(|| trace_parent(outer.id))),
                 depth: outer.depth.saturating_add(1),
+                from_app: false,
             };
             let CallOutcome { id, outcome, .. } = self.call(request).await;
             let outcome = match outcome {
@@ -47,7 +48,7 @@ impl NestedCalls for Hub {
             key: entry.listed_name.to_string(),
             members: entry.definition(),
             effect: entry.effect(),
-            trusted_effect: entry.item.vouched,
+            effect_origin: entry.item.effect_origin,
         })
     }
 

@@ -1,5 +1,7 @@
 //! A request for one call.
 
+use crate::apps::app_tool::supports_apps;
+use crate::catalogue::item::Entry;
 use octo_model::{Caller, Frontend, Kind, Operation, ToolError};
 use octo_toolkit::{NoPeer, Peer};
 use std::sync::Arc;
@@ -21,6 +23,8 @@ pub struct Request {
     pub trace: Option<String>,
     /// The number of calls around this one; 0 for the call of a client.
     pub depth: u8,
+    /// Whether it comes from inside an app.
+    pub from_app: bool,
 }
 
 impl Request {
@@ -36,7 +40,13 @@ impl Request {
             timeout: None,
             trace: None,
             depth: 0,
+            from_app: false,
         }
+    }
+
+    /// Whether the client may see this entry. Some tools are only for apps.
+    pub(crate) fn may_see(&self, entry: &Entry) -> bool {
+        entry.item.app.is_for_model || self.from_app || supports_apps(self.peer.capabilities())
     }
 }
 

@@ -70,8 +70,8 @@ impl Coercions {
 }
 
 /// Changes arguments towards the schema. Parameter names are only translated for native tools.
-pub fn coerce(arguments: &mut Value, schema: &Value, vouched: bool) -> Result<Coercions, ToolError> {
-    let mut walk = Coercer { vouched, changes: Coercions::default() };
+pub fn coerce(arguments: &mut Value, schema: &Value, native: bool) -> Result<Coercions, ToolError> {
+    let mut walk = Coercer { native, changes: Coercions::default() };
     walk.value(arguments, schema, &ValuePath::Root)?;
     Ok(walk.changes)
 }
@@ -95,7 +95,7 @@ impl fmt::Display for ValuePath<'_> {
 }
 
 struct Coercer {
-    vouched: bool,
+    native: bool,
     changes: Coercions,
 }
 
@@ -126,7 +126,7 @@ impl Coercer {
         schema: &Value,
         at: &ValuePath<'_>,
     ) -> Result<(), ToolError> {
-        if self.vouched && schema.get("additionalProperties") == Some(&Value::Bool(false)) {
+        if self.native && schema.get("additionalProperties") == Some(&Value::Bool(false)) {
             self.rename(members, schema)?;
             self.fold_into_item(members, schema);
         }

@@ -7,7 +7,7 @@ use crate::results::result_limit::reply_size;
 use aws_lc_rs::digest::{Context, SHA256};
 use globset::GlobSet;
 use moka::future::Cache;
-use octo_model::{Caller, EffectClass, JsonObject, Method, Operation};
+use octo_model::{Caller, EffectClass, EffectOrigin, JsonObject, Method, Operation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -107,9 +107,12 @@ impl ResponseCache {
     /// How long a reply to this operation is cached.
     fn ttl(&self, entry: &Entry, op: &Operation) -> Option<Duration> {
         let effect = entry.effect();
-        if op.params.get("requestState").is_some()
-            || (entry.item.vouched && !(effect.read_only && effect.idempotent))
-        {
+        let changes = match entry.item.effect_origin {
+            EffectOrigin::Native => !(effect.read_only && effect.idempotent),
+            EffectOrigin::Declared => !effect.read_only,
+            EffectOrigin::Assumed => false,
+        };
+        if changes || op.params.get("requestState").is_some() {
             return None;
         }
         let matches = |rule: &&CompiledCacheRule| match op.method {

@@ -97,7 +97,7 @@ impl From<ToolError> for CheckError {
 
 /// Returns whether the schemas of a tool are compiled already or native.
 fn has_compiled_schemas(entry: &Entry) -> bool {
-    entry.item.vouched
+    entry.item.is_native()
         || (entry.item.has_compiled_input()
             && entry.tool_override.as_ref().is_none_or(|recast| recast.is_ready()))
 }
@@ -142,7 +142,7 @@ fn validate_against(
         let error = ToolError::invalid("The arguments must be a JSON object.");
         return Err(error.hint(parameter_hint(&checker.schema)).into());
     }
-    if entry.item.vouched && drop_nulls(&mut arguments, &checker.schema) {
+    if entry.item.is_native() && drop_nulls(&mut arguments, &checker.schema) {
         op.params.set("arguments", Json::from(arguments.clone()));
     }
     let verdict = |arguments: &Value| match pace {
@@ -157,7 +157,7 @@ fn validate_against(
         (Validity::Unchecked, CheckBudget::Full) => return Ok(op),
     }
     let before = arguments.clone();
-    let coerced = coerce(&mut arguments, &checker.schema, entry.item.vouched)?;
+    let coerced = coerce(&mut arguments, &checker.schema, entry.item.is_native())?;
     match (verdict(&arguments), pace) {
         (Validity::Valid, _) if !coerced.is_empty() => {}
         (Validity::Unchecked, CheckBudget::Inline) => return Err(CheckError::OverBudget),

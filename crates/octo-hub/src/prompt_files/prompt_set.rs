@@ -5,7 +5,7 @@ use super::prompt_template::{self, Engine};
 use crate::yaml_files::{self, FileContents, Problem};
 use handlebars::Template;
 use octo_grants::config_dirs::ConfigFile;
-use octo_model::{Effect, Json, JsonObject, is_valid_name};
+use octo_model::{Effect, EffectOrigin, Json, JsonObject, is_valid_name};
 use octo_toolkit::{Definition, Listing};
 use serde_saphyr::Spanned;
 use std::collections::BTreeMap;
@@ -184,7 +184,7 @@ impl FileContents for PromptSet {
             key: name.clone(),
             members: prompt.definition(name),
             effect: Effect::reads(),
-            trusted_effect: true,
+            effect_origin: EffectOrigin::Native,
         });
         Listing {
             prompts: prompts.collect(),

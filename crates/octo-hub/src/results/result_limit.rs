@@ -64,7 +64,9 @@ impl ResultLimiter {
     ) -> Result<JsonObject, ToolError> {
         let size = reply_size(&result);
         let is_tool = request.op.method == Method::CallTool;
-        let cap = if is_tool { self.limits.max_bytes } else { self.limits.max_resource_bytes };
+        // No model reads it, and an app cannot read the rest.
+        let is_for_app = request.from_app || !permit.entry().item.app.is_for_model;
+        let cap = if is_tool && !is_for_app { self.limits.max_bytes } else { self.limits.max_resource_bytes };
         let cap = permit.obligations.max_result_bytes.map_or(cap, |most| most.min(cap));
         if size <= cap
             || (is_tool

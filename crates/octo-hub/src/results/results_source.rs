@@ -4,7 +4,7 @@ use crate::results::jq_eval::JqRunner;
 use crate::results::result_limit::HANDLE_SCHEME;
 use crate::results::result_read::{ResultRead, ResultReader};
 use octo_grants::Capabilities;
-use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, ToolError};
+use octo_model::{Effect, EffectOrigin, Json, JsonObject, Kind, Method, Operation, ToolError};
 use octo_ports::ResultStore;
 use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Source, SourceState, Toolbox};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub fn source(result_store: Arc<dyn ResultStore>, jq: JqRunner, most: usize) -> 
         key: format!("{HANDLE_SCHEME}{{handle}}"),
         members: template,
         effect: Effect::reads(),
-        trusted_effect: true,
+        effect_origin: EffectOrigin::Native,
     };
     let lists = Listing { templates: vec![template], ..(*tools.listing().borrow().listing).clone() };
     let (listing, _) =

@@ -4,19 +4,34 @@ use aws_lc_rs::digest::{Context, SHA256};
 use octo_ports::PinKind;
 use serde_json::{Number, Value};
 
-/// SHA-256 of a definition, in hexadecimal. Without `_meta`, which is for programs and may change with every
-/// listing.
+/// Members of `_meta` about apps.
+const APP_MEMBERS: [&str; 3] = ["ui", "ui/resourceUri", "openai/outputTemplate"];
+
+/// SHA-256 of a definition, in hexadecimal. Of `_meta`, which is for programs and may change with every listing, only what
+/// it says about an app.
 pub fn hash(what: PinKind, definition: &Value) -> String {
     let mut text = String::new();
     match definition {
         Value::Object(members) => {
             let mut members = members.clone();
-            members.remove("_meta");
+            if let Some(meta) = members.remove("_meta") {
+                let meta = app_meta(&meta);
+                if !meta.is_null() {
+                    members.insert("_meta".to_owned(), meta);
+                }
+            }
             write_canonical(&Value::Object(members), &mut text);
         }
         other => write_canonical(other, &mut text),
     }
     digest([what.as_str(), &text])
+}
+
+/// What `_meta` says about an app; null if nothing.
+pub fn app_meta(meta: &Value) -> Value {
+    let member = |name: &&str| Some(((*name).to_owned(), meta.get(*name)?.clone()));
+    let members: serde_json::Map<String, Value> = APP_MEMBERS.iter().filter_map(member).collect();
+    if members.is_empty() { Value::Null } else { Value::Object(members) }
 }
 
 /// Digest of length-prefixed parts, so that different lists never collide.

@@ -1,5 +1,6 @@
 //! Differences between two definitions, with their severity.
 
+use super::canonical;
 use super::definition_diff::{add_difference, all_keys, compare_text, is_equivalent, is_plain_word};
 use super::schema_drift::{compare_schemas, has_no_text};
 use super::{Difference, Severity};
@@ -38,7 +39,9 @@ fn compare_member(
         return;
     }
     match (key, what) {
-        (_, PinKind::Package) => add_difference(out, Severity::Serious, key, "changed", old, new),
+        (_, PinKind::Package | PinKind::App) => {
+            add_difference(out, Severity::Serious, key, "changed", old, new)
+        }
         ("title" | "description", _) => compare_text(key, old, new, out),
         ("name", PinKind::Item(ItemKind::Resource | ItemKind::Template)) => compare_text(key, old, new, out),
         ("inputSchema" | "outputSchema", PinKind::Item(ItemKind::Tool)) => {
@@ -47,11 +50,19 @@ fn compare_member(
         ("annotations", PinKind::Item(ItemKind::Tool)) => compare_hints(old, new, out),
         ("annotations", _) => add_difference(out, Severity::Harmless, key, "metadata changed", old, new),
         ("arguments", PinKind::Item(ItemKind::Prompt)) => compare_arguments(old, new, out),
+        ("_meta", _) if app_meta(old) != app_meta(new) => {
+            add_difference(out, Severity::Serious, "_meta.ui", "app changed", old, new);
+        }
         (key, _) if FACT_MEMBERS.contains(&key) => {
             add_difference(out, Severity::Harmless, key, "metadata changed", old, new);
         }
         _ => add_difference(out, Severity::Notable, key, "changed", old, new),
     }
+}
+
+/// What `_meta` says about an app.
+fn app_meta(meta: Option<&Value>) -> Value {
+    meta.map(canonical::app_meta).unwrap_or_default()
 }
 
 fn compare_schema_member(key: &str, old: Option<&Value>, new: Option<&Value>, out: &mut Vec<Difference>) {

@@ -1,10 +1,12 @@
 //! Review of a listing: which definitions are shown, which are held, and which pins to store.
 
+use super::declared_effects::with_hints;
 use super::{
-    ChangePolicy, Difference, NewItems, Severity, TrustSettings, find_differences, make_pin, sanitize,
-    worst_severity,
+    ChangePolicy, DeclaredEffects, Difference, NewItems, Severity, TrustSettings, find_differences, make_pin,
+    sanitize, worst_severity,
 };
-use octo_model::{Effect, ItemKind, Json};
+use crate::apps::scoped_uris::{is_scoped, scope_listing};
+use octo_model::{Effect, EffectOrigin, ItemKind, Json};
 use octo_ports::{Pin, PinDelta, PinKind, PinSet, ServerIdentity};
 use octo_toolkit::{Definition, Listing};
 use serde_json::Value;
@@ -26,6 +28,7 @@ pub struct Review {
 struct Reviewer<'a> {
     identity: &'a ServerIdentity,
     settings: TrustSettings,
+    effects: Option<&'a DeclaredEffects>,
     taken: &'a HashSet<String>,
     pins: HashMap<(PinKind, &'a str), &'a Pin>,
     /// Kinds that the server has listed before.
@@ -35,10 +38,17 @@ struct Reviewer<'a> {
     reported: HashMap<(PinKind, String), Vec<Difference>>,
 }
 
-pub fn review(lists: &Listing, pinned: &PinSet, whose: &ServerIdentity, settings: TrustSettings) -> Review {
+pub fn review(
+    lists: &Listing,
+    pinned: &PinSet,
+    whose: &ServerIdentity,
+    settings: TrustSettings,
+    effects: Option<&DeclaredEffects>,
+) -> Review {
     let mut reviewer = Reviewer {
         identity: whose,
         settings,
+        effects,
         taken: &pinned.uris_of_others,
         pins: pinned.pins.iter().map(|pin| ((pin.kind, pin.key.as_str()), pin)).collect(),
         known_kinds: pinned.pins.iter().map(|pin| pin.kind).collect(),
@@ -46,7 +56,7 @@ pub fn review(lists: &Listing, pinned: &PinSet, whose: &ServerIdentity, settings
         held: HashMap::new(),
         reported: HashMap::new(),
     };
-    let shown = Listing {
+    let mut shown = Listing {
         tools: reviewer.review_all(ItemKind::Tool, &lists.tools),
         prompts: reviewer.review_all(ItemKind::Prompt, &lists.prompts),
         resources: reviewer.review_all(ItemKind::Resource, &lists.resources),
@@ -56,7 +66,9 @@ pub fn review(lists: &Listing, pinned: &PinSet, whose: &ServerIdentity, settings
         supports_completion: lists.supports_completion,
         supports_subscribe: lists.supports_subscribe,
         approvals: lists.approvals,
+        extensions: lists.extensions.clone(),
     };
+    scope_listing(&whose.server, &mut shown);
     Review { lists: shown, news: reviewer.news, held: reviewer.held, reported: reviewer.reported }
 }
 
@@ -68,15 +80,18 @@ impl Reviewer<'_> {
     fn review_one(&mut self, what: ItemKind, definition: &Definition) -> Option<Definition> {
         let text = definition.members.to_json();
         let members = self.choose_definition(PinKind::Item(what), &definition.key, text)?.members().ok()?;
+        let declared = self.effects.and_then(|effects| effects.effect(what, &definition.key, &members));
         // The effect only applies to the definition it came with; the pinned one gets an unknown effect.
-        let effect = if members == definition.members { definition.effect } else { Effect::unknown() };
-        let members = sanitize::sanitize_definition(&members);
-        Some(Definition {
-            key: definition.key.clone(),
-            members,
-            effect,
-            trusted_effect: definition.trusted_effect,
-        })
+        let (effect, effect_origin) = match declared {
+            _ if members != definition.members => (Effect::unknown(), EffectOrigin::Assumed),
+            Some(declared) => (declared, EffectOrigin::Declared),
+            None => (definition.effect, definition.effect_origin),
+        };
+        let mut members = sanitize::sanitize_definition(&members);
+        if declared.is_some() {
+            members = with_hints(what, members, effect);
+        }
+        Some(Definition { key: definition.key.clone(), members, effect, effect_origin })
     }
 
     fn instructions(&mut self, text: &str) -> Option<String> {
@@ -123,6 +138,7 @@ impl Reviewer<'_> {
             "exceeds the limit of definitions"
         } else if matches!(what, PinKind::Item(ItemKind::Resource | ItemKind::Template))
             && self.taken.contains(key)
+            && !is_scoped(key)
         {
             "has a URI that another server listed first"
         } else if self.settings.new == NewItems::Hold
@@ -130,6 +146,12 @@ impl Reviewer<'_> {
             && self.known_kinds.contains(&what)
         {
             "is new"
+        } else if self.settings.changes == ChangePolicy::Hold
+            && matches!(what, PinKind::Item(ItemKind::Tool | ItemKind::Prompt))
+            && self.known_kinds.contains(&what)
+            && self.effects.is_some_and(|effects| effects.is_covered_by_wildcard(key))
+        {
+            "is new, and a pattern in `effects` would declare what it does"
         } else {
             return None;
         };

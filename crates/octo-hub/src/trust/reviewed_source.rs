@@ -2,7 +2,9 @@
 
 use super::review::{Review, review};
 use super::sanitizing_peer::SanitizingPeer;
-use super::{Difference, HeldCalls, SharedPins, TrustSettings, sanitize, worst_severity};
+use super::{DeclaredEffects, Difference, HeldCalls, SharedPins, TrustSettings, sanitize, worst_severity};
+use crate::apps::app_content::check_app;
+use crate::apps::scoped_uris;
 use octo_model::{ItemKind, JsonObject, Method, Operation, Remedy, ToolError};
 use octo_ports::{Changes, Pin, PinKind, PinSet, PinWrite, ServerIdentity};
 use octo_toolkit::{BoxFuture, CallContext, Layer, Listing, ListingState, Source, SourceState};
@@ -35,6 +37,7 @@ impl Trust {
         source: Arc<dyn Source>,
         identity: String,
         settings: impl Into<TrustSettings>,
+        effects: Option<DeclaredEffects>,
     ) -> Arc<dyn Source> {
         let server = source.name().to_owned();
         let others = self.servers.iter().filter(|name| **name != server).cloned().collect();
@@ -44,6 +47,7 @@ impl Trust {
             source,
             identity: ServerIdentity { server, identity, others },
             settings: settings.into(),
+            effects,
             pins: Arc::clone(&self.pins),
             listing: watch::Sender::new(listing),
             last_review: Mutex::default(),
@@ -57,6 +61,7 @@ struct ReviewedSource {
     source: Arc<dyn Source>,
     identity: ServerIdentity,
     settings: TrustSettings,
+    effects: Option<DeclaredEffects>,
     pins: SharedPins,
     listing: watch::Sender<ListingState>,
     last_review: Mutex<Option<ReviewedListing>>,
@@ -168,7 +173,9 @@ impl ReviewedSource {
     /// Thousands of texts take a while; no call should wait for it.
     async fn review_blocking(&self, lists: &Arc<Listing>, pinned: PinSet) -> Result<Review, ToolError> {
         let (lists, whose, settings) = (Arc::clone(lists), self.identity.clone(), self.settings);
-        let judged = tokio::task::spawn_blocking(move || review(&lists, &pinned, &whose, settings));
+        let effects = self.effects.clone();
+        let judged =
+            tokio::task::spawn_blocking(move || review(&lists, &pinned, &whose, settings, effects.as_ref()));
         judged.await.map_err(ToolError::internal)
     }
 
@@ -241,11 +248,19 @@ impl Layer for ReviewedSource {
 
     fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
+            let server = &self.identity.server;
+            let op = scoped_uris::own_operation(server, op);
             self.refuse_held(&op)?;
-            let method = op.method;
+            let (method, name) = (op.method, op.name.clone());
             let cx = cx.with_peer(Arc::new(SanitizingPeer(Arc::clone(&cx.peer))));
             let result = self.source.run(op, &cx).await.map_err(sanitize::sanitize_error)?;
+            if method == Method::ReadResource && scoped_uris::is_app_uri(&name) {
+                check_app(self.pins.as_ref(), server, &name, &result, self.settings.changes).await?;
+                // It is for a browser, and any change could break it.
+                return Ok(scoped_uris::scope_result(server, method, sanitize::strip_hub_meta(result, &[])));
+            }
             let (result, removed) = sanitize::sanitize_result(method, result)?;
+            let result = scoped_uris::scope_result(server, method, result);
             if removed > 0 {
                 tracing::warn!(target: "trust", server = %self.identity.server, call = %cx.id, removed, "removed hidden text from a reply");
             }
@@ -255,5 +270,12 @@ impl Layer for ReviewedSource {
 
     fn listing(&self) -> watch::Receiver<ListingState> {
         self.listing.subscribe()
+    }
+
+    fn watch<'a>(&'a self, uri: &'a str, on: bool) -> BoxFuture<'a, Result<(), ToolError>> {
+        match scoped_uris::to_own(&self.identity.server, uri) {
+            Some(own) => Box::pin(async move { self.source.watch(&own, on).await }),
+            None => self.source.watch(uri, on),
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! Definitions of all kinds, and what passes the review.
 
 mod drift_cases;
+mod effect_cases;
 mod harmless_changes;
 mod poisoning_cases;
 mod reviewed_source;
 
 use super::review::{Review, review};
 use super::{ChangePolicy, TrustSettings};
-use octo_model::{Effect, Json};
+use octo_model::{Effect, EffectOrigin, Json};
 use octo_ports::{PinKind, PinSet, ServerIdentity};
 use octo_toolkit::{Definition, Listing};
 use serde_json::{Map, Value, json};
@@ -32,7 +33,7 @@ pub fn listing_from(all: &Value) -> Listing {
             key: entry[key].as_str().unwrap().to_owned(),
             members: Json::from(entry).members().unwrap(),
             effect: Effect::unknown(),
-            trusted_effect: false,
+            effect_origin: EffectOrigin::Assumed,
         };
         entries.into_iter().map(one).collect()
     };
@@ -70,14 +71,19 @@ pub fn listing_json(lists: &Listing) -> Value {
 
 /// Pins after a first listing that was accepted as a whole.
 pub fn pinned(all: &Value) -> PinSet {
-    let first =
-        review(&listing_from(all), &PinSet::default(), &server_identity(), settings_with(ChangePolicy::Hold));
+    let first = review(
+        &listing_from(all),
+        &PinSet::default(),
+        &server_identity(),
+        settings_with(ChangePolicy::Hold),
+        None,
+    );
     assert!(first.held.is_empty(), "{:?}", first.held);
     PinSet { pins: first.news.new_pins, ..PinSet::default() }
 }
 
 pub fn reviewed(before: &Value, after: &Value, settings: TrustSettings) -> Review {
-    review(&listing_from(after), &pinned(before), &server_identity(), settings)
+    review(&listing_from(after), &pinned(before), &server_identity(), settings, None)
 }
 
 pub fn search() -> Value {

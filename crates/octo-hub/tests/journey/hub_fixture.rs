@@ -2,7 +2,9 @@
 
 use octo_hub::jq_eval::{self, Jq, JqRunner};
 use octo_hub::{CallOutcome, Hub, HubConfig, PolicySettings, Request, ResultLimits};
-use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, Remedy, ToolError};
+use octo_model::{
+    CallId, Caller, Effect, EffectOrigin, Frontend, Json, JsonObject, Operation, Remedy, ToolError,
+};
 use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
 use octo_toolkit::{BoxFuture, CallContext, Definition, Event, Listing, ListingState, Source, SourceState};
 use serde_json::{Value, json};
@@ -88,7 +90,7 @@ impl ScriptedSource {
             key: "big://file".to_owned(),
             members,
             effect: Effect::reads(),
-            trusted_effect: false,
+            effect_origin: EffectOrigin::Assumed,
         };
         source.listing.send_modify(|listing| {
             listing.listing = Arc::new(Listing { resources: vec![definition], ..Listing::default() });
@@ -108,7 +110,7 @@ fn lists(tools: Vec<Value>) -> Arc<Listing> {
         key: tool["name"].as_str().unwrap().to_owned(),
         members: Json::from(tool).members().unwrap(),
         effect: Effect::unknown(),
-        trusted_effect: false,
+        effect_origin: EffectOrigin::Assumed,
     });
     Arc::new(Listing { tools: tools.collect(), ..Listing::default() })
 }

@@ -3,7 +3,7 @@
 
 use crate::hub_fixture::HubFixture;
 use octo_hub::{CacheRule, Decision, PolicySettings, Profile, ProfileSettings, Request, Rule};
-use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, RpcError, ToolError};
+use octo_model::{Effect, EffectOrigin, Json, JsonObject, Kind, Method, Operation, RpcError, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -66,7 +66,7 @@ fn definition(key: &str, members: Value, effect: Effect) -> Definition {
         key: key.to_owned(),
         members: Json::from(members).members().unwrap(),
         effect,
-        trusted_effect: false,
+        effect_origin: EffectOrigin::Assumed,
     }
 }
 

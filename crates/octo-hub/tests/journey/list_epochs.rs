@@ -11,7 +11,8 @@ use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 
 async fn list(bench: &HubFixture, client: &ClientEpoch) -> String {
-    let page = bench.hub.list_in_epoch(client, "", ItemKind::Tool, &Caller::local(), None).await.unwrap();
+    let page =
+        bench.hub.list_in_epoch(client, "", ItemKind::Tool, &Caller::local(), false, None).await.unwrap();
     page.items.as_str().to_owned()
 }
 
@@ -154,6 +155,18 @@ async fn a_server_that_makes_up_names_fills_no_list() {
 }
 
 #[tokio::test]
+async fn a_large_server_that_lists_late_is_listed_whole() {
+    let (up, late) = (ScriptedSource::new("up", vec![tool("a")]), ScriptedSource::new("late", vec![]));
+    let bench = servers(&[&up, &late]);
+    let client = ClientEpoch::default();
+    assert_eq!(names(&bench, &client).await.len(), 2);
+    let mut changes = bench.hub.changes();
+    late.relist(SourceState::Ready, (0..900).map(|number| tool(&format!("t{number}"))).collect());
+    assert_eq!(announced(&mut changes).await, 1);
+    assert_eq!(names(&bench, &client).await.len(), 902);
+}
+
+#[tokio::test]
 async fn a_listed_name_means_the_same_tool_whatever_other_servers_add() {
     let (first, second) =
         (ScriptedSource::new("first", vec![tool("search")]), ScriptedSource::new("second", vec![]));
@@ -163,8 +176,11 @@ async fn a_listed_name_means_the_same_tool_whatever_other_servers_add() {
         parts.profiles = vec![Profile::new("short", &short).unwrap()];
     });
     let client = ClientEpoch::default();
-    let page =
-        bench.hub.list_in_epoch(&client, "short", ItemKind::Tool, &Caller::local(), None).await.unwrap();
+    let page = bench
+        .hub
+        .list_in_epoch(&client, "short", ItemKind::Tool, &Caller::local(), false, None)
+        .await
+        .unwrap();
     assert!(page.items.as_str().contains(r#""name":"search""#));
     let name = |name: &str| bench.hub.name_in_epoch(&client, "short", ItemKind::Tool, name);
     assert_eq!(name("search"), None, "it means the same without help");

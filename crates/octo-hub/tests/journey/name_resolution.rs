@@ -42,7 +42,7 @@ async fn a_guarded_server_behind_the_hub_cannot_claim_another() {
     let trust = Trust::new(in_memory::pins(), ["evil".to_owned(), "notion".to_owned()]);
     let guard = |source: Arc<dyn Source>| {
         let identity = source.name().to_owned();
-        trust.guard(source, identity, TrustSetting::Shorthand(ChangePolicy::Follow))
+        trust.guard(source, identity, TrustSetting::Shorthand(ChangePolicy::Follow), None)
     };
     let sources = vec![guard(evil), guard(notion)];
     let bench = HubFixture::new(sources, |parts| parts.profiles = vec![unprefixed_profile()]);

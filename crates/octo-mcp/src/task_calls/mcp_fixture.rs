@@ -2,11 +2,13 @@
 
 use crate::client_context::{ClientContext, next_client_key};
 use crate::mcp::{Mcp, McpSettings};
-use crate::task::TASKS_EXTENSION;
 use crate::task_registry::TaskSettings;
 use octo_hub::jq_eval::{Jq, JqRunner};
 use octo_hub::{Hub, HubConfig, PolicySettings, ResultLimits};
-use octo_model::{CallId, Caller, Effect, Frontend, Json, JsonObject, Operation, RpcError, ToolError};
+use octo_model::extension;
+use octo_model::{
+    CallId, Caller, Effect, EffectOrigin, Frontend, Json, JsonObject, Operation, RpcError, ToolError,
+};
 use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
 use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Source, SourceState};
 use octo_wire::Revision;
@@ -71,7 +73,7 @@ impl ScriptedSource {
                 key: name.to_owned(),
                 members: Json::from(tool).members().unwrap(),
                 effect: Effect::unknown(),
-                trusted_effect: false,
+                effect_origin: EffectOrigin::Assumed,
             }
         };
         let long = ["slow", "quick", "breaks", "fails", "asks", "rounds"]
@@ -279,5 +281,5 @@ pub fn modern_client(subject: &str, capabilities: Value) -> ClientContext {
 
 /// A modern client that supports tasks and questions.
 pub fn task_client(subject: &str) -> ClientContext {
-    modern_client(subject, json!({"elicitation": {}, "extensions": {TASKS_EXTENSION: {}}}))
+    modern_client(subject, json!({"elicitation": {}, "extensions": {(extension::TASKS): {}}}))
 }

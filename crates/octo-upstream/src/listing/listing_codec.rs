@@ -2,7 +2,7 @@
 
 use crate::upstream_spec::TransportSpec;
 use aws_lc_rs::digest::{Context, SHA256};
-use octo_model::{Effect, ItemKind, Json, JsonObject};
+use octo_model::{Effect, EffectOrigin, ItemKind, Json, JsonObject};
 use octo_toolkit::{Definition, Listing};
 
 /// Hash of the server's configuration: program or URL, and the names of variables and headers, never their values.
@@ -39,7 +39,7 @@ pub(crate) fn parse_definition(kind: ItemKind, entry: &Json) -> Result<Definitio
     };
     let members = entry.members().map_err(|_| "not an object")?;
     let key = members.text(name).filter(|key| !key.is_empty()).ok_or("missing name")?;
-    Ok(Definition { key, members, effect: Effect::unknown(), trusted_effect: false })
+    Ok(Definition { key, members, effect: Effect::unknown(), effect_origin: EffectOrigin::Assumed })
 }
 
 pub(crate) fn encode(lists: &Listing) -> String {
@@ -56,6 +56,9 @@ pub(crate) fn encode(lists: &Listing) -> String {
         .with("subscribes", lists.supports_subscribe);
     if let Some(instructions) = &lists.instructions {
         known.set("instructions", Json::text(instructions));
+    }
+    if !lists.extensions.is_empty() {
+        known.set("extensions", lists.extensions.clone());
     }
     if let Some(ttl) = lists.ttl_ms {
         known.set("ttlMs", Json::of(&ttl));
@@ -80,6 +83,7 @@ pub(crate) fn decode(text: String) -> Option<Listing> {
         supports_completion: known.is_true("completes"),
         supports_subscribe: known.is_true("subscribes"),
         approvals: 0,
+        extensions: known.object("extensions"),
     })
 }
 

@@ -71,6 +71,7 @@ pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ItemK
     lists.instructions = connection.server.instructions.clone();
     lists.supports_completion = capabilities.get("completions").is_some_and(Json::is_object);
     lists.supports_subscribe = capabilities.object("resources").is_true("subscribe");
+    lists.extensions = capabilities.object("extensions");
     let whole = kinds.len() == ItemKind::ALL.len();
     let mut ttl = if whole { None } else { lists.ttl_ms };
     let limit = link.server.spec.list_timeout;

@@ -13,7 +13,7 @@ use crate::transport::stdio::child_process::ChildProcess;
 use crate::transport::{Transport, TransportRequest};
 use arc_swap::ArcSwap;
 use octo_model::JsonObject;
-use octo_toolkit::{NoPeer, Peer};
+use octo_toolkit::Peer;
 use octo_wire::Era;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -102,9 +102,14 @@ impl Connection {
     /// Sends a request and waits. Dropping the future cancels this request only.
     pub(crate) async fn request(&self, ask: OutgoingRequest<'_>) -> UpstreamResult {
         let id = self.dispatcher.pending.next_id();
-        let capabilities = ask.peer.map_or_else(|| NoPeer.capabilities(), |peer| peer.capabilities());
+        let capabilities = match ask.peer {
+            Some(peer) => peer.capabilities(),
+            None => request_meta::own_capabilities(),
+        };
+        let extensions = self.server.capabilities.object("extensions");
         let mirrored = self.param_headers(&ask);
-        let (params, token) = request_meta::with_request_meta(ask.params, id, self.server.era, capabilities);
+        let (params, token) =
+            request_meta::with_request_meta(ask.params, id, self.server.era, capabilities, &extensions);
         let behalf = ask.peer.map(|peer| RequestClient { peer: peer.clone(), progress_token: token });
         self.dispatcher.pending.insert(id, PendingRequest::new(behalf, ask.acknowledged));
         let mut under_way = CancelOnDrop { connection: self, id, answered: false };

@@ -163,7 +163,13 @@ async fn request(
     era: Era,
 ) -> UpstreamResult {
     let id = inbox.pending.next_id();
-    let (params, _) = request_meta::with_request_meta(params, id, era, &JsonObject::new());
+    let (params, _) = request_meta::with_request_meta(
+        params,
+        id,
+        era,
+        request_meta::own_capabilities(),
+        &JsonObject::new(),
+    );
     inbox.pending.insert(id, PendingRequest::default());
     let request = TransportRequest { id, method: method.to_owned(), params, era, param_headers: Vec::new() };
     let outcome = wire.exchange(inbox, request).await;

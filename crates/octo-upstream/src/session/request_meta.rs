@@ -1,5 +1,6 @@
 //! Request metadata that the hub replaces: client info, client capabilities, progress tokens.
 
+use octo_model::extension;
 use octo_model::{Json, JsonObject};
 use octo_wire::{Era, Revision, meta};
 use std::sync::OnceLock;
@@ -22,16 +23,41 @@ pub(crate) fn legacy_capabilities() -> Json {
         .with("elicitation", elicitation)
         .with("sampling", Json::empty_object())
         .with("roots", Json::empty_object())
+        .with("extensions", app_extension())
         .to_json()
 }
 
-/// Capabilities declared to a modern server: exactly what this client has declared.
-pub(crate) fn modern_capabilities(client: &JsonObject) -> Json {
+/// The extension with which servers offer apps.
+fn app_extension() -> JsonObject {
+    let types = Json::array([&Json::text(extension::APP_MIME_TYPE)]);
+    JsonObject::new().with(extension::APPS, JsonObject::new().with("mimeTypes", types))
+}
+
+/// Capabilities of the hub's own requests to a modern server. Lists must contain apps; clients that do not show them ignore
+/// them.
+pub(crate) fn own_capabilities() -> &'static JsonObject {
+    static OWN: OnceLock<JsonObject> = OnceLock::new();
+    OWN.get_or_init(|| JsonObject::new().with("extensions", app_extension()))
+}
+
+/// Capabilities declared to a modern server: exactly what this client has declared, with the extensions that the server
+/// declares, too. Apps need no declaration of the server; tasks are the hub's.
+pub(crate) fn modern_capabilities(client: &JsonObject, server_extensions: &JsonObject) -> Json {
     let declared = CLIENT_CAPABILITIES.iter().filter_map(|ability| {
         let value = client.get(ability).filter(|value| value.is_object())?;
         Some(((*ability).to_owned(), value.clone()))
     });
-    declared.collect::<JsonObject>().to_json()
+    let mut capabilities = declared.collect::<JsonObject>();
+    let extensions = client.object("extensions");
+    let common = extensions.iter().filter(|(name, settings)| {
+        let is_common = *name == extension::APPS || server_extensions.get(name).is_some();
+        is_common && *name != extension::TASKS && settings.is_object()
+    });
+    let common: JsonObject = common.map(|(name, settings)| (name.to_owned(), settings.clone())).collect();
+    if !common.is_empty() {
+        capabilities.set("extensions", common);
+    }
+    capabilities.to_json()
 }
 
 /// Returns the outgoing parameters, and the progress token that was in them.
@@ -40,6 +66,7 @@ pub(crate) fn with_request_meta(
     id: u64,
     era: Era,
     client: &JsonObject,
+    server_extensions: &JsonObject,
 ) -> (JsonObject, Option<Json>) {
     let mut inner = params.object("_meta");
     let token = inner.remove(meta::PROGRESS_TOKEN);
@@ -50,7 +77,7 @@ pub(crate) fn with_request_meta(
     if era == Era::Modern {
         inner.set(meta::REVISION, Revision::MODERN.as_str());
         inner.set(meta::CLIENT, client_info());
-        inner.set(meta::CAPABILITIES, modern_capabilities(client));
+        inner.set(meta::CAPABILITIES, modern_capabilities(client, server_extensions));
         if let Some(level) = level {
             inner.set(meta::LOG_LEVEL, level);
         }
@@ -80,17 +107,24 @@ mod tests {
             r#"{"_meta":{"progressToken":"mine","io.modelcontextprotocol/protocolVersion":"x",
             "io.modelcontextprotocol/logLevel":"debug","traceparent":"00-1","vendor/x":[1.50]},"arguments":{"a":1}}"#,
         );
-        let client = parse(r#"{"elicitation":{"form":{}},"roots":true,"tools":{}}"#);
-        let (legacy, token) = with_request_meta(params.clone(), 7, Era::Legacy, &client);
+        let client = parse(
+            r#"{"elicitation":{"form":{}},"roots":true,"tools":{},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":[]},
+            "io.modelcontextprotocol/tasks":{},"x.test/a":{"b":1},"x.test/b":{},"x.test/c":true}}"#,
+        );
+        let server = parse(r#"{"x.test/a":{},"x.test/c":{},"io.modelcontextprotocol/tasks":{}}"#);
+        let (legacy, token) = with_request_meta(params.clone(), 7, Era::Legacy, &client, &JsonObject::new());
         assert_eq!(token.unwrap().as_str(), r#""mine""#);
         assert_eq!(
             legacy.get("_meta").unwrap().as_str(),
             r#"{"traceparent":"00-1","vendor/x":[1.50],"progressToken":7}"#
         );
-        let (modern, _) = with_request_meta(params, 7, Era::Modern, &client);
+        let (modern, _) = with_request_meta(params, 7, Era::Modern, &client, &server);
         let meta = modern.object("_meta");
         assert_eq!(meta.text(meta::REVISION).as_deref(), Some("2026-07-28"));
-        assert_eq!(meta.get(meta::CAPABILITIES).unwrap().as_str(), r#"{"elicitation":{"form":{}}}"#);
+        assert_eq!(
+            meta.get(meta::CAPABILITIES).unwrap().as_str(),
+            r#"{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":[]},"x.test/a":{"b":1}}}"#
+        );
         assert_eq!(meta.text(meta::LOG_LEVEL).as_deref(), Some("debug"));
         assert_eq!(meta.get("vendor/x").unwrap().as_str(), "[1.50]");
         assert_eq!(modern.get("arguments").unwrap().as_str(), r#"{"a":1}"#);
@@ -98,8 +132,13 @@ mod tests {
 
     #[test]
     fn nothing_is_added_for_a_legacy_server() {
-        let (params, token) =
-            with_request_meta(parse(r#"{"cursor":""}"#), 1, Era::Legacy, &JsonObject::new());
+        let (params, token) = with_request_meta(
+            parse(r#"{"cursor":""}"#),
+            1,
+            Era::Legacy,
+            &JsonObject::new(),
+            &JsonObject::new(),
+        );
         assert!(token.is_none());
         assert_eq!(params.to_json().as_str(), r#"{"cursor":""}"#);
     }

@@ -21,7 +21,7 @@ impl<'a> CallTarget<'a> {
             member,
             name: entry.map_or(name, |entry| &*entry.listed_name),
             server: entry.map(Entry::source_name),
-            typed: entry.is_some_and(|entry| entry.item.vouched),
+            typed: entry.is_some_and(|entry| entry.item.is_native()),
         }
     }
 }

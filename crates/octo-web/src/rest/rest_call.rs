@@ -37,6 +37,7 @@ async fn run_call(rest: &RestState, ask: CallRequest, method: Method) -> Respons
         timeout: ask.timeout,
         trace: ask.trace,
         depth: 0,
+        from_app: false,
     };
     let called = rest.hub.call(request).await;
     let member = if method == Method::CallTool { "tool" } else { "prompt" };

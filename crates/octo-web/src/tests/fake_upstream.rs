@@ -1,6 +1,6 @@
 //! Fake upstream with a tool for each case.
 
-use octo_model::{Effect, Json, JsonObject, Kind, Method, Operation, ToolError};
+use octo_model::{Effect, EffectOrigin, Json, JsonObject, Kind, Method, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -15,7 +15,12 @@ pub struct FakeUpstream {
 
 fn definition(name: &str, members: Value) -> Definition {
     let members = Json::from(members).members().unwrap().with("name", name);
-    Definition { key: name.to_owned(), members, effect: Effect::unknown(), trusted_effect: false }
+    Definition {
+        key: name.to_owned(),
+        members,
+        effect: Effect::unknown(),
+        effect_origin: EffectOrigin::Assumed,
+    }
 }
 
 impl FakeUpstream {

@@ -31,6 +31,7 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("servers test", &[]),
     ("servers plan", &[]),
     ("servers diff", &["helper"]),
+    ("servers effects", &["helper"]),
     ("login", &["helper"]),
     ("logout", &["helper"]),
     ("import", &["vscode", "--dry-run"]),

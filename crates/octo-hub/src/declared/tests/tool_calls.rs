@@ -106,7 +106,7 @@ async fn definitions_have_a_schema_and_the_four_hints() {
     let listing = bench.source.listing().borrow().clone();
     let of = |name: &str| -> Value {
         let tool = listing.listing.tools.iter().find(|tool| tool.key == name).unwrap();
-        assert!(tool.trusted_effect);
+        assert!(tool.effect_origin.is_trusted());
         tool.members.to_json().to().unwrap()
     };
     let count = of("count_lines");

@@ -146,6 +146,7 @@ fn poisoned_definitions_are_held_at_first_sight() {
             &PinSet::default(),
             &server_identity(),
             settings_with(ChangePolicy::Hold),
+            None,
         );
         assert_eq!(listing_json(&verdict.lists), json!({}), "{label}");
         assert_eq!((verdict.news.new_pins.len(), verdict.news.held.len()), (0, 1), "{label}");
@@ -157,7 +158,7 @@ fn poisoned_definitions_are_held_at_first_sight() {
 fn what_is_hidden_passes_nowhere() {
     for (label, all) in table() {
         for settings in [settings_with(ChangePolicy::Warn), settings_with(ChangePolicy::Follow)] {
-            let verdict = review(&listing_from(&all), &PinSet::default(), &server_identity(), settings);
+            let verdict = review(&listing_from(&all), &PinSet::default(), &server_identity(), settings, None);
             let text = listing_json(&verdict.lists).to_string();
             assert_eq!(strip_hidden(&text).removed, 0, "{label}: {text}");
             for never in ["notion", "n0tion", "octoprox:", "{+uri}", "javascript:", "svg"] {
@@ -176,9 +177,11 @@ fn an_accepted_definition_is_shown_clean() {
         &PinSet::default(),
         &server_identity(),
         settings_with(ChangePolicy::Hold),
+        None,
     );
     let known = PinSet { pins: verdict.news.held, ..PinSet::default() };
-    let verdict = review(&listing_from(&all), &known, &server_identity(), settings_with(ChangePolicy::Hold));
+    let verdict =
+        review(&listing_from(&all), &known, &server_identity(), settings_with(ChangePolicy::Hold), None);
     assert_eq!(listing_json(&verdict.lists)["tools"][0]["description"], "Adds numbers.");
     assert!(verdict.held.is_empty() && verdict.news.is_empty());
 }

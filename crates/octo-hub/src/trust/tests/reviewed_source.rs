@@ -127,7 +127,7 @@ fn reviewed_source(
     settings: TrustSettings,
 ) -> Arc<dyn Source> {
     let trust = Trust::new(Arc::clone(pins) as Arc<dyn Pins>, ["evil".to_owned(), "notion".to_owned()]);
-    trust.guard(Arc::clone(stub) as Arc<dyn Source>, "behind".to_owned(), settings)
+    trust.guard(Arc::clone(stub) as Arc<dyn Source>, "behind".to_owned(), settings, None)
 }
 
 fn visible(source: &Arc<dyn Source>) -> Value {

@@ -6,6 +6,8 @@ mod install_servers;
 mod list_servers;
 mod plan_servers;
 mod remove_server;
+mod server_effects;
+mod server_listing;
 mod servers_file_edit;
 mod test_servers;
 
@@ -38,6 +40,7 @@ enum Command {
     Test(test_servers::TestServers),
     Plan(plan_servers::Plan),
     Diff(diff_server::Diff),
+    Effects(server_effects::Effects),
 }
 
 impl Servers {
@@ -50,6 +53,7 @@ impl Servers {
             Command::Test(command) => command.run(flags),
             Command::Plan(command) => command.run(flags),
             Command::Diff(command) => command.run(flags),
+            Command::Effects(command) => command.run(flags),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::settings::model::secret_masking::{serialize_masked, serialize_url};
 use crate::settings::model::server_auth::ServerAuth;
-use octo_hub::trust::TrustSetting;
+use octo_hub::trust::{EffectsSetting, TrustSetting};
 use octo_model::Secret;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,9 @@ pub struct Server {
     /// What to do when the server changes the definition of a tool. `hold`: keep the pinned definition until you accept
     /// the change. `warn`: accept and report it. `follow`: accept it.
     pub trust: TrustSetting,
+    /// What its tools do, for policy rules. `annotations`: what the server claims. Otherwise patterns of its own tool names
+    /// under `reads`, `writes` and `destroys`. Default: every tool of an MCP server counts as `destroys`.
+    pub effects: Option<EffectsSetting>,
 }
 
 impl Default for Server {
@@ -103,6 +106,7 @@ impl Default for Server {
             sandbox: None,
             era: Era::Auto,
             trust: TrustSetting::default(),
+            effects: None,
         }
     }
 }

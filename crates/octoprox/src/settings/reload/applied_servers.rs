@@ -94,6 +94,7 @@ fn fingerprint_server(server: &Server, salt: &str) -> ServerFingerprint {
         sandbox,
         era,
         trust,
+        effects,
     } = server;
     let fields = [
         ("command", format!("{command:?}")),
@@ -117,12 +118,13 @@ fn fingerprint_server(server: &Server, salt: &str) -> ServerFingerprint {
         ("trust", trust_text(trust)),
     ];
     // Absent unless set, so that existing fingerprints stay valid.
-    let package = [("package", package), ("digest", digest)]
+    let effects = effects.as_ref().map(|effects| format!("{effects:?}"));
+    let later = [("package", package), ("digest", digest), ("effects", &effects)]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value.clone()?)));
     let fields = fields
         .into_iter()
-        .chain(package)
+        .chain(later)
         .map(|(name, value)| (name.to_owned(), fingerprint(&format!("{salt}\0{name}\0{value}"))));
     ServerFingerprint { enabled: *enabled, fields: fields.collect() }
 }

@@ -65,6 +65,7 @@ impl Diff {
                 let _held = check_pin(pins.as_ref(), &package, trust.into()).await;
                 names.insert(0, PackagePin::identity_of(&self.server).server);
             }
+            names.push(octo_hub::app_pins(&self.server).server);
             // A held package comes first: nothing else is known of it before it runs.
             let mut held = Vec::new();
             let mut accepted = 0;
@@ -124,6 +125,7 @@ impl Diff {
         let worst = found.first().map_or(Severity::Notable, |one| one.severity);
         let fate = match (held.new.kind, &held.pinned) {
             (PinKind::Package, _) => "not started",
+            (PinKind::App, _) => "not shown",
             (_, Some(_)) => "the pinned one is listed",
             (_, None) => "not listed",
         };
@@ -141,6 +143,11 @@ impl Diff {
                     said.push_str(&format!("    {sign} {line}\n"));
                 }
             }
+        }
+        if held.pinned.is_none() && found.is_empty() {
+            let definition: Value = held.new.text.to().unwrap_or_default();
+            let text = definition.get("description").and_then(Value::as_str).unwrap_or("no description");
+            self.truncated_lines(text).iter().for_each(|line| said.push_str(&format!("  new: {line}\n")));
         }
         if held.pinned.is_none() && self.all {
             said.push_str(&format!("  whole: {}\n", escape_hidden(held.new.text.as_str())));

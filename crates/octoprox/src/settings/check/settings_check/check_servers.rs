@@ -5,6 +5,7 @@ use crate::settings::check::settings_check::{Checks, is_reserved_name};
 use crate::settings::model::server_auth::{AuthKind, ServerAuth};
 use crate::settings::model::server_model::{Kind, Server};
 use octo_grants::net::HostList;
+use octo_hub::trust::DeclaredEffects;
 use octo_model::normalized_name;
 use octo_oauth::RESERVED_AUTHORIZE_PARAMS;
 use std::collections::HashMap;
@@ -28,6 +29,15 @@ impl Checks<'_> {
             self.check_sandbox(&path, server);
             if let Some(auth) = &server.auth {
                 self.check_auth(&format!("{path}.auth"), server, auth);
+            }
+            if let Some(effects) = &server.effects
+                && let Err(error) = DeclaredEffects::new(effects)
+            {
+                self.add_problem(
+                    format!("{path}.effects"),
+                    format!("invalid pattern: {error}."),
+                    "Fix the pattern.",
+                );
             }
             if server.timeout_seconds == 0 {
                 self.add_problem(format!("{path}.timeout_seconds"), "must not be 0.", "Use at least 1.");

@@ -1,0 +1,6 @@
+//! MCP Apps: user interfaces that servers offer for their tools, in `ui://` resources.
+
+pub mod app_content;
+pub mod app_tool;
+pub mod open_apps;
+pub mod scoped_uris;

@@ -1,0 +1,264 @@
+//! MCP Apps behind the hub: several servers, one client.
+
+use anyhow::{Context, Result};
+use octo_tests::eventually;
+use octo_tests::hub_process::{HubHome, RunningHub};
+use octo_tests::mcp_clients::{Exchange, LegacyClient, ModernClient, answer_nothing};
+use octo_tests::test_binaries::service_variable;
+use serde_json::{Value, json};
+
+/// A server with an app, in Python: `NAME` is in what it replies, `turn` changes its HTML, and `capabilities` returns what
+/// the client has declared.
+const APP_SERVER: &str = r#"
+import json, os, sys
+NAME, html, declared = os.environ["NAME"], "<p>first</p>", {}
+def tool(name, **meta):
+    return {"name": name, "inputSchema": {"type": "object"}, "_meta": {"ui": meta} if meta else {}}
+APP = "ui://board/app.html"
+TOOLS = [tool("show", resourceUri=APP), tool("refresh", resourceUri=APP, visibility=["app"]),
+    tool("plan", visibility=["model"]), tool("turn"), tool("capabilities")]
+def answer(method, params):
+    global html, declared
+    if method == "initialize":
+        declared = params["capabilities"]
+        return {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {}, "extensions": {"x.test/shared": {"depth": 2}}},
+            "serverInfo": {"name": NAME, "version": "1"}}
+    if method == "tools/list": return {"tools": TOOLS}
+    if method == "resources/list": return {"resources": [{"uri": "notes://" + NAME, "name": "notes"}]}
+    if method == "resources/templates/list": return {"resourceTemplates": []}
+    if method == "resources/read":
+        if params["uri"] != APP: return None
+        return {"contents": [{"uri": APP, "mimeType": "text/html;profile=mcp-app", "text": html + "\u200b" + NAME,
+            "_meta": {"ui": {"csp": {"connectDomains": ["https://x.test"]}}}}]}
+    if method == "tools/call":
+        name = params["name"]
+        if name == "turn": html = "<p>second</p>"
+        text = json.dumps(declared) if name == "capabilities" else NAME + " " + name
+        if name == "refresh": text += " " + "x" * 300000
+        return {"content": [{"type": "text", "text": text}, {"type": "resource_link", "uri": APP, "name": "app"}]}
+    return {} if method == "ping" else None
+for line in sys.stdin:
+    message = json.loads(line)
+    if "id" not in message: continue
+    result = answer(message["method"], message.get("params", {}))
+    reply = {"result": result} if result is not None else {"error": {"code": -32601, "message": "no " + message["method"]}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **reply}), flush=True)
+"#;
+
+struct AppHub {
+    home: HubHome,
+    hub: RunningHub,
+}
+
+impl AppHub {
+    async fn new(trust: &str) -> Result<Self> {
+        let server = |name: &str| json!({"command": "python3", "args": ["-c", APP_SERVER], "env": {"NAME": name}, "trust": trust});
+        let home = HubHome::new(&json!({"servers": {"maps": server("maps"), "pay": server("pay")}}))?;
+        let hub = home.serve().await?;
+        hub.until_listed("maps__show").await?;
+        hub.until_listed("pay__show").await?;
+        Ok(Self { home, hub })
+    }
+
+    async fn client(&self) -> Result<LegacyClient> {
+        LegacyClient::connect(&self.hub.mcp_url(), shows_apps(), answer_nothing).await
+    }
+}
+
+fn shows_apps() -> Value {
+    json!({"extensions": {
+        "io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]},
+        "x.test/shared": {},
+        "x.test/unknown": {},
+    }})
+}
+
+async fn tools(client: &LegacyClient) -> Result<Vec<Value>> {
+    let listed = client.call("tools/list", json!({})).await?;
+    Ok(listed.result()?["tools"].as_array().context("no tools")?.clone())
+}
+
+fn text(exchange: &Exchange) -> String {
+    let content = &exchange.answer["result"]["content"][0]["text"];
+    content.as_str().map_or_else(|| exchange.answer.to_string(), str::to_owned)
+}
+
+async fn read(client: &LegacyClient, uri: &str) -> Result<Value> {
+    Ok(client.call("resources/read", json!({"uri": uri})).await?.answer)
+}
+
+#[tokio::test]
+async fn apps_of_several_servers_are_kept_apart() -> Result<()> {
+    let hub = AppHub::new("hold").await?;
+    let client = hub.client().await?;
+    let all = tools(&client).await?;
+    let meta =
+        |name: &str| all.iter().find(|tool| tool["name"] == name).map(|tool| tool["_meta"]["ui"].clone());
+    assert_eq!(meta("maps__show"), Some(json!({"resourceUri": "ui://maps/board/app.html"})));
+    assert_eq!(
+        meta("pay__refresh"),
+        Some(json!({"resourceUri": "ui://pay/board/app.html", "visibility": ["app"]}))
+    );
+    assert_eq!(meta("time_now"), Some(json!({"visibility": ["model"]})), "no app may call native tools");
+    for server in ["maps", "pay"] {
+        let answer = read(&client, &format!("ui://{server}/board/app.html")).await?;
+        let contents = &answer["result"]["contents"][0];
+        assert_eq!(contents["text"], format!("<p>first</p>\u{200b}{server}"), "unchanged: {answer}");
+        assert_eq!(contents["uri"], format!("ui://{server}/board/app.html"));
+        assert_eq!(contents["_meta"]["ui"]["csp"]["connectDomains"][0], "https://x.test");
+    }
+    let shown = client.call_tool("maps__show", json!({})).await?;
+    assert_eq!(shown.result()?["content"][1]["uri"], "ui://maps/board/app.html");
+    for wrong in
+        ["ui://maps/other.html", "ui://board/other.html", "ui://nobody/board/app.html", "ui://board/app.html"]
+    {
+        let answer = read(&client, wrong).await?;
+        assert!(answer.get("error").is_some(), "{wrong}: {answer}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_app_reaches_the_tools_of_its_server_by_their_own_names() -> Result<()> {
+    let hub = AppHub::new("hold").await?;
+    let client = hub.client().await?;
+    assert!(!text(&client.call_tool("refresh", json!({})).await?).contains("maps refresh"), "no app is open");
+    client.call_tool("maps__show", json!({})).await?;
+    let refreshed = text(&client.call_tool("refresh", json!({})).await?);
+    assert!(refreshed.starts_with("maps refresh x"), "{}", &refreshed[..200.min(refreshed.len())]);
+    assert_eq!(
+        refreshed.len(),
+        "maps refresh ".len() + 300_000,
+        "an app cannot read the rest of a truncated result"
+    );
+    let refused = text(&client.call_tool("plan", json!({})).await?);
+    assert!(!refused.contains("maps plan"), "it is for the model only: {refused}");
+    // Nobody can tell which of two apps is calling.
+    read(&client, "ui://pay/board/app.html").await?;
+    let refused = text(&client.call_tool("refresh", json!({})).await?);
+    assert!(!refused.contains("refresh x"), "{refused}");
+    // Another client has opened nothing.
+    let other = hub.client().await?;
+    assert!(!text(&other.call_tool("refresh", json!({})).await?).contains("refresh x"));
+    assert!(text(&other.call_tool("pay__refresh", json!({})).await?).starts_with("pay refresh"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn tools_for_apps_do_not_exist_for_other_clients() -> Result<()> {
+    let hub = AppHub::new("hold").await?;
+    let plain = LegacyClient::connect(&hub.hub.mcp_url(), json!({}), answer_nothing).await?;
+    let names: Vec<Value> = tools(&plain).await?.iter().map(|tool| tool["name"].clone()).collect();
+    assert!(names.contains(&json!("maps__show")) && !names.contains(&json!("maps__refresh")), "{names:?}");
+    let refused = text(&plain.call_tool("maps__refresh", json!({})).await?);
+    assert!(refused.contains("not found"), "{refused}");
+    plain.call_tool("maps__show", json!({})).await?;
+    assert!(!text(&plain.call_tool("refresh", json!({})).await?).contains("maps refresh"));
+    let modern = ModernClient::new(&hub.hub.mcp_url(), shows_apps(), answer_nothing);
+    let listed = modern.request("tools/list", json!({})).await?;
+    assert!(listed.result()?.to_string().contains("maps__refresh"));
+    assert!(text(&modern.call_tool("maps__refresh", json!({})).await?).starts_with("maps refresh"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_changed_app_is_held_until_it_is_accepted() -> Result<()> {
+    let hub = AppHub::new("hold").await?;
+    let client = hub.client().await?;
+    let html = async || read(&client, "ui://maps/board/app.html").await;
+    assert!(html().await?.to_string().contains("first"));
+    client.call_tool("maps__turn", json!({})).await?;
+    let refused = html().await?.to_string();
+    assert!(!refused.contains("second") && refused.contains("servers diff maps"), "{refused}");
+    let (code, out, _) = hub.home.run(&["servers", "diff", "maps"]).await?;
+    assert!(code == 1 && out.contains("app ui://board/app.html; not shown"), "{out}");
+    let (code, _, err) = hub.home.run(&["servers", "diff", "maps", "--accept"]).await?;
+    assert_eq!(code, 0, "{err}");
+    assert!(html().await?.to_string().contains("second"));
+    let follows = AppHub::new("follow").await?;
+    let client = follows.client().await?;
+    read(&client, "ui://maps/board/app.html").await?;
+    client.call_tool("maps__turn", json!({})).await?;
+    assert!(read(&client, "ui://maps/board/app.html").await?.to_string().contains("second"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn extensions_are_those_that_both_sides_declare() -> Result<()> {
+    let hub = AppHub::new("hold").await?;
+    let modern = ModernClient::new(&hub.hub.mcp_url(), shows_apps(), answer_nothing);
+    let found = eventually("the servers are listed", async || {
+        let found = modern.request("server/discover", json!({})).await.ok()?;
+        let extensions = found.result().ok()?["capabilities"]["extensions"].clone();
+        extensions.get("x.test/shared").is_some().then_some(extensions)
+    })
+    .await?;
+    assert_eq!(found["x.test/shared"], json!({"depth": 2}));
+    assert!(
+        found.get("x.test/unknown").is_none() && found.get("io.modelcontextprotocol/ui").is_some(),
+        "{found}"
+    );
+    let plain = ModernClient::new(&hub.hub.mcp_url(), json!({}), answer_nothing);
+    let found = plain.request("server/discover", json!({})).await?;
+    let extensions = found.result()?["capabilities"]["extensions"].clone();
+    assert!(extensions.get("x.test/shared").is_none(), "{extensions}");
+    let told = text(&modern.call_tool("maps__capabilities", json!({})).await?);
+    let told: Value = serde_json::from_str(&told).with_context(|| told.clone())?;
+    assert_eq!(told["extensions"]["io.modelcontextprotocol/ui"]["mimeTypes"][0], "text/html;profile=mcp-app");
+    Ok(())
+}
+
+/// The smallest PDF that viewers accept.
+const PDF: &str = "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n\
+3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 100]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n";
+
+/// Example servers of the extension's repository behind one hub, shown by the official bridge in Chromium.
+#[tokio::test]
+async fn example_apps_are_shown_and_call_back() -> Result<()> {
+    let (node, modules) = (service_variable("NODE24")?, service_variable("APPS")?);
+    let home = HubHome::new(&json!({}))?;
+    let pdf = home.dir.path().join("small.pdf");
+    std::fs::write(&pdf, PDF)?;
+    let server = |name: &str, more: &[&str]| {
+        let script = format!("{modules}/@modelcontextprotocol/server-{name}/dist/index.js");
+        let args: Vec<&str> = [script.as_str(), "--stdio"].into_iter().chain(more.iter().copied()).collect();
+        json!({"command": node, "args": args})
+    };
+    let pdf = pdf.to_string_lossy();
+    let servers = json!({"servers": {
+        "map": server("map", &[]),
+        "pdf": server("pdf", &[&pdf]),
+        "budget": server("budget-allocator", &[]),
+        "three": server("threejs", &[]),
+        "react": server("basic-react", &[]),
+    }});
+    std::fs::write(home.dir.path().join("servers.yaml"), servers.to_string())?;
+    let hub = home.serve().await?;
+    let apps = json!({
+        "map__show-map": {"arguments": {}, "call": {"name": "show-map", "arguments": {}}},
+        "pdf__display_pdf": {"arguments": {"url": pdf}, "call": {"name": "list_pdfs", "arguments": {}}},
+        "budget__get-budget-data": {"arguments": {}, "call": {"name": "get-budget-data", "arguments": {}}},
+        "three__show_threejs_scene": {"arguments": {}, "call": {"name": "learn_threejs", "arguments": {}}},
+        "react__get-time": {"arguments": {}, "click": "Get Server Time", "call": {"name": "get-time", "arguments": {}}},
+    });
+    for name in apps.as_object().context("no apps")?.keys() {
+        hub.until_listed(name).await?;
+    }
+    let playwright = service_variable("PLAYWRIGHT_MCP")?;
+    let playwright = playwright.strip_suffix("/@playwright/mcp/cli.js").context("an unexpected path")?;
+    let plan = json!({"url": hub.mcp_url(), "modules": modules, "playwright": playwright, "chromium": "/usr/bin/chromium",
+        "apps": apps, "pictures": std::env::var("APP_PICTURES").ok()});
+    let shown = crate::peer_scripts::run_script(&node, "apps.mjs", &plan).await?;
+    for (name, shown) in shown.as_object().context("no results")? {
+        assert!(shown["initialized"]["name"].is_string(), "{name}: {shown}");
+        assert!(shown["elements"].as_u64() > Some(3), "{name} is empty: {shown}");
+        assert!(
+            shown["answer"]["content"].is_array() && shown["answer"]["isError"] != true,
+            "{name}: {shown}"
+        );
+    }
+    let calls = |name: &str| shown[name]["calls"].to_string();
+    assert!(calls("react__get-time").contains("get-time"), "{shown}");
+    assert!(calls("pdf__display_pdf").contains("read_pdf_bytes"), "{shown}");
+    Ok(())
+}
