@@ -11,6 +11,8 @@
 
 #[path = "operations/audit_ops.rs"]
 mod audit_ops;
+#[path = "operations/caller_isolation.rs"]
+mod caller_isolation;
 #[path = "operations/local_servers.rs"]
 mod local_servers;
 #[path = "operations/log_lines.rs"]

@@ -54,6 +54,8 @@ pub struct ConfigDirs {
     /// Real paths of directories that agents may write.
     agent_writable: Vec<PathBuf>,
     approval: Option<FileApproval>,
+    /// Whether files of any type are read.
+    all_files: bool,
 }
 
 /// Watches the directories until it is dropped.
@@ -75,13 +77,25 @@ impl Default for ConfigDirs {
 
 impl ConfigDirs {
     pub fn new(paths: Vec<PathBuf>) -> Self {
-        Self { paths, max_file_bytes: MAX_FILE_BYTES, agent_writable: Vec::new(), approval: None }
+        Self {
+            paths,
+            max_file_bytes: MAX_FILE_BYTES,
+            agent_writable: Vec::new(),
+            approval: None,
+            all_files: false,
+        }
     }
 
     /// Sets the maximum file size, for files that programs write.
     #[must_use]
     pub fn with_max_file_bytes(self, largest: u64) -> Self {
         Self { max_file_bytes: largest, ..self }
+    }
+
+    /// Reads files of all types, which must be text.
+    #[must_use]
+    pub fn with_all_files(self) -> Self {
+        Self { all_files: true, ..self }
     }
 
     /// Skips files that are not approved.
@@ -135,7 +149,7 @@ impl ConfigDirs {
             return Ok(vec![path.to_owned()]);
         }
         let mut found = Vec::new();
-        collect_files(path, MAX_DEPTH, &mut found).map_err(|error| error.to_string())?;
+        collect_files(path, MAX_DEPTH, self.all_files, &mut found).map_err(|error| error.to_string())?;
         found.sort();
         if found.len() > MAX_FILES {
             return Err(format!("contains more than {MAX_FILES} files"));
@@ -173,7 +187,12 @@ impl ConfigDirs {
 }
 
 /// Skips hidden files: those of editors, or the versions that a mounted volume switches between.
-fn collect_files(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Result<()> {
+fn collect_files(
+    folder: &Path,
+    depth: usize,
+    all_files: bool,
+    found: &mut Vec<PathBuf>,
+) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let (path, kind) = (entry.path(), entry.file_type()?);
@@ -181,8 +200,8 @@ fn collect_files(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::
             continue;
         }
         if kind.is_dir() && depth > 0 {
-            collect_files(&path, depth - 1, found)?;
-        } else if (is_yaml(&path) || is_json(&path)) && path.is_file() {
+            collect_files(&path, depth - 1, all_files, found)?;
+        } else if (all_files || is_yaml(&path) || is_json(&path)) && path.is_file() {
             found.push(path);
         }
     }

@@ -1,6 +1,7 @@
 //! The catalogue: the items of all sources, updated as sources change.
 
 pub(crate) mod absent_servers;
+pub(crate) mod client_features;
 pub(crate) mod header_params;
 pub(crate) mod item;
 pub(crate) mod list_epoch;
@@ -16,7 +17,7 @@ use crate::catalogue::list_epoch::{ClientEpoch, ListChanges, ListEpoch, ListEpoc
 use crate::catalogue::profile::Profile;
 use crate::catalogue::profile_view::{SourceSnapshot, View};
 use arc_swap::ArcSwap;
-use octo_model::{ItemKind, RemedyText};
+use octo_model::{Effect, EffectOrigin, ItemKind, RemedyText};
 use octo_toolkit::{Audience, Definition, Event, Listing, ListingState, Source, SourceState};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -364,7 +365,11 @@ async fn forward_events(
     loop {
         let change = match events.recv().await {
             Ok(Event::ResourceUpdated { uri }) => {
-                Change::Resource { uri: scoped_uris::to_scoped(&server, &uri).unwrap_or(uri) }
+                // Clients know it with the name of the server, unless the source is not reviewed.
+                if let Some(uri) = scoped_uris::to_scoped(&server, &uri) {
+                    let _ = changes.send(Change::Resource { uri });
+                }
+                Change::Resource { uri }
             }
             Ok(Event::Warning { audience, text, remedy }) => {
                 Change::Warning { audience, text: format!("{text} {}", remedy_text(&remedy)) }
@@ -390,7 +395,7 @@ fn take_snapshot(source: &Arc<dyn Source>, before: Option<&SourceSnapshot>) -> S
     };
     let items = match before.filter(is_same) {
         Some(old) => Arc::clone(&old.items),
-        None => Arc::new(build_items(source, &listing.listing)),
+        None => Arc::new(build_items(source, &listing.listing, carried_over.is_some())),
     };
     SourceSnapshot {
         is_carried_over: carried_over.is_some(),
@@ -403,20 +408,29 @@ fn take_snapshot(source: &Arc<dyn Source>, before: Option<&SourceSnapshot>) -> S
 }
 
 fn is_on_first_listing(listing: &ListingState) -> bool {
-    let Listing { tools, prompts, resources, templates, .. } = &*listing.listing;
-    let lists = [tools, prompts, resources, templates];
+    let Listing { tools, prompts, resources, templates, skills, .. } = &*listing.listing;
+    let lists = [tools, prompts, resources, templates, skills];
     listing.state == SourceState::Starting && lists.iter().all(|list| list.is_empty())
 }
 
-fn build_items(source: &Arc<dyn Source>, lists: &Listing) -> Vec<Arc<Item>> {
+/// `is_carried_over`: the listing is of other settings, so its effects are not known to hold.
+fn build_items(source: &Arc<dyn Source>, lists: &Listing, is_carried_over: bool) -> Vec<Arc<Item>> {
     let of = |kind: ItemKind, definitions: &[Definition]| {
-        definitions.iter().map(|definition| Arc::new(Item::new(source, kind, definition))).collect::<Vec<_>>()
+        let item = |definition: &Definition| {
+            let mut item = Item::new(source, kind, definition);
+            if is_carried_over && !source.is_native() {
+                (item.effect, item.effect_origin) = (Effect::unknown(), EffectOrigin::Assumed);
+            }
+            Arc::new(item)
+        };
+        definitions.iter().map(item).collect::<Vec<_>>()
     };
     [
         of(ItemKind::Tool, &lists.tools),
         of(ItemKind::Prompt, &lists.prompts),
         of(ItemKind::Resource, &lists.resources),
         of(ItemKind::Template, &lists.templates),
+        of(ItemKind::Skill, &lists.skills),
     ]
     .concat()
 }

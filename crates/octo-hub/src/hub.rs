@@ -243,7 +243,7 @@ impl Hub {
     pub fn not_found_error(&self, profile: &str, view: &View, caller: &Caller, op: &Operation) -> ToolError {
         let rules = self.rules();
         view.not_found_error(op, &self.absent_servers.get(), |entry| {
-            is_visible(&*rules.policy, profile, caller, entry)
+            entry.item.app.is_for_model && is_visible(&*rules.policy, profile, caller, entry)
         })
     }
 

@@ -55,6 +55,9 @@ impl Source for PromptSource {
     ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let stock = self.0.contents();
+            if matches!(op.method, Method::GetSkill | Method::ReadResource) {
+                return stock.skills.run(&op);
+            }
             let prompt = stock.all.get(&op.name).ok_or_else(|| {
                 ToolError::not_found(format!("Prompt not found: `{}`.", op.name))
                     .hint("List the available prompts.")

@@ -16,6 +16,7 @@ mod shadowing;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use canonical::canonical_text;
 pub use declared_effects::{DeclaredEffects, EffectPatterns, EffectsSetting, EffectsSource};
 pub use effect_proposal::EffectProposal;
 use octo_ports::{PendingPin, Pin, PinKind, Pins, ServerIdentity};

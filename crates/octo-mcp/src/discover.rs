@@ -43,11 +43,15 @@ impl Mcp {
             own.iter().map(|name| ((*name).to_owned(), Json::empty_object())).collect();
         let declared = client.capabilities.object("extensions");
         let Ok(view) = self.hub.view(&client.profile) else { return extensions };
+        if view.has_skills() {
+            extensions.set(extension::SKILLS, Json::empty_object());
+        }
         // Servers with apps need not declare them.
         let apps = view.has_apps().then(|| (extension::APPS, Json::empty_object()));
         let offered = view.extensions.iter().map(|(name, settings)| (name, settings.clone()));
         for (name, settings) in offered.chain(apps) {
-            if extensions.get(name).is_none() && declared.get(name).is_some() {
+            let is_offered = declared.get(name).is_some() && name != extension::TASKS;
+            if extensions.get(name).is_none() && is_offered {
                 extensions.set(name, settings);
             }
         }

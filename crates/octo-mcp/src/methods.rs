@@ -4,7 +4,7 @@ use crate::client_context::ClientContext;
 use crate::discover::method_not_found;
 use crate::mcp::Mcp;
 use crate::rpc_errors::{map_error, rpc_error};
-use octo_hub::{CallOutcome, Request, supports_apps};
+use octo_hub::{CallOutcome, ClientFeatures, Request, supports_apps};
 use octo_model::{ItemKind, Json, JsonObject, Method, Operation, RpcError};
 use octo_toolkit::Peer;
 use octo_wire::{Era, code};
@@ -26,6 +26,8 @@ pub fn route_method(method: &str) -> Option<RoutedMethod> {
         "resources/read" => RoutedMethod::Operation(Method::ReadResource),
         "resources/list" => RoutedMethod::List(ItemKind::Resource),
         "resources/templates/list" => RoutedMethod::List(ItemKind::Template),
+        "skills/list" => RoutedMethod::List(ItemKind::Skill),
+        "skills/get" => RoutedMethod::Operation(Method::GetSkill),
         "completion/complete" => RoutedMethod::Operation(Method::Complete),
         _ => return None,
     })
@@ -47,7 +49,7 @@ impl Mcp {
             &client.profile,
             kind,
             &client.caller,
-            supports_apps(&client.capabilities),
+            ClientFeatures::of(&client.capabilities),
             cursor.as_deref(),
         );
         let page = page.await.map_err(|error| {
@@ -59,7 +61,10 @@ impl Mcp {
         }
         if client.revision.era() == Era::Modern {
             let ttl = if page.view.is_starting { 0 } else { page.view.ttl_ms.min(60_000) };
-            result.set("ttlMs", Json::of(&ttl)).set("cacheScope", self.cache_scope());
+            // What is listed depends on the extensions of the client.
+            let is_private = page.view.has_apps() || page.view.has_skills();
+            let scope = if is_private { "private" } else { self.cache_scope() };
+            result.set("ttlMs", Json::of(&ttl)).set("cacheScope", scope);
         }
         Ok(result)
     }
@@ -124,7 +129,9 @@ impl Mcp {
 fn item_name(method: Method, params: &JsonObject) -> Result<String, RpcError> {
     let name = match method {
         Method::CallTool | Method::GetPrompt => params.text("name"),
-        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => params.text("uri"),
+        Method::ReadResource | Method::Subscribe | Method::Unsubscribe | Method::GetSkill => {
+            params.text("uri")
+        }
         Method::Complete => {
             let reference = params.object("ref");
             reference.text("name").or_else(|| reference.text("uri"))

@@ -36,7 +36,7 @@ impl Mcp {
             }
             Some(RoutedMethod::Operation(operation)) => {
                 let result = self.handle_operation(client, operation, params, out, cancel).await?;
-                Ok(complete_result(result, operation == Method::ReadResource))
+                Ok(complete_result(result, matches!(operation, Method::ReadResource | Method::GetSkill)))
             }
             None => match method {
                 "server/discover" => Ok(complete_result(self.discover_result(client).await, true)),

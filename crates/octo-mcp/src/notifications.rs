@@ -57,6 +57,8 @@ impl NotificationFilter {
             ItemKind::Tool => self.tools,
             ItemKind::Prompt => self.prompts,
             ItemKind::Resource | ItemKind::Template => self.resources,
+            // The extension has no notification for it.
+            ItemKind::Skill => false,
         }
     }
 }
@@ -95,6 +97,6 @@ fn list_method(kind: ItemKind) -> &'static str {
     match kind {
         ItemKind::Tool => "notifications/tools/list_changed",
         ItemKind::Prompt => "notifications/prompts/list_changed",
-        ItemKind::Resource | ItemKind::Template => "notifications/resources/list_changed",
+        ItemKind::Resource | ItemKind::Template | ItemKind::Skill => "notifications/resources/list_changed",
     }
 }

@@ -7,10 +7,12 @@ pub enum ItemKind {
     Resource,
     /// A resource template.
     Template,
+    /// An Agent Skill.
+    Skill,
 }
 
 impl ItemKind {
-    pub const ALL: [ItemKind; 4] = [Self::Tool, Self::Prompt, Self::Resource, Self::Template];
+    pub const ALL: [ItemKind; 5] = [Self::Tool, Self::Prompt, Self::Resource, Self::Template, Self::Skill];
 
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -18,6 +20,7 @@ impl ItemKind {
             Self::Prompt => "prompt",
             Self::Resource => "resource",
             Self::Template => "template",
+            Self::Skill => "skill",
         }
     }
 
@@ -28,6 +31,7 @@ impl ItemKind {
             Self::Prompt => "prompts",
             Self::Resource => "resources",
             Self::Template => "resourceTemplates",
+            Self::Skill => "skills",
         }
     }
 }

@@ -70,6 +70,8 @@ pub enum Method {
     Subscribe,
     #[serde(rename = "resources/unsubscribe")]
     Unsubscribe,
+    #[serde(rename = "skills/get")]
+    GetSkill,
 }
 
 impl Method {
@@ -81,12 +83,13 @@ impl Method {
             Self::Complete => "completion/complete",
             Self::Subscribe => "resources/subscribe",
             Self::Unsubscribe => "resources/unsubscribe",
+            Self::GetSkill => "skills/get",
         }
     }
 
     /// Returns whether it refers to a resource by its URI.
     pub const fn names_resource(self) -> bool {
-        matches!(self, Self::ReadResource | Self::Subscribe | Self::Unsubscribe)
+        matches!(self, Self::ReadResource | Self::Subscribe | Self::Unsubscribe | Self::GetSkill)
     }
 }
 

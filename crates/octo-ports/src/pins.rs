@@ -108,7 +108,7 @@ pub struct PendingPin {
 pub trait Pins: Send + Sync {
     fn changes(&self) -> Changes;
 
-    /// Loads the pins. A name without pins takes over those of the same identity.
+    /// Loads the pins. A name without pins takes over those of the same identity under a name that is not configured any more.
     fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, StoreResult<PinSet>>;
 
     /// Writes all changes, or none.

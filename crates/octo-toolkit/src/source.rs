@@ -37,6 +37,8 @@ pub struct Listing {
     pub prompts: Vec<Definition>,
     pub resources: Vec<Definition>,
     pub templates: Vec<Definition>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<Definition>,
     pub instructions: Option<String>,
     /// How long the lists may be cached, if the source specifies it.
     pub ttl_ms: Option<u64>,

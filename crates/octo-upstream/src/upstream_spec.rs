@@ -113,6 +113,8 @@ pub struct UpstreamSpec {
     pub max_message_bytes: usize,
     /// Era to use without negotiation; negotiated if unset.
     pub era: Option<Era>,
+    /// Use HTTP+SSE without trying streamable HTTP first.
+    pub sse: bool,
     pub connect: ConnectMode,
     /// Idle time after which an on-demand or additional connection is closed.
     pub idle_timeout: Duration,
@@ -157,6 +159,7 @@ impl UpstreamSpec {
             start_timeout: Duration::from_secs(30),
             max_message_bytes: 256 << 20,
             era: None,
+            sse: false,
             connect: ConnectMode::Always,
             idle_timeout: Duration::from_secs(600),
             ping_interval: Some(Duration::from_secs(30)),

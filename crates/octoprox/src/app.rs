@@ -216,12 +216,12 @@ fn native_sources(
     sources.into_iter().chain(own)
 }
 
-/// Declared tools, your own prompts and the built-in prompts.
+/// Declared tools, your own prompts, the built-in prompts, and skills.
 fn yaml_sources(
     session: &AppContext,
     reserved: &BTreeSet<String>,
     doors: &Capabilities,
-) -> [Arc<dyn Source>; 2] {
+) -> [Arc<dyn Source>; 3] {
     let loaded = &session.loaded;
     let settings = &loaded.settings;
     let approved =
@@ -238,6 +238,7 @@ fn yaml_sources(
     [
         octo_hub::prompt_files::source(shipped, approved(&settings.prompts.folders)),
         octo_hub::declared::source(declared),
+        octo_hub::skills::skill_files::source(approved(&settings.skills.folders)),
     ]
 }
 

@@ -15,8 +15,9 @@ NAME, html, declared = os.environ["NAME"], "<p>first</p>", {}
 def tool(name, **meta):
     return {"name": name, "inputSchema": {"type": "object"}, "_meta": {"ui": meta} if meta else {}}
 APP = "ui://board/app.html"
-TOOLS = [tool("show", resourceUri=APP), tool("refresh", resourceUri=APP, visibility=["app"]),
-    tool("plan", visibility=["model"]), tool("turn"), tool("capabilities")]
+TOOLS = [tool("show", resourceUri=APP), tool("refresh", resourceUri=APP, visibility=["app"]), tool("zoom_" + NAME, visibility=["app"]),
+    tool("plan_" + NAME, visibility=["model"]), tool("turn"), tool("capabilities")]
+if NAME == "docs": TOOLS = [tool("delete_page"), tool("plan_docs", visibility=["model"])]
 def answer(method, params):
     global html, declared
     if method == "initialize":
@@ -34,7 +35,7 @@ def answer(method, params):
         name = params["name"]
         if name == "turn": html = "<p>second</p>"
         text = json.dumps(declared) if name == "capabilities" else NAME + " " + name
-        if name == "refresh": text += " " + "x" * 300000
+        if name.startswith("zoom"): text += " " + "x" * 300000
         return {"content": [{"type": "text", "text": text}, {"type": "resource_link", "uri": APP, "name": "app"}]}
     return {} if method == "ping" else None
 for line in sys.stdin:
@@ -53,10 +54,13 @@ struct AppHub {
 impl AppHub {
     async fn new(trust: &str) -> Result<Self> {
         let server = |name: &str| json!({"command": "python3", "args": ["-c", APP_SERVER], "env": {"NAME": name}, "trust": trust});
-        let home = HubHome::new(&json!({"servers": {"maps": server("maps"), "pay": server("pay")}}))?;
+        let home = HubHome::new(
+            &json!({"servers": {"maps": server("maps"), "pay": server("pay"), "docs": server("docs")}}),
+        )?;
         let hub = home.serve().await?;
         hub.until_listed("maps__show").await?;
         hub.until_listed("pay__show").await?;
+        hub.until_listed("docs__delete_page").await?;
         Ok(Self { home, hub })
     }
 
@@ -99,7 +103,9 @@ async fn apps_of_several_servers_are_kept_apart() -> Result<()> {
         meta("pay__refresh"),
         Some(json!({"resourceUri": "ui://pay/board/app.html", "visibility": ["app"]}))
     );
-    assert_eq!(meta("time_now"), Some(json!({"visibility": ["model"]})), "no app may call native tools");
+    for name in ["time_now", "docs__delete_page"] {
+        assert_eq!(meta(name), Some(json!({"visibility": ["model"]})), "no app may call {name}");
+    }
     for server in ["maps", "pay"] {
         let answer = read(&client, &format!("ui://{server}/board/app.html")).await?;
         let contents = &answer["result"]["contents"][0];
@@ -122,24 +128,33 @@ async fn apps_of_several_servers_are_kept_apart() -> Result<()> {
 async fn an_app_reaches_the_tools_of_its_server_by_their_own_names() -> Result<()> {
     let hub = AppHub::new("hold").await?;
     let client = hub.client().await?;
-    assert!(!text(&client.call_tool("refresh", json!({})).await?).contains("maps refresh"), "no app is open");
+    let call = async |name: &str| Ok::<_, anyhow::Error>(text(&client.call_tool(name, json!({})).await?));
+    assert!(call("zoom_maps").await?.contains("not found"), "no app is open");
     client.call_tool("maps__show", json!({})).await?;
-    let refreshed = text(&client.call_tool("refresh", json!({})).await?);
-    assert!(refreshed.starts_with("maps refresh x"), "{}", &refreshed[..200.min(refreshed.len())]);
+    let zoomed = call("zoom_maps").await?;
+    assert!(zoomed.starts_with("maps zoom_maps x"), "{}", &zoomed[..200.min(zoomed.len())]);
     assert_eq!(
-        refreshed.len(),
-        "maps refresh ".len() + 300_000,
+        zoomed.len(),
+        "maps zoom_maps ".len() + 300_000,
         "an app cannot read the rest of a truncated result"
     );
-    let refused = text(&client.call_tool("plan", json!({})).await?);
-    assert!(!refused.contains("maps plan"), "it is for the model only: {refused}");
-    // Nobody can tell which of two apps is calling.
+    assert!(call("plan_maps").await?.contains("not found"), "it is for the model only");
+    assert!(call("zoom_pay").await?.contains("not found"), "its app is not open");
+    assert!(
+        call("refresh").await?.contains("not found"),
+        "two servers have it: nobody can tell which app is calling"
+    );
     read(&client, "ui://pay/board/app.html").await?;
-    let refused = text(&client.call_tool("refresh", json!({})).await?);
-    assert!(!refused.contains("refresh x"), "{refused}");
+    assert!(call("zoom_pay").await?.starts_with("pay zoom_pay"));
+    // A server without apps cannot be opened.
+    for uri in ["ui://docs/x", "ui://docs/board/app.html"] {
+        read(&client, uri).await?;
+    }
+    client.call_tool("docs__plan_docs", json!({})).await?;
+    assert!(call("delete_page").await?.contains("not found"));
     // Another client has opened nothing.
     let other = hub.client().await?;
-    assert!(!text(&other.call_tool("refresh", json!({})).await?).contains("refresh x"));
+    assert!(text(&other.call_tool("zoom_maps", json!({})).await?).contains("not found"));
     assert!(text(&other.call_tool("pay__refresh", json!({})).await?).starts_with("pay refresh"));
     Ok(())
 }
@@ -148,10 +163,13 @@ async fn an_app_reaches_the_tools_of_its_server_by_their_own_names() -> Result<(
 async fn tools_for_apps_do_not_exist_for_other_clients() -> Result<()> {
     let hub = AppHub::new("hold").await?;
     let plain = LegacyClient::connect(&hub.hub.mcp_url(), json!({}), answer_nothing).await?;
-    let names: Vec<Value> = tools(&plain).await?.iter().map(|tool| tool["name"].clone()).collect();
+    let all = tools(&plain).await?;
+    let native = all.iter().find(|tool| tool["name"] == "time_now").context("no time_now")?;
+    assert!(native["_meta"]["ui"].is_null(), "{native}");
+    let names: Vec<Value> = all.iter().map(|tool| tool["name"].clone()).collect();
     assert!(names.contains(&json!("maps__show")) && !names.contains(&json!("maps__refresh")), "{names:?}");
     let refused = text(&plain.call_tool("maps__refresh", json!({})).await?);
-    assert!(refused.contains("not found"), "{refused}");
+    assert!(refused.contains("not found") && !refused.contains("Did you mean"), "{refused}");
     plain.call_tool("maps__show", json!({})).await?;
     assert!(!text(&plain.call_tool("refresh", json!({})).await?).contains("maps refresh"));
     let modern = ModernClient::new(&hub.hub.mcp_url(), shows_apps(), answer_nothing);

@@ -12,4 +12,6 @@ mod client_peers;
 mod everything_server;
 #[path = "../../peers/peer_scripts.rs"]
 mod peer_scripts;
+mod skills;
+mod sse_server;
 mod ten_servers;

@@ -177,9 +177,12 @@ impl ProxyState {
         }
         if self.hosts.as_ref().is_some_and(|hosts| !hosts.contains(&host, port)) {
             let error = ToolError::denied(format!("This program may not reach {host}:{port}."))
-                .hint("Ask the operator to add the host to `sandbox.hosts` of the server.");
+                .hint("Ask the operator to add the host to `sandbox.network` of the server.");
             tracing::warn!(target: "servers", host, port, "host of a sandboxed server refused");
             return self.refuse_and_record(host, port, error);
+        }
+        if self.hosts.is_some() {
+            tracing::info!(target: "servers", host, port, "connection of a sandboxed server");
         }
         match self.net.connect(&host, port).await {
             Ok(stream) if connect => tunnel(request, stream, permit),

@@ -1,7 +1,7 @@
 //! Pins of apps: HTML that runs in the client, with what it may load and use. A changed app is held like a changed
 //! definition.
 
-use crate::trust::ChangePolicy;
+use crate::trust::{ChangePolicy, canonical_text};
 use aws_lc_rs::digest::{SHA256, digest};
 use octo_model::{Json, JsonObject, Remedy, ToolError};
 use octo_ports::{Pin, PinDelta, PinKind, PinWrite, Pins, ServerIdentity, StoreError};
@@ -12,62 +12,103 @@ const MAX_ATTEMPTS: usize = 5;
 const MAX_APPS: usize = 1_000;
 
 /// Pins of apps have a name that no server can have, because a review of definitions replaces everything that is held of
-/// its server.
-pub fn app_pins(server: &str) -> ServerIdentity {
-    let name = format!("app:{server}");
-    ServerIdentity { identity: name.clone(), server: name, others: Vec::new() }
+/// its server. They follow a renamed server as its other pins do.
+pub fn app_pins(whose: &ServerIdentity) -> ServerIdentity {
+    let name = |server: &String| format!("app:{server}");
+    ServerIdentity {
+        server: name(&whose.server),
+        identity: name(&whose.identity),
+        others: whose.others.iter().map(name).collect(),
+    }
 }
 
-/// Describes the content of an app: a digest of the HTML, and the rights that it asks for.
-fn describe(uri: &str, contents: &JsonObject) -> Pin {
-    let html = contents.get("text").or_else(|| contents.get("blob")).map(Json::as_str).unwrap_or_default();
-    let hash = |text: &str| octo_model::hex(digest(&SHA256, text.as_bytes()).as_ref());
-    let mut text = JsonObject::new().with("digest", format!("sha256:{}", hash(html)).as_str());
-    for (name, value) in contents.object("_meta").object("ui").iter() {
-        text.set(name, value.clone());
+/// An app that a client reads.
+pub struct AppContent<'a> {
+    /// The server's own URI, as requested.
+    pub uri: &'a str,
+    pub result: &'a JsonObject,
+    /// `_meta.ui` of the listed resource. Clients use it if the content has none.
+    pub listed: Option<Json>,
+}
+
+impl AppContent<'_> {
+    /// A description of the app: digests of its HTML, and the rights that it asks for.
+    fn pin(&self) -> Result<Pin, ToolError> {
+        let invalid = |what: &str| {
+            ToolError::unavailable(format!("The app `{}` is invalid: {what}.", self.uri))
+                .hint("Inform the operator of the server.")
+        };
+        let mut digests = Vec::new();
+        for contents in self.result.list("contents") {
+            let contents = contents.members().map_err(|_| invalid("its content is no object"))?;
+            if contents.text("uri").as_deref() != Some(self.uri) {
+                return Err(invalid("its content has another URI"));
+            }
+            if contents.get("text").is_some() && contents.get("blob").is_some() {
+                return Err(invalid("it has both text and blob"));
+            }
+            let html =
+                contents.get("text").or_else(|| contents.get("blob")).map(Json::as_str).unwrap_or_default();
+            // Everything else says what the HTML may do.
+            let mut about = contents.clone();
+            about.remove("text");
+            about.remove("blob");
+            let digest = JsonObject::new()
+                .with("html", format!("sha256:{}", sha256(html)).as_str())
+                .with("about", canonical(&about.to_json()));
+            digests.push(digest.to_json());
+        }
+        let mut text = JsonObject::new().with("contents", Json::array(&digests));
+        if let Some(listed) = &self.listed {
+            text.set("listed", canonical(listed));
+        }
+        let hash = sha256(text.to_json().as_str());
+        Ok(Pin { kind: PinKind::App, key: self.uri.to_owned(), text: text.to_json(), hash })
     }
-    let hash = hash(text.to_json().as_str());
-    Pin { kind: PinKind::App, key: uri.to_owned(), text: text.to_json(), hash }
+}
+
+fn sha256(text: &str) -> String {
+    octo_model::hex(digest(&SHA256, text.as_bytes()).as_ref())
+}
+
+/// One text for all spellings.
+fn canonical(json: &Json) -> Json {
+    let text = json.to::<serde_json::Value>().map(|value| canonical_text(&value)).unwrap_or_default();
+    Json::parse(text).unwrap_or_else(|_| json.clone())
 }
 
 /// Refuses an app that differs from the pinned one, and holds it for review. The first one is pinned.
 pub async fn check_app(
     pins: &dyn Pins,
-    server: &str,
-    uri: &str,
-    result: &JsonObject,
+    whose: &ServerIdentity,
+    app: AppContent<'_>,
     changes: ChangePolicy,
 ) -> Result<(), ToolError> {
-    for contents in result.list("contents") {
-        let Ok(contents) = contents.members() else { continue };
-        // A result may contain several files.
-        let uri = contents.text("uri").unwrap_or_else(|| uri.to_owned());
-        let is_accepted =
-            check_pin(pins, server, describe(&uri, &contents), changes).await.map_err(|error| {
-                ToolError::unavailable("The pins of apps cannot be read or written.")
-                    .hint("Ask the operator to check the state directory.")
-                    .detail(error)
-            })?;
-        if !is_accepted {
-            return Err(ToolError::denied(format!(
-                "The server `{server}` has changed the app `{uri}`, and the change has not been reviewed."
-            ))
-            .remedy(Remedy::ReviewDefinitions { server: server.to_owned() }));
-        }
+    let (server, uri) = (&whose.server, app.uri);
+    let identity = app_pins(whose);
+    let is_accepted = check_pin(pins, &identity, app.pin()?, changes).await.map_err(|error| {
+        ToolError::unavailable("The pins of apps cannot be read or written.")
+            .hint("Ask the operator to check the state directory.")
+            .detail(error)
+    })?;
+    if is_accepted {
+        return Ok(());
     }
-    Ok(())
+    Err(ToolError::denied(format!(
+        "The server `{server}` has changed the app `{uri}`, and the change has not been reviewed."
+    ))
+    .remedy(Remedy::ReviewDefinitions { server: server.clone() }))
 }
 
 /// Returns whether the app is the pinned one, or is pinned now.
 async fn check_pin(
     pins: &dyn Pins,
-    server: &str,
+    identity: &ServerIdentity,
     pin: Pin,
     changes: ChangePolicy,
 ) -> Result<bool, StoreError> {
-    let identity = app_pins(server);
     for _ in 0..MAX_ATTEMPTS {
-        let known = pins.load(&identity).await?.pins;
+        let known = pins.load(identity).await?.pins;
         let pinned = known.iter().find(|known| known.key == pin.key);
         let pending = pins.pending(&identity.server).await?;
         let is_held = pending.iter().any(|held| held.new.key == pin.key);
@@ -79,7 +120,7 @@ async fn check_pin(
         let mut delta = PinDelta { held: others.collect(), ..PinDelta::default() };
         let is_accepted = match pinned {
             Some(pinned) if pinned.hash == pin.hash => true,
-            None if known.len() < MAX_APPS => {
+            None if known.len() < MAX_APPS || changes != ChangePolicy::Hold => {
                 delta.new_pins.push(pin.clone());
                 true
             }
@@ -87,16 +128,15 @@ async fn check_pin(
                 delta.replaced.push((pin.clone(), pinned.hash.clone()));
                 true
             }
-            Some(_) => {
+            _ => {
                 delta.held.push(pin.clone());
                 false
             }
-            None => return Ok(false),
         };
-        if let PinWrite::Written(fresh) = pins.write(&identity, delta).await? {
+        if let PinWrite::Written(fresh) = pins.write(identity, delta).await? {
             if fresh.iter().any(|fresh| fresh.key == pin.key) || (is_accepted && pinned.is_some() && !is_held)
             {
-                tracing::warn!(target: "trust", server, app = pin.key, is_accepted, "app changed");
+                tracing::warn!(target: "trust", server = identity.server, app = pin.key, is_accepted, "app changed");
             }
             return Ok(is_accepted);
         }
@@ -118,14 +158,17 @@ mod tests {
     #[tokio::test]
     async fn changed_html_or_rights_are_held_until_accepted() {
         let pins = Stores::in_memory().pins;
+        let whose = ServerIdentity { server: "maps".into(), identity: "npx maps".into(), others: Vec::new() };
         let check = async |html: &str, ui: Value, changes| {
-            check_app(pins.as_ref(), "maps", "ui://x", &app(html, ui), changes).await
+            let app = AppContent { uri: "ui://x", result: &app(html, ui), listed: None };
+            check_app(pins.as_ref(), &whose, app, changes).await
         };
         let none = json!({});
         assert!(check("<p>1", none.clone(), ChangePolicy::Hold).await.is_ok(), "the first one");
         assert!(check("<p>1", none.clone(), ChangePolicy::Hold).await.is_ok());
         let wider = json!({"csp": {"connectDomains": ["https://evil.test"]}});
-        for (html, ui) in [("<p>2", none.clone()), ("<p>1", wider.clone())] {
+        for (html, ui) in [("<p>2", none.clone()), ("<p>1", wider.clone()), ("<p>2", json!({"digest": "x"}))]
+        {
             let refused = check(html, ui.clone(), ChangePolicy::Hold).await.unwrap_err();
             assert!(refused.message.contains("changed the app `ui://x`"), "{refused}");
             assert_eq!(pins.pending("app:maps").await.unwrap().len(), 1);
@@ -141,5 +184,42 @@ mod tests {
         assert!(check("<p>1", wider, ChangePolicy::Hold).await.is_ok());
         assert!(check("<p>3", none.clone(), ChangePolicy::Warn).await.is_ok());
         assert!(check("<p>1", none, ChangePolicy::Hold).await.is_err());
+        let renamed = ServerIdentity { server: "atlas".into(), ..whose.clone() };
+        let changed = app("<p>4", json!({}));
+        let app = AppContent { uri: "ui://x", result: &changed, listed: None };
+        assert!(
+            check_app(pins.as_ref(), &renamed, app, ChangePolicy::Hold).await.is_err(),
+            "pins follow the server"
+        );
+    }
+
+    #[test]
+    fn nothing_of_an_app_escapes_its_pin() {
+        let html = "<p>1";
+        let same = app(html, json!({}));
+        let pin = |result: &JsonObject, listed: Option<Value>| {
+            AppContent { uri: "ui://x", result, listed: listed.map(Json::from) }.pin()
+        };
+        let first = pin(&same, None).unwrap();
+        assert_ne!(
+            first.hash,
+            pin(&same, Some(json!({"csp": {"connectDomains": ["https://x.test"]}}))).unwrap().hash
+        );
+        let with = |members: Value| {
+            let mut contents = json!({"uri": "ui://x", "mimeType": "text/html;profile=mcp-app", "text": html, "_meta": {"ui": {}}});
+            contents.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+            Json::from(json!({"contents": [contents]})).members().unwrap()
+        };
+        assert_eq!(first.hash, pin(&with(json!({})), None).unwrap().hash);
+        for other in [
+            json!({"meta": {"ui": {"csp": {}}}}),
+            json!({"mimeType": "text/html"}),
+            json!({"_meta": {"ui": {"permissions": {}}}}),
+        ] {
+            assert_ne!(first.hash, pin(&with(other.clone()), None).unwrap().hash, "{other}");
+        }
+        for invalid in [json!({"blob": "PHA+"}), json!({"uri": "ui://y"})] {
+            assert!(pin(&with(invalid.clone()), None).is_err(), "{invalid}");
+        }
     }
 }

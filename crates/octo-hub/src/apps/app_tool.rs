@@ -24,7 +24,9 @@ impl AppTool {
             visibility.as_ref().is_none_or(|visibility| visibility.iter().any(named))
         };
         Self {
-            is_part_of_app: !ui.is_empty() || meta.get("ui/resourceUri").is_some(),
+            is_part_of_app: ui.get("resourceUri").is_some()
+                || meta.get("ui/resourceUri").is_some()
+                || (visibility.is_some() && includes("app")),
             is_for_model: includes("model"),
             is_for_app: includes("app"),
         }
@@ -62,9 +64,9 @@ mod tests {
             (json!({"ui": {"resourceUri": "ui://x"}}), true, true, true),
             (json!({"ui/resourceUri": "ui://x"}), true, true, true),
             (json!({"ui": {"visibility": ["app"]}}), true, false, true),
-            (json!({"ui": {"visibility": ["model"]}}), true, true, false),
-            (json!({"ui": {"visibility": []}}), true, false, false),
-            (json!({"ui": {"visibility": "app"}}), true, true, true),
+            (json!({"ui": {"visibility": ["model"]}}), false, true, false),
+            (json!({"ui": {"visibility": []}}), false, false, false),
+            (json!({"ui": {"visibility": "app"}}), false, true, true),
             (json!({"ui": [1]}), false, true, true),
         ] {
             let tool = AppTool::of(&members(json!({"name": "x", "_meta": meta.clone()})));

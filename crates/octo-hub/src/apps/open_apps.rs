@@ -15,27 +15,7 @@ impl OpenApps {
         }
     }
 
-    /// The only open server to which this applies. If several do, a call could reach the wrong one.
-    pub fn only(&self, applies: impl Fn(&str) -> bool) -> Option<String> {
-        let servers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut fitting = servers.iter().filter(|server| applies(server));
-        fitting.next().filter(|_| fitting.next().is_none()).cloned()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_app_is_only_guessed_if_there_is_one() {
-        let apps = OpenApps::default();
-        assert_eq!(apps.only(|_| true), None);
-        apps.add("maps");
-        apps.add("maps");
-        assert_eq!(apps.only(|_| true).as_deref(), Some("maps"));
-        apps.add("pay");
-        assert_eq!(apps.only(|_| true), None);
-        assert_eq!(apps.only(|server| server == "pay").as_deref(), Some("pay"));
+    pub fn contains(&self, server: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(server)
     }
 }

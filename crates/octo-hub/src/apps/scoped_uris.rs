@@ -49,6 +49,12 @@ pub fn scope_listing(server: &str, listing: &mut Listing) {
     }
     scope_uris(server, ItemKind::Resource, &mut listing.resources);
     scope_uris(server, ItemKind::Template, &mut listing.templates);
+    for skill in &mut listing.skills {
+        if let Some(scoped) = to_scoped(server, &skill.key) {
+            skill.members = scope_skill(server, &skill.members);
+            skill.key = scoped;
+        }
+    }
 }
 
 fn scope_uris(server: &str, kind: ItemKind, definitions: &mut [Definition]) {
@@ -64,7 +70,7 @@ fn scope_uris(server: &str, kind: ItemKind, definitions: &mut [Definition]) {
 /// The operation with the server's own URIs.
 pub fn own_operation(server: &str, mut op: Operation) -> Operation {
     match op.method {
-        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => {
+        Method::ReadResource | Method::Subscribe | Method::Unsubscribe | Method::GetSkill => {
             if let Some(own) = to_own(server, &op.name) {
                 op.params.set("uri", own.as_str());
                 op.name = own;
@@ -96,9 +102,20 @@ pub fn scope_result(server: &str, method: Method, mut result: JsonObject) -> Jso
             scope_meta(server, &mut contents);
             Some(contents)
         }),
+        Method::GetSkill => {
+            let skill = scope_skill(server, &result.object("skill"));
+            result.set("skill", skill);
+        }
         Method::Complete | Method::Subscribe | Method::Unsubscribe => {}
     }
     result
+}
+
+/// Names the server in the entry of a skill and its files.
+fn scope_skill(server: &str, skill: &JsonObject) -> JsonObject {
+    let mut skill = scope_member(server, skill, "uri").unwrap_or_else(|| skill.clone());
+    scope_list(server, &mut skill, "resources", |server, file| scope_member(server, file, "uri"));
+    skill
 }
 
 /// Changes the elements of a list that contain a scoped URI.

@@ -103,7 +103,7 @@ impl Item {
 }
 
 fn canonical_name(source: &Arc<dyn Source>, kind: ItemKind, key: &str) -> String {
-    if source.is_native() || matches!(kind, ItemKind::Resource | ItemKind::Template) {
+    if source.is_native() || matches!(kind, ItemKind::Resource | ItemKind::Template | ItemKind::Skill) {
         key.to_owned()
     } else {
         listed_name(&format!("{}__{key}", source.name()))

@@ -7,10 +7,10 @@ use crate::catalogue::rendered_list::RenderedList;
 use arc_swap::ArcSwap;
 use octo_model::ItemKind;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-/// Items that are appended within an epoch to those of sources that it began with. A server that makes up new names would
+/// Items that are appended within an epoch to those of each source. A server that makes up new names would
 /// otherwise fill the memory of the hub and the context of the model; the rest is listed in the next epoch.
 const MAX_APPENDED_ITEMS: usize = 500;
 
@@ -23,8 +23,8 @@ pub struct ListEpoch {
     /// Number of deliberate changes before it.
     generation: u64,
     lists: Mutex<HashMap<ItemKind, Arc<RenderedList>>>,
-    /// Items that may still be appended.
-    room: AtomicUsize,
+    /// Items that were appended to those of each source.
+    appended: Mutex<HashMap<String, usize>>,
     /// Version of the last view that had the same items.
     current_at: AtomicU64,
 }
@@ -93,7 +93,7 @@ impl ListEpoch {
             profile: view.profile.name.clone(),
             generation,
             lists: Mutex::new(lists.collect()),
-            room: AtomicUsize::new(MAX_APPENDED_ITEMS),
+            appended: Mutex::default(),
             current_at: AtomicU64::new(view.version),
         }
     }
@@ -127,12 +127,20 @@ impl ListEpoch {
         is_current
     }
 
+    /// Items of a source that may still be appended.
+    fn room(&self, source: &str) -> usize {
+        let appended = self.appended.lock().unwrap_or_else(PoisonError::into_inner);
+        MAX_APPENDED_ITEMS.saturating_sub(appended.get(source).copied().unwrap_or_default())
+    }
+
     /// Whether the view has items that can be appended.
     fn lacks_items_of(&self, view: &View) -> bool {
-        let (lists, room) = (self.lists(), self.room.load(Ordering::Relaxed));
+        let lists = self.lists();
         ItemKind::ALL.into_iter().any(|kind| {
             let live = view.rendered_list(kind);
-            lists.get(&kind).is_none_or(|list| !Arc::ptr_eq(list, live) && list.lacks_items_of(live, room))
+            lists.get(&kind).is_none_or(|list| {
+                !Arc::ptr_eq(list, live) && list.lacks_items_of(live, |source| self.room(source))
+            })
         })
     }
 
@@ -143,10 +151,13 @@ impl ListEpoch {
         for kind in ItemKind::ALL {
             let live = view.rendered_list(kind);
             let list = lists.entry(kind).or_default();
-            let room = self.room.load(Ordering::Relaxed);
+            let room = |source: &str| self.room(source);
             if !Arc::ptr_eq(list, live) && list.lacks_items_of(live, room) {
                 let (longer, of_known) = list.with_additions(live, room);
-                self.room.store(room - of_known, Ordering::Relaxed);
+                let mut appended = self.appended.lock().unwrap_or_else(PoisonError::into_inner);
+                of_known.into_iter().for_each(|(source, count)| {
+                    *appended.entry(source.to_owned()).or_default() += count;
+                });
                 *list = Arc::new(longer);
                 changed.push(kind);
             }

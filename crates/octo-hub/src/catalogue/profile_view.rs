@@ -1,6 +1,5 @@
 //! The view of the catalogue through one profile.
 
-use crate::apps::app_tool::without_apps;
 use crate::apps::scoped_uris;
 use crate::catalogue::item::{Entry, Item};
 use crate::catalogue::profile::Profile;
@@ -12,7 +11,7 @@ use octo_model::{
 };
 use octo_toolkit::{Definition, ListingState, Source, SourceState};
 use regex::Regex;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
 /// One key for all unlisted resources: keys are metric labels, and callers could make up any number of URIs.
@@ -65,6 +64,8 @@ pub struct View {
     pub(crate) servers: BTreeMap<String, Arc<dyn Source>>,
     /// URIs of apps, as clients get them.
     pub(crate) app_uris: HashSet<String>,
+    /// Servers with apps.
+    pub(crate) app_servers: BTreeSet<String>,
     /// Extensions that servers declare. Settings in which they differ are left out.
     pub extensions: JsonObject,
 }
@@ -91,6 +92,7 @@ impl View {
             instructions: None,
             servers: BTreeMap::new(),
             app_uris: HashSet::new(),
+            app_servers: BTreeSet::new(),
             extensions: JsonObject::new(),
         };
         let own = view.profile.override_names().map(|name| (ItemKind::Tool, normalized_name(name)));
@@ -103,9 +105,8 @@ impl View {
         }
         view.add_short_names();
         for kind in ItemKind::ALL {
-            let render = view.render_for_apps(kind);
             let entries = view.lists.remove(&kind).unwrap_or_default();
-            view.rendered.insert(kind, Arc::new(RenderedList::new(entries, render)));
+            view.rendered.insert(kind, Arc::new(RenderedList::new(entries)));
         }
         view
     }
@@ -165,8 +166,9 @@ impl View {
         let kind = item.kind;
         if kind == ItemKind::Tool && item.app.is_part_of_app {
             self.app_uris.extend(item.app_uri());
+            self.app_servers.insert(stock.name.clone());
         }
-        if matches!(kind, ItemKind::Resource | ItemKind::Template) {
+        if matches!(kind, ItemKind::Resource | ItemKind::Template | ItemKind::Skill) {
             return self.add_uri(item);
         }
         if kind == ItemKind::Tool && self.add_override(item) {
@@ -255,7 +257,7 @@ impl View {
             self.app_uris.insert(item.key.clone());
         }
         let of_scheme = self.schemes.entry(scheme(&item.key).to_owned()).or_default();
-        if !of_scheme.iter().any(|source| Arc::ptr_eq(source, &item.source)) {
+        if item.kind != ItemKind::Skill && !of_scheme.iter().any(|source| Arc::ptr_eq(source, &item.source)) {
             of_scheme.push(Arc::clone(&item.source));
         }
         if item.kind == ItemKind::Template
@@ -267,23 +269,9 @@ impl View {
         self.lists.entry(item.kind).or_default().push(entry);
     }
 
-    /// How definitions are rendered: if there are apps, tools of servers without one say that no app may call them.
-    fn render_for_apps(&self, kind: ItemKind) -> impl Fn(&Entry) -> Json + use<> {
-        let entries = self.lists.get(&ItemKind::Tool).into_iter().flatten();
-        let servers: HashSet<String> = entries
-            .filter(|entry| entry.item.app.is_part_of_app)
-            .map(|entry| entry.source_name().to_owned())
-            .collect();
-        let is_marked =
-            kind == ItemKind::Tool && !servers.is_empty() && self.profile.passthrough_source().is_none();
-        move |entry: &Entry| {
-            let definition = entry.definition().to_json();
-            if is_marked && !servers.contains(entry.source_name()) {
-                without_apps(&definition)
-            } else {
-                definition
-            }
-        }
+    /// Whether there are skills.
+    pub fn has_skills(&self) -> bool {
+        !self.list(ItemKind::Skill).is_empty()
     }
 
     /// Whether a server offers apps.
@@ -314,6 +302,7 @@ impl View {
             Method::GetPrompt => self.by_name(ItemKind::Prompt, &op.name).cloned(),
             Method::ReadResource | Method::Subscribe | Method::Unsubscribe => self.resource(&op.name),
             Method::Complete => self.completion_target(op),
+            Method::GetSkill => self.skill(&op.name),
         };
         found.or_else(|| self.passthrough_entry(op))
     }
@@ -327,9 +316,11 @@ impl View {
             Method::Complete if op.params.object("ref").get("name").is_some() => {
                 (ItemKind::Prompt, op.name.as_str())
             }
-            Method::ReadResource | Method::Subscribe | Method::Unsubscribe | Method::Complete => {
-                (ItemKind::Resource, UNLISTED_URI_KEY)
-            }
+            Method::ReadResource
+            | Method::Subscribe
+            | Method::Unsubscribe
+            | Method::Complete
+            | Method::GetSkill => (ItemKind::Resource, UNLISTED_URI_KEY),
         };
         Some(unlisted_entry(source, kind, key, &op.name))
     }
@@ -340,7 +331,41 @@ impl View {
         let listed = self.by_name(ItemKind::Resource, uri).or_else(|| self.by_name(ItemKind::Template, uri));
         let fitting =
             || self.patterns.iter().find(|(pattern, _)| pattern.is_match(uri)).map(|(_, entry)| entry);
-        listed.or_else(fitting).cloned().or_else(|| self.unlisted_resource(uri))
+        // A template of one server must not take over the URIs of another.
+        let server = scoped_uris::named_server(uri);
+        let is_own = |entry: &&Entry| {
+            !scoped_uris::is_scoped(uri)
+                || entry.item.source.is_native()
+                || Some(entry.source_name()) == server
+        };
+        let known = listed.or_else(fitting).filter(is_own).cloned().or_else(|| self.skill_with_file(uri));
+        known.or_else(|| self.unlisted_resource(uri)).or_else(|| self.only_server_with(uri))
+    }
+
+    /// A server's own URI, as it may be in a text, if only one server lists it.
+    fn only_server_with(&self, uri: &str) -> Option<Entry> {
+        let scoped = self.servers.keys().filter_map(|server| scoped_uris::to_scoped(server, uri));
+        let mut entries = scoped.filter_map(|scoped| {
+            let resource = self.by_name(ItemKind::Resource, &scoped);
+            resource.or_else(|| self.by_name(ItemKind::Skill, &scoped)).cloned()
+        });
+        entries.next().filter(|_| entries.next().is_none())
+    }
+
+    /// A listed skill, or one that its server does not list.
+    fn skill(&self, uri: &str) -> Option<Entry> {
+        let listed = self.by_name(ItemKind::Skill, uri).cloned();
+        listed.or_else(|| self.unlisted_resource(uri).filter(|_| scoped_uris::is_scoped(uri)))
+    }
+
+    /// The file of a listed skill.
+    fn skill_with_file(&self, uri: &str) -> Option<Entry> {
+        let is_inside = |entry: &&Entry| {
+            let root = entry.item.key.strip_suffix("SKILL.md");
+            root.is_some_and(|root| uri.starts_with(root))
+        };
+        let skill = self.list(ItemKind::Skill).iter().find(is_inside)?;
+        Some(unlisted_entry(&skill.item.source, ItemKind::Resource, UNLISTED_URI_KEY, uri))
     }
 
     fn unlisted_resource(&self, uri: &str) -> Option<Entry> {
@@ -372,6 +397,7 @@ impl View {
             Method::GetPrompt => "Prompt",
             Method::ReadResource | Method::Subscribe | Method::Unsubscribe => "Resource",
             Method::Complete => "Prompt or template",
+            Method::GetSkill => "Skill",
         };
         let name: String = op.name.chars().take(MAX_NAME_CHARS).collect();
         let message = format!("{what} not found: `{name}`.");
@@ -384,7 +410,8 @@ impl View {
         if let Some(hint) = error.hint.as_deref() {
             data.set("hint", hint);
         }
-        let code = if op.method.names_resource() { -32002 } else { -32602 };
+        let is_resource = op.method.names_resource() && op.method != Method::GetSkill;
+        let code = if is_resource { -32002 } else { -32602 };
         let rpc = RpcError { code, message: error.text(), data: Some(data.to_json()) };
         error.rpc(rpc)
     }

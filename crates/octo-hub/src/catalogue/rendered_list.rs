@@ -1,40 +1,66 @@
 //! A list of one kind of items, with their definitions as clients get them.
 
+use crate::apps::app_tool::without_apps;
 use crate::catalogue::item::Entry;
-use octo_model::Json;
-use std::collections::{HashMap, HashSet};
+use octo_model::{ItemKind, Json};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 #[derive(Default)]
 pub struct RenderedList {
     pub entries: Vec<Entry>,
     pub rendered: Vec<Json>,
+    /// Whether each item is of a source without an app, as of when it was listed.
+    without_app: Vec<bool>,
+    /// The definitions for clients that show apps, created on first request.
+    for_apps: OnceLock<Vec<Json>>,
     /// Positions of the items, by listed name.
     positions: OnceLock<HashMap<Box<str>, usize>>,
-    /// Rendered pages, created on first request.
-    pages: Mutex<HashMap<usize, Json>>,
+    /// Rendered pages, created on first request; for clients that show apps, and for others.
+    pages: Mutex<HashMap<(bool, usize), Json>>,
 }
 
 #[derive(Default)]
 struct Additions<'a> {
-    items: Vec<(&'a Entry, &'a Json)>,
-    of_known_sources: usize,
+    /// Positions in the other list.
+    positions: Vec<usize>,
+    /// How many of them are of sources that the list had already.
+    of_known_sources: BTreeMap<&'a str, usize>,
 }
 
 impl RenderedList {
-    pub fn new(entries: Vec<Entry>, render: impl Fn(&Entry) -> Json) -> Self {
-        let rendered = entries.iter().map(render).collect();
-        Self { entries, rendered, ..Self::default() }
+    pub fn new(entries: Vec<Entry>) -> Self {
+        let rendered = entries.iter().map(|entry| entry.definition().to_json()).collect();
+        let apps = entries.iter().filter(|entry| entry.item.app.is_part_of_app).map(Entry::source_name);
+        let apps: HashSet<&str> = apps.collect();
+        let is_without =
+            |entry: &Entry| entry.item.kind == ItemKind::Tool && !apps.contains(entry.source_name());
+        let without_app = entries.iter().map(is_without).collect();
+        Self { entries, rendered, without_app, ..Self::default() }
     }
 
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
+    /// The definitions for a client. One that shows apps is told which tools no app may call: it takes all servers behind
+    /// the hub for one.
+    pub fn rendered_for(&self, shows_apps: bool) -> &[Json] {
+        if !shows_apps {
+            return &self.rendered;
+        }
+        self.for_apps.get_or_init(|| {
+            let marked = |(json, without_app): (&Json, &bool)| {
+                if *without_app { without_apps(json) } else { json.clone() }
+            };
+            self.rendered.iter().zip(&self.without_app).map(marked).collect()
+        })
+    }
+
     /// Returns a rendered page.
-    pub fn page(&self, number: usize, make: impl FnOnce() -> Json) -> Json {
+    pub fn page(&self, shows_apps: bool, number: usize, make: impl FnOnce() -> Json) -> Json {
         let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.entry(number).or_insert_with(make).clone()
+        pages.entry((shows_apps, number)).or_insert_with(make).clone()
     }
 
     pub fn items(&self) -> impl Iterator<Item = (&Entry, &Json)> {
@@ -51,36 +77,48 @@ impl RenderedList {
         Some((self.entries.get(at)?, self.rendered.get(at)?))
     }
 
-    /// Items of another list that this one does not have: all of new sources, and up to a number of known ones.
-    fn additions<'a>(&'a self, other: &'a Self, room: usize) -> Additions<'a> {
+    /// Items of another list that this one does not have: all of new sources, and up to a number of each known one.
+    fn additions<'a>(&self, other: &'a Self, room: impl Fn(&str) -> usize) -> Additions<'a> {
         let known: HashSet<&str> = self.entries.iter().map(Entry::source_name).collect();
         let mut additions = Additions::default();
-        for (entry, json) in other.items().filter(|(entry, _)| self.find(&entry.listed_name).is_none()) {
-            let is_known = known.contains(entry.source_name());
-            if is_known && additions.of_known_sources == room {
+        for (at, entry) in other.entries.iter().enumerate() {
+            let source = entry.source_name();
+            if self.find(&entry.listed_name).is_some() {
                 continue;
             }
-            additions.of_known_sources += usize::from(is_known);
-            additions.items.push((entry, json));
+            if known.contains(source) {
+                let added = additions.of_known_sources.entry(source).or_default();
+                if *added == room(source) {
+                    continue;
+                }
+                *added += 1;
+            }
+            additions.positions.push(at);
         }
         additions
     }
 
     /// Whether another list has items that can be appended.
-    pub fn lacks_items_of(&self, other: &Self, room: usize) -> bool {
-        !self.additions(other, room).items.is_empty()
+    pub fn lacks_items_of(&self, other: &Self, room: impl Fn(&str) -> usize) -> bool {
+        !self.additions(other, room).positions.is_empty()
     }
 
-    /// This list, and after it the items of another one that it does not have. Also returns how many of them are of sources
+    /// This list, and after it the items of another one that it does not have. Also returns how many were added per source
     /// that it had already; these are at most `room`.
-    pub fn with_additions(&self, other: &Self, room: usize) -> (Self, usize) {
+    pub fn with_additions<'a>(
+        &self,
+        other: &'a Self,
+        room: impl Fn(&str) -> usize,
+    ) -> (Self, BTreeMap<&'a str, usize>) {
         let additions = self.additions(other, room);
         let (mut entries, mut rendered) = (self.entries.clone(), self.rendered.clone());
-        for (entry, json) in additions.items {
-            entries.push(entry.clone());
-            rendered.push(json.clone());
+        let mut without_app = self.without_app.clone();
+        for at in additions.positions {
+            entries.extend(other.entries.get(at).cloned());
+            rendered.extend(other.rendered.get(at).cloned());
+            without_app.extend(other.without_app.get(at));
         }
-        (Self { entries, rendered, ..Self::default() }, additions.of_known_sources)
+        (Self { entries, rendered, without_app, ..Self::default() }, additions.of_known_sources)
     }
 
     /// Whether both have the same items with the same definitions, in any order.
@@ -88,12 +126,15 @@ impl RenderedList {
         let is_same = |(entry, json): (&Entry, &Json)| {
             self.find(&entry.listed_name).is_some_and(|(_, own)| own == json)
         };
-        self.len() == other.len() && (self.rendered == other.rendered || other.items().all(is_same))
+        self.len() == other.len()
+            && (self.rendered == other.rendered || other.items().all(is_same))
+            && self.apps() == other.apps()
     }
 
-    /// Whether there are tools that agents do not see.
-    pub fn has_tools_for_apps(&self) -> bool {
-        self.entries.iter().any(|entry| !entry.item.app.is_for_model)
+    /// Sources of the items that apps may call.
+    fn apps(&self) -> BTreeSet<&str> {
+        let callable = self.entries.iter().zip(&self.without_app).filter(|(_, without_app)| !**without_app);
+        callable.map(|(entry, _)| entry.source_name()).collect()
     }
 
     /// Bytes of all definitions.

@@ -1,6 +1,7 @@
 //! Normalization of URIs for rules. A server may treat several spellings alike, so a deny rule is checked
 //! against all of them.
 
+use crate::apps::scoped_uris::{self, to_own, to_scoped};
 use std::borrow::Cow;
 
 /// A requested URI in every form that a rule may match.
@@ -9,15 +10,23 @@ pub struct UriSpellings {
     normalized: String,
     /// Without the distinction between a host and the first path segment.
     loose: String,
+    /// As its server knows it, if clients get it with the name of the server: raw and normalized.
+    own: Option<[String; 2]>,
     ambiguous: bool,
 }
 
 impl UriSpellings {
     pub fn of(uri: &str) -> Self {
-        let normal = normalize(uri);
+        let own = scoped_uris::named_server(uri).and_then(|server| Some((server, to_own(server, uri)?)));
+        // The server's own host is behind its name.
+        let normal = match &own {
+            Some((server, own)) => to_scoped(server, &normalize(own)).unwrap_or_else(|| normalize(uri)),
+            None => normalize(uri),
+        };
         Self {
             loose: loosen(&normal).into_owned(),
-            ambiguous: is_ambiguous(uri),
+            ambiguous: is_ambiguous(uri) || own.as_ref().is_some_and(|(_, own)| is_ambiguous(own)),
+            own: own.map(|(_, own)| [normalize(&own), own]),
             raw: uri.to_owned(),
             normalized: normal,
         }
@@ -28,7 +37,7 @@ impl UriSpellings {
         let bare =
             |form: &str| form.split(['#', '?']).next().unwrap_or_default().trim_end_matches('/').to_owned();
         let forms = [&self.raw, &self.normalized, &self.loose];
-        forms.iter().any(|form| matches(form) || matches(&bare(form)))
+        forms.into_iter().chain(self.own.iter().flatten()).any(|form| matches(form) || matches(&bare(form)))
     }
 
     /// Returns whether both the raw and the normalized form match.
@@ -167,6 +176,23 @@ mod tests {
             assert_eq!(normalize(uri), wanted, "{uri}");
         }
         assert_eq!(loosen("x:////a/b"), "x://a/b");
+    }
+
+    #[test]
+    fn the_host_of_an_app_is_behind_the_name_of_its_server() {
+        for uri in
+            ["ui://maps/private/k", "ui://maps/PRIVATE/k", "UI://maps/private./k", "ui://maps/x@private/k"]
+        {
+            let spellings = UriSpellings::of(uri);
+            assert!(spellings.any(|form| form == "ui://maps/private/k"), "{uri}");
+            assert!(spellings.any(|form| form == "ui://private/k"), "{uri}");
+        }
+        assert!(UriSpellings::of("ui://maps/x@private/k").is_ambiguous());
+        assert!(!UriSpellings::of("ui://maps/private/k").is_ambiguous());
+        assert!(
+            !UriSpellings::of("ui://maps/private/k").all(|form| form == "ui://private/k"),
+            "not for allow rules"
+        );
     }
 
     #[test]

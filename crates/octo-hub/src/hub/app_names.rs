@@ -10,7 +10,8 @@ impl Hub {
     /// inside an app, it is the server's own.
     pub fn open_app(&self, client: &ClientEpoch, profile: &str, uri: &str) -> Option<String> {
         let view = self.view(profile).ok().filter(|_| scoped_uris::is_app_uri(uri))?;
-        let named = scoped_uris::named_server(uri).filter(|server| view.servers.contains_key(*server));
+        // A server without apps cannot be opened.
+        let named = scoped_uris::named_server(uri).filter(|server| view.app_servers.contains(*server));
         if !view.app_uris.contains(uri) {
             let scoped = view.servers.keys().filter_map(|server| scoped_uris::to_scoped(server, uri));
             let mut known = scoped.filter(|scoped| view.app_uris.contains(scoped));
@@ -32,7 +33,8 @@ impl Hub {
     }
 
     /// Returns the name by which the hub knows a tool that is called from inside an app, where it has the server's own name.
-    /// The client must have opened an app of that server.
+    /// The client must have opened an app of that server, and no other server with apps may have such a tool: nothing tells
+    /// which app is calling.
     pub fn tool_of_app(&self, client: &ClientEpoch, profile: &str, name: &str) -> Option<String> {
         let view = self.view(profile).ok()?;
         let full = |server: &str| format!("{server}:{name}");
@@ -43,6 +45,8 @@ impl Hub {
         if view.by_name(ItemKind::Tool, name).is_some() {
             return None;
         }
-        client.apps().only(is_callable).map(|server| full(&server))
+        let mut servers = view.app_servers.iter().filter(|server| is_callable(server));
+        let server = servers.next().filter(|_| servers.next().is_none())?;
+        client.apps().contains(server).then(|| full(server))
     }
 }

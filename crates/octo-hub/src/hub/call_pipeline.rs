@@ -89,8 +89,9 @@ impl Hub {
         self.approve(&permit, id, request, &call.op).await?;
         // Rate limit.
         rules.limits.check(&request.caller, &entry)?;
-        // Cache. Results with obligations are not cached: another policy may shape them differently.
-        let slot = (permit.obligations == Obligations::default())
+        // Cache. Results with obligations are not cached: another policy may shape them differently. Those for apps are not
+        // truncated.
+        let slot = (permit.obligations == Obligations::default() && !request.from_app)
             .then(|| rules.cache.slot(&request.caller, &request.profile, &entry, &request.op))
             .flatten();
         if let Some(slot) = &slot
@@ -206,7 +207,9 @@ fn remove_hub_meta(result: JsonObject, entry: &Entry) -> JsonObject {
 /// Ensures that the policy decides on the URI that the source receives.
 pub(crate) fn check_single_uri(op: &Operation) -> Result<(), ToolError> {
     let inner = match op.method {
-        Method::ReadResource | Method::Subscribe | Method::Unsubscribe => op.params.text("uri"),
+        Method::ReadResource | Method::Subscribe | Method::Unsubscribe | Method::GetSkill => {
+            op.params.text("uri")
+        }
         Method::Complete => op.params.inner_text("ref", "uri"),
         Method::CallTool | Method::GetPrompt => return Ok(()),
     };

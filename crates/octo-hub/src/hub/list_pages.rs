@@ -1,5 +1,6 @@
 //! Paginated lists, filtered by what the caller may see.
 
+use crate::catalogue::client_features::ClientFeatures;
 use crate::catalogue::item::Entry;
 use crate::catalogue::list_epoch::ClientEpoch;
 use crate::catalogue::profile_view::View;
@@ -31,17 +32,17 @@ impl Hub {
         self.wait_for_startup_listing(profile).await;
         let view = self.view(profile)?;
         let list = Arc::clone(view.rendered_list(kind));
-        self.page(&list, view, caller, false, cursor)
+        self.page(&list, view, caller, ClientFeatures::default(), cursor)
     }
 
-    /// Returns a page of a list as it is in the epoch of a client, with tools that are only for apps if it shows them.
+    /// Returns a page of a list as it is in the epoch of a client, as far as its extensions require.
     pub async fn list_in_epoch(
         &self,
         client: &ClientEpoch,
         profile: &str,
         kind: ItemKind,
         caller: &Caller,
-        shows_apps: bool,
+        features: ClientFeatures,
         cursor: Option<&str>,
     ) -> Result<Page, ToolError> {
         self.wait_for_startup_listing(profile).await;
@@ -51,7 +52,7 @@ impl Hub {
             Some(_) => Some(Arc::clone(view.rendered_list(kind))),
             None => self.catalogue.epoch(client, profile).map(|epoch| epoch.list(kind)),
         };
-        self.page(&list.unwrap_or_default(), view, caller, shows_apps, cursor)
+        self.page(&list.unwrap_or_default(), view, caller, features, cursor)
     }
 
     /// Returns another name for an item that a client knows from its epoch, if the listed one means something else by
@@ -83,7 +84,7 @@ impl Hub {
         list: &RenderedList,
         view: Arc<View>,
         caller: &Caller,
-        shows_apps: bool,
+        features: ClientFeatures,
         cursor: Option<&str>,
     ) -> Result<Page, ToolError> {
         let from = match cursor {
@@ -94,19 +95,24 @@ impl Hub {
         };
         let policy = Arc::clone(&self.rules().policy);
         // All callers see the same list, so it is rendered once.
-        let is_same_for_all = policy.allows_everything() && (shows_apps || !list.has_tools_for_apps());
+        let is_same_for_all =
+            policy.allows_everything() && list.entries.iter().all(|entry| features.lists(entry));
         if is_same_for_all && from.is_multiple_of(PAGE_SIZE) {
-            let all = &list.rendered;
+            let all = list.rendered_for(features.apps);
             let end = (from + PAGE_SIZE).min(all.len());
-            let items = list.page(from / PAGE_SIZE, || Json::array(all.get(from..end).unwrap_or_default()));
+            let items = list.page(features.apps, from / PAGE_SIZE, || {
+                Json::array(all.get(from..end).unwrap_or_default())
+            });
             let next = (end < all.len()).then(|| format!("from-{end}"));
             return Ok(Page { items, next, view });
         }
         let allowed = list
-            .items()
+            .entries
+            .iter()
+            .zip(list.rendered_for(features.apps))
             .enumerate()
             .skip(from)
-            .filter(|(_, (entry, _))| shows_apps || entry.item.app.is_for_model)
+            .filter(|(_, (entry, _))| features.lists(entry))
             .filter(|(_, (entry, _))| is_visible(&*policy, &view.profile.name, caller, entry));
         let mut page: Vec<(usize, &Json)> =
             allowed.map(|(at, (_, json))| (at, json)).take(PAGE_SIZE + 1).collect();

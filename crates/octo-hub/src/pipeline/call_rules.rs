@@ -69,7 +69,7 @@ impl CallRules {
         arguments: Option<&'a Json>,
         record: &mut AuditRecord,
     ) -> Result<Permit<'a>, ToolError> {
-        let is_uri = matches!(entry.item.kind, ItemKind::Resource | ItemKind::Template);
+        let is_uri = matches!(entry.item.kind, ItemKind::Resource | ItemKind::Template | ItemKind::Skill);
         let decision = authorize(
             &*self.policy,
             &PolicyRequest {

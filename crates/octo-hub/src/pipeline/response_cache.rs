@@ -118,7 +118,11 @@ impl ResponseCache {
         let matches = |rule: &&CompiledCacheRule| match op.method {
             Method::CallTool => rule.tools.is_match(&entry.item.canonical_name),
             Method::ReadResource => rule.uris.is_match(&op.name),
-            Method::GetPrompt | Method::Complete | Method::Subscribe | Method::Unsubscribe => false,
+            Method::GetPrompt
+            | Method::Complete
+            | Method::Subscribe
+            | Method::Unsubscribe
+            | Method::GetSkill => false,
         };
         self.rules.iter().find(matches).map(|rule| rule.ttl)
     }

@@ -2,6 +2,8 @@
 
 use super::prompt_manifest::{Argument, PromptFile, PromptManifest};
 use super::prompt_template::{self, Engine};
+use crate::skills::native_skills::{NativeSkill, NativeSkills};
+use crate::skills::skill_files::NATIVE_FOLDER;
 use crate::yaml_files::{self, FileContents, Problem};
 use handlebars::Template;
 use octo_grants::config_dirs::ConfigFile;
@@ -25,6 +27,8 @@ pub struct Prompt {
 pub struct PromptSet {
     pub all: BTreeMap<String, Arc<Prompt>>,
     pub engine: Engine,
+    /// Prompts of the operator that need no arguments, as skills.
+    pub skills: NativeSkills,
     problems: Vec<Problem>,
 }
 
@@ -49,7 +53,8 @@ pub fn load_prompts(shipped: BuiltinPrompts, leaves: &[ConfigFile], before: Opti
     for (name, prompt) in &making.all {
         engine.add(name, prompt.template.clone());
     }
-    PromptSet { all: making.all, engine, problems: making.problems }
+    let skills = making.all.iter().filter_map(|(name, prompt)| prompt.to_skill(name, &engine)).collect();
+    PromptSet { all: making.all, engine, skills, problems: making.problems }
 }
 
 struct PromptSetBuilder<'a> {
@@ -188,6 +193,7 @@ impl FileContents for PromptSet {
         });
         Listing {
             prompts: prompts.collect(),
+            skills: self.skills.definitions(),
             supports_completion: !self.all.is_empty(),
             ..Listing::default()
         }
@@ -199,6 +205,23 @@ impl FileContents for PromptSet {
 }
 
 impl Prompt {
+    /// The prompt as a skill, if it is the operator's own and needs no arguments.
+    fn to_skill(&self, name: &str, engine: &Engine) -> Option<NativeSkill> {
+        if self.is_builtin || self.arguments.iter().any(|argument| argument.required) {
+            return None;
+        }
+        let values = self.arguments.iter().map(|argument| {
+            let default = argument.default.clone().unwrap_or_default();
+            (argument.name.clone(), serde_json::Value::from(default))
+        });
+        let text = engine.render(name, &values.collect()).ok()?;
+        let skill = name.to_ascii_lowercase().replace('_', "-");
+        let description = Json::text(&self.description);
+        let main = format!("---\nname: {skill}\ndescription: {}\n---\n\n{text}\n", description.as_str());
+        let path = format!("{NATIVE_FOLDER}/prompts/{skill}");
+        NativeSkill::new(&path, vec![("SKILL.md".to_owned(), main)]).ok()
+    }
+
     fn definition(&self, name: &str) -> JsonObject {
         let mut members = JsonObject::new().with("name", name);
         if let Some(title) = &self.title {

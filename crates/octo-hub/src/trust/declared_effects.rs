@@ -62,8 +62,8 @@ pub enum DeclaredEffects {
 pub struct EffectPattern {
     class: EffectClass,
     globs: GlobSet,
-    /// The patterns without wildcards.
-    names: Vec<String>,
+    /// The patterns as written.
+    patterns: Vec<String>,
 }
 
 impl DeclaredEffects {
@@ -73,8 +73,7 @@ impl DeclaredEffects {
             EffectsSetting::Patterns(patterns) => patterns,
         };
         let compile = |(class, list): (EffectClass, &Vec<String>)| {
-            let names = list.iter().filter(|pattern| !pattern.contains(WILDCARDS)).cloned().collect();
-            Ok(EffectPattern { class, globs: glob_set(list)?, names })
+            Ok(EffectPattern { class, globs: glob_set(list)?, patterns: list.clone() })
         };
         Ok(Self::Patterns(patterns.lists().into_iter().map(compile).collect::<Result<_, _>>()?))
     }
@@ -87,21 +86,26 @@ impl DeclaredEffects {
             }
             // The protocol only lets them read.
             (Self::Annotations, _) => Some(Effect::of_class(EffectClass::Reads)),
-            (Self::Patterns(_), _) => self.matching(key).map(|pattern| Effect::of_class(pattern.class)),
+            (Self::Patterns(_), _) => self.matching(kind, key).map(|pattern| Effect::of_class(pattern.class)),
         }
     }
 
-    fn matching(&self, key: &str) -> Option<&EffectPattern> {
-        match self {
-            Self::Annotations => None,
-            Self::Patterns(patterns) => patterns.iter().find(|pattern| pattern.globs.is_match(key)),
-        }
+    /// The most dangerous list that matches. A template serves URIs that may match other lists, so it must be listed as it
+    /// is written.
+    fn matching(&self, kind: ItemKind, key: &str) -> Option<&EffectPattern> {
+        let Self::Patterns(lists) = self else { return None };
+        let is_listed = |list: &&EffectPattern| match kind {
+            ItemKind::Template => list.patterns.iter().any(|pattern| pattern == key),
+            _ => list.globs.is_match(key),
+        };
+        lists.iter().find(is_listed)
     }
 
     /// Returns whether a pattern, and not its name, makes an item less dangerous than an unknown one.
-    pub fn is_covered_by_wildcard(&self, key: &str) -> bool {
-        self.matching(key).is_some_and(|pattern| {
-            pattern.class < EffectClass::Destroys && !pattern.names.iter().any(|name| name == key)
+    pub fn is_covered_by_wildcard(&self, kind: ItemKind, key: &str) -> bool {
+        self.matching(kind, key).is_some_and(|list| {
+            let is_named = list.patterns.iter().any(|pattern| !pattern.contains(WILDCARDS) && pattern == key);
+            list.class < EffectClass::Destroys && !is_named
         })
     }
 }
@@ -149,10 +153,22 @@ mod tests {
         for name in ["relist_pages", "LIST_pages", ""] {
             assert_eq!(effects.effect(ItemKind::Tool, name, &claims), None, "{name}");
         }
-        assert!(effects.is_covered_by_wildcard("get_x") && effects.is_covered_by_wildcard("a_add"));
+        let is_covered = |name: &str| effects.is_covered_by_wildcard(ItemKind::Tool, name);
+        assert!(is_covered("get_x") && is_covered("a_add"));
         for name in ["get_or_create", "list_all", "other"] {
-            assert!(!effects.is_covered_by_wildcard(name), "{name}");
+            assert!(!is_covered(name), "{name}");
         }
+    }
+
+    #[test]
+    fn a_template_must_be_listed_as_it_is_written() {
+        let effects =
+            effects(json!({"reads": ["pages://*", "notes://{id}"], "destroys": ["pages://admin/*"]}));
+        let class = |template: &str| {
+            effects.effect(ItemKind::Template, template, &JsonObject::new()).map(Effect::class)
+        };
+        assert_eq!(class("pages://{+path}"), None, "it serves pages://admin/keys, too");
+        assert_eq!(class("notes://{id}"), Some(EffectClass::Reads));
     }
 
     #[test]

@@ -47,6 +47,9 @@ fn compare_member(
         ("inputSchema" | "outputSchema", PinKind::Item(ItemKind::Tool)) => {
             compare_schema_member(key, old, new, out)
         }
+        ("resources", PinKind::Item(ItemKind::Skill)) => {
+            add_difference(out, Severity::Serious, key, "files changed", old, new);
+        }
         ("annotations", PinKind::Item(ItemKind::Tool)) => compare_hints(old, new, out),
         ("annotations", _) => add_difference(out, Severity::Harmless, key, "metadata changed", old, new),
         ("arguments", PinKind::Item(ItemKind::Prompt)) => compare_arguments(old, new, out),

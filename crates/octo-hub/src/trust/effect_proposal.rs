@@ -21,7 +21,6 @@ const READING: &[&str] = &[
     "preview",
     "query",
     "read",
-    "resolve",
     "search",
     "show",
     "status",
@@ -36,11 +35,62 @@ const ADDING: &[&str] = &[
 ];
 /// Words in the names of tools that change something, with or without losing data.
 const CHANGING: &[&str] = &[
-    "apply", "approve", "assign", "call", "change", "click", "close", "commit", "deploy", "disable", "edit",
-    "enable", "eval", "evaluate", "exec", "execute", "fill", "import", "install", "invoke", "lock", "merge",
-    "modify", "move", "open", "patch", "post", "press", "publish", "push", "put", "rename", "replace",
-    "reopen", "restart", "restore", "run", "send", "set", "share", "shell", "start", "stop", "submit",
-    "sync", "transfer", "trigger", "type", "unlock", "update", "upsert", "write",
+    "apply",
+    "approve",
+    "assign",
+    "call",
+    "change",
+    "click",
+    "close",
+    "commit",
+    "deploy",
+    "disable",
+    "edit",
+    "enable",
+    "eval",
+    "evaluate",
+    "exec",
+    "execute",
+    "fill",
+    "import",
+    "install",
+    "invoke",
+    "lock",
+    "mark",
+    "merge",
+    "modify",
+    "move",
+    "open",
+    "patch",
+    "post",
+    "press",
+    "publish",
+    "push",
+    "put",
+    "rename",
+    "reopen",
+    "replace",
+    "resolve",
+    "restart",
+    "restore",
+    "run",
+    "send",
+    "set",
+    "share",
+    "shell",
+    "start",
+    "stop",
+    "submit",
+    "subscribe",
+    "sync",
+    "transfer",
+    "trigger",
+    "type",
+    "unlock",
+    "unsubscribe",
+    "update",
+    "upsert",
+    "write",
 ];
 /// Words in the names of tools that lose data.
 const DESTROYING: &[&str] = &[
@@ -118,13 +168,17 @@ impl EffectProposal {
 }
 
 fn suggestion(name: &str) -> NameSuggestion {
-    let words = words(name);
+    let mut words = words(name);
+    words.retain(|word| !word.is_empty());
     let any = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
     match () {
         () if any(DESTROYING) => NameSuggestion::Class(EffectClass::Destroys),
         () if any(CHANGING) => NameSuggestion::Changes,
         () if any(ADDING) => NameSuggestion::Class(EffectClass::Writes),
-        () if any(READING) => NameSuggestion::Class(EffectClass::Reads),
+        // `list_pages` or `pages_list`, but not `pages_for_the_list`.
+        () if words.iter().take(2).any(|word| READING.contains(&word.as_str())) => {
+            NameSuggestion::Class(EffectClass::Reads)
+        }
         () => NameSuggestion::Nothing,
     }
 }
@@ -190,6 +244,9 @@ mod tests {
             ("update_page", &reads, "destroys", "name and annotations disagree"),
             ("get_and_delete", &reads, "destroys", "name and annotations disagree"),
             ("list_deleted_pages", &none, "reads", "name"),
+            ("mark_as_read", &none, "destroys", "unknown"),
+            ("issue_read", &none, "reads", "name"),
+            ("copier_to_some_list", &none, "destroys", "unknown"),
             ("whiteboard", &none, "destroys", "unknown"),
             ("whiteboard", &reads, "reads", "annotations"),
             ("whiteboard", &json!({"readOnlyHint": "yes"}), "destroys", "unknown"),

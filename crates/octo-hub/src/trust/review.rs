@@ -6,7 +6,9 @@ use super::{
     sanitize, worst_severity,
 };
 use crate::apps::scoped_uris::{is_scoped, scope_listing};
-use octo_model::{Effect, EffectOrigin, ItemKind, Json};
+use crate::skills::skill_entry::SkillEntry;
+use crate::skills::skill_prompt::skill_prompts;
+use octo_model::{Effect, EffectClass, EffectOrigin, ItemKind, Json};
 use octo_ports::{Pin, PinDelta, PinKind, PinSet, ServerIdentity};
 use octo_toolkit::{Definition, Listing};
 use serde_json::Value;
@@ -23,6 +25,10 @@ pub struct Review {
     pub held: HashMap<(PinKind, String), Vec<Difference>>,
     /// Definitions that passed but are reported, with the reasons.
     pub reported: HashMap<(PinKind, String), Vec<Difference>>,
+    /// The listed skills, with the server's own URIs.
+    pub skills: Vec<SkillEntry>,
+    /// The skills behind prompts, by the names of the prompts.
+    pub skill_prompts: HashMap<String, SkillEntry>,
 }
 
 struct Reviewer<'a> {
@@ -61,6 +67,7 @@ pub fn review(
         prompts: reviewer.review_all(ItemKind::Prompt, &lists.prompts),
         resources: reviewer.review_all(ItemKind::Resource, &lists.resources),
         templates: reviewer.review_all(ItemKind::Template, &lists.templates),
+        skills: reviewer.review_all(ItemKind::Skill, &lists.skills),
         instructions: lists.instructions.as_deref().and_then(|text| reviewer.instructions(text)),
         ttl_ms: lists.ttl_ms,
         supports_completion: lists.supports_completion,
@@ -68,8 +75,29 @@ pub fn review(
         approvals: lists.approvals,
         extensions: lists.extensions.clone(),
     };
+    // What clients would not load is not listed.
+    shown.skills.retain(|skill| match SkillEntry::parse(&skill.members) {
+        Ok(_) => true,
+        Err(why) => {
+            tracing::warn!(target: "trust", server = %whose.server, skill = skill.key, why, "invalid skill");
+            false
+        }
+    });
+    let skills: Vec<SkillEntry> =
+        shown.skills.iter().filter_map(|skill| SkillEntry::parse(&skill.members).ok()).collect();
+    let (prompts, behind): (Vec<Definition>, Vec<SkillEntry>) =
+        skill_prompts(&skills, &shown.prompts).into_iter().unzip();
+    let skill_prompts = prompts.iter().map(|prompt| prompt.key.clone()).zip(behind).collect();
+    shown.prompts.extend(prompts);
     scope_listing(&whose.server, &mut shown);
-    Review { lists: shown, news: reviewer.news, held: reviewer.held, reported: reviewer.reported }
+    Review {
+        lists: shown,
+        news: reviewer.news,
+        held: reviewer.held,
+        reported: reviewer.reported,
+        skills,
+        skill_prompts,
+    }
 }
 
 impl Reviewer<'_> {
@@ -83,7 +111,8 @@ impl Reviewer<'_> {
         let declared = self.effects.and_then(|effects| effects.effect(what, &definition.key, &members));
         // The effect only applies to the definition it came with; the pinned one gets an unknown effect.
         let (effect, effect_origin) = match declared {
-            _ if members != definition.members => (Effect::unknown(), EffectOrigin::Assumed),
+            Some(_) if members != definition.members => (Effect::unknown(), EffectOrigin::Declared),
+            None if members != definition.members => (Effect::unknown(), EffectOrigin::Assumed),
             Some(declared) => (declared, EffectOrigin::Declared),
             None => (definition.effect, definition.effect_origin),
         };
@@ -113,8 +142,9 @@ impl Reviewer<'_> {
             found.extend(self.refusal_of_new(what, key));
         }
         let worst = worst_severity(&found);
+        let is_notable = worst > Severity::Harmless || self.may_change_effect(what, key, &value, &found);
         let hold = found.iter().any(|one| one.always_held)
-            || (worst > Severity::Harmless && self.settings.changes == ChangePolicy::Hold);
+            || (is_notable && self.settings.changes == ChangePolicy::Hold);
         if hold {
             self.held.insert((what, key.to_owned()), found);
             self.news.held.push(new);
@@ -129,6 +159,20 @@ impl Reviewer<'_> {
             None => self.news.new_pins.push(new),
         }
         Some(text)
+    }
+
+    /// Whether a tool may do more than when its effect was declared: other input, or more careful hints.
+    fn may_change_effect(&self, what: PinKind, key: &str, new: &Value, found: &[Difference]) -> bool {
+        let (Some(effects), PinKind::Item(kind @ ItemKind::Tool)) = (self.effects, what) else {
+            return false;
+        };
+        let Ok(members) = Json::from(new.clone()).members() else { return true };
+        let effect = effects.effect(kind, key, &members);
+        let follows_hints = matches!(effects, DeclaredEffects::Annotations);
+        let matters = |one: &Difference| {
+            one.path.starts_with("inputSchema") || (!follows_hints && one.path.starts_with("annotations"))
+        };
+        effect.is_some_and(|effect| effect.class() < EffectClass::Destroys) && found.iter().any(matters)
     }
 
     /// Why a definition that was never seen before is held.
@@ -147,9 +191,9 @@ impl Reviewer<'_> {
         {
             "is new"
         } else if self.settings.changes == ChangePolicy::Hold
-            && matches!(what, PinKind::Item(ItemKind::Tool | ItemKind::Prompt))
+            && let PinKind::Item(kind @ (ItemKind::Tool | ItemKind::Prompt)) = what
             && self.known_kinds.contains(&what)
-            && self.effects.is_some_and(|effects| effects.is_covered_by_wildcard(key))
+            && self.effects.is_some_and(|effects| effects.is_covered_by_wildcard(kind, key))
         {
             "is new, and a pattern in `effects` would declare what it does"
         } else {

@@ -3,11 +3,16 @@
 use super::review::{Review, review};
 use super::sanitizing_peer::SanitizingPeer;
 use super::{DeclaredEffects, Difference, HeldCalls, SharedPins, TrustSettings, sanitize, worst_severity};
-use crate::apps::app_content::check_app;
+use crate::apps::app_content::{AppContent, check_app};
+use crate::apps::app_tool::supports_apps;
 use crate::apps::scoped_uris;
-use octo_model::{ItemKind, JsonObject, Method, Operation, Remedy, ToolError};
+use crate::skills::skill_entry::SkillEntry;
+use crate::skills::skill_prompt;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use octo_model::{ItemKind, Json, JsonObject, Method, Operation, Remedy, ToolError, extension};
 use octo_ports::{Changes, Pin, PinKind, PinSet, PinWrite, ServerIdentity};
-use octo_toolkit::{BoxFuture, CallContext, Layer, Listing, ListingState, Source, SourceState};
+use octo_toolkit::{BoxFuture, CallContext, Definition, Layer, Listing, ListingState, Source, SourceState};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -212,6 +217,77 @@ impl ReviewedSource {
         }
     }
 
+    /// Refuses an app that differs from its pin. Apps that are neither listed nor named by a tool are not pinned: a server may
+    /// generate any number of them, and clients do not show them.
+    async fn check_app(&self, uri: &str, result: &JsonObject) -> Result<(), ToolError> {
+        let listing = Arc::clone(&self.listing.borrow().listing);
+        let scoped = scoped_uris::to_scoped(&self.identity.server, uri).unwrap_or_default();
+        let listed = listing.resources.iter().find(|resource| resource.key == scoped);
+        let is_named =
+            |tool: &Definition| tool.members.get("_meta").is_some_and(|meta| meta.as_str().contains(&scoped));
+        if listed.is_none() && !listing.tools.iter().any(is_named) {
+            return Ok(());
+        }
+        let listed = listed.and_then(|resource| resource.members.inner("_meta", "ui"));
+        let app = AppContent { uri, result, listed };
+        check_app(self.pins.as_ref(), &self.identity, app, self.settings.changes).await
+    }
+
+    /// The answer to `skills/get` for a listed skill: the reviewed entry.
+    fn listed_skill(&self, uri: &str) -> Option<JsonObject> {
+        let listing = Arc::clone(&self.listing.borrow().listing);
+        let skill = listing.skills.iter().find(|skill| skill.key == uri)?;
+        Some(JsonObject::new().with("skill", skill.members.clone()))
+    }
+
+    fn reviewed(&self) -> Option<Arc<Review>> {
+        let reviewed = self.last_review.lock().unwrap_or_else(PoisonError::into_inner);
+        reviewed.as_ref().map(|reviewed| Arc::clone(&reviewed.review))
+    }
+
+    fn skill_of_prompt(&self, name: &str) -> Option<SkillEntry> {
+        self.reviewed()?.skill_prompts.get(name).cloned()
+    }
+
+    /// Reads the instructions of a skill as a prompt.
+    async fn run_skill_prompt(&self, skill: &SkillEntry, cx: &CallContext) -> Result<JsonObject, ToolError> {
+        let server = &self.identity.server;
+        let params = JsonObject::new().with("uri", skill.uri.as_str());
+        let op = Operation { method: Method::ReadResource, name: skill.uri.clone(), params };
+        let result = self.source.run(op, cx).await.map_err(sanitize::sanitize_error)?;
+        self.check_skill_file(&skill.uri, &result)?;
+        let texts: Vec<String> =
+            result.list("contents").iter().filter_map(|part| part.member("text")?.to_text()).collect();
+        let scope = |uri: &str| scoped_uris::to_scoped(server, uri).unwrap_or_else(|| uri.to_owned());
+        let prompt = skill_prompt::prompt_result(skill, &texts.concat(), scope);
+        sanitize::sanitize_result(Method::GetPrompt, prompt).map(|(prompt, _)| prompt)
+    }
+
+    /// Refuses a file of a skill that differs from the reviewed entry.
+    fn check_skill_file(&self, uri: &str, result: &JsonObject) -> Result<(), ToolError> {
+        let Some(reviewed) = self.reviewed() else { return Ok(()) };
+        for part in result.list("contents") {
+            let Ok(part) = part.members() else { continue };
+            let uri = part.text("uri").unwrap_or_else(|| uri.to_owned());
+            let mut skills = reviewed.skills.iter().filter(|skill| skill.contains(&uri)).peekable();
+            if skills.peek().is_none() {
+                continue;
+            }
+            let content = match (part.text("text"), part.text("blob")) {
+                (Some(text), _) => text.into_bytes(),
+                (None, blob) => BASE64.decode(blob.unwrap_or_default()).unwrap_or_default(),
+            };
+            if !skills.all(|skill| skill.is_genuine(&uri, &content)) {
+                let server = &self.identity.server;
+                return Err(ToolError::denied(format!(
+                    "The server `{server}` has changed the file `{uri}` of a skill, and the change has not been reviewed."
+                ))
+                .remedy(Remedy::ReviewDefinitions { server: server.clone() }));
+            }
+        }
+        Ok(())
+    }
+
     fn refuse_held(&self, op: &Operation) -> Result<(), ToolError> {
         if self.settings.held_calls == HeldCalls::Pinned {
             return Ok(());
@@ -220,6 +296,7 @@ impl ReviewedSource {
             Method::CallTool => ItemKind::Tool,
             Method::GetPrompt => ItemKind::Prompt,
             Method::ReadResource | Method::Subscribe | Method::Unsubscribe => ItemKind::Resource,
+            Method::GetSkill => ItemKind::Skill,
             Method::Complete => return Ok(()),
         };
         let judged = self.last_review.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -236,9 +313,24 @@ impl ReviewedSource {
     }
 }
 
+/// Whether all contents are HTML of apps.
+fn is_app(result: &JsonObject) -> bool {
+    let contents = result.list("contents");
+    let is_html = |part: &Json| {
+        part.member("mimeType").and_then(|kind| kind.to_text()).as_deref() == Some(extension::APP_MIME_TYPE)
+    };
+    !contents.is_empty() && contents.iter().all(is_html)
+}
+
 fn is_empty(lists: &Listing) -> bool {
-    let lengths = [lists.tools.len(), lists.prompts.len(), lists.resources.len(), lists.templates.len()];
-    lengths == [0; 4] && lists.instructions.is_none()
+    let lengths = [
+        lists.tools.len(),
+        lists.prompts.len(),
+        lists.resources.len(),
+        lists.templates.len(),
+        lists.skills.len(),
+    ];
+    lengths == [0; 5] && lists.instructions.is_none()
 }
 
 impl Layer for ReviewedSource {
@@ -249,15 +341,32 @@ impl Layer for ReviewedSource {
     fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let server = &self.identity.server;
+            if op.method == Method::GetSkill
+                && let Some(known) = self.listed_skill(&op.name)
+            {
+                return Ok(known);
+            }
             let op = scoped_uris::own_operation(server, op);
             self.refuse_held(&op)?;
+            if op.method == Method::GetPrompt
+                && let Some(skill) = self.skill_of_prompt(&op.name)
+            {
+                return self.run_skill_prompt(&skill, cx).await;
+            }
             let (method, name) = (op.method, op.name.clone());
             let cx = cx.with_peer(Arc::new(SanitizingPeer(Arc::clone(&cx.peer))));
             let result = self.source.run(op, &cx).await.map_err(sanitize::sanitize_error)?;
-            if method == Method::ReadResource && scoped_uris::is_app_uri(&name) {
-                check_app(self.pins.as_ref(), server, &name, &result, self.settings.changes).await?;
+            if method == Method::ReadResource
+                && scoped_uris::is_app_uri(&name)
+                && is_app(&result)
+                && supports_apps(cx.peer.capabilities())
+            {
+                self.check_app(&name, &result).await?;
                 // It is for a browser, and any change could break it.
                 return Ok(scoped_uris::scope_result(server, method, sanitize::strip_hub_meta(result, &[])));
+            }
+            if method == Method::ReadResource {
+                self.check_skill_file(&name, &result)?;
             }
             let (result, removed) = sanitize::sanitize_result(method, result)?;
             let result = scoped_uris::scope_result(server, method, result);

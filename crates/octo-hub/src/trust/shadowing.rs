@@ -1,5 +1,6 @@
 //! Names that imitate another server's. Names are compared by what a person would read.
 
+use crate::apps::scoped_uris;
 use octo_model::ItemKind;
 use octo_ports::ServerIdentity;
 
@@ -10,7 +11,7 @@ const HUB_NAMESPACE: &str = "octoprox";
 pub fn shadowing_reason(whose: &ServerIdentity, what: ItemKind, key: &str) -> Option<String> {
     match what {
         ItemKind::Tool | ItemKind::Prompt => shadowed_name(whose, key),
-        ItemKind::Resource | ItemKind::Template => shadowed_uri(whose, what, key),
+        ItemKind::Resource | ItemKind::Template | ItemKind::Skill => shadowed_uri(whose, what, key),
     }
 }
 
@@ -38,6 +39,9 @@ fn shadowed_uri(whose: &ServerIdentity, what: ItemKind, key: &str) -> Option<Str
     let Some(scheme) = scheme else {
         return (what == ItemKind::Template).then(|| "it matches the URIs of every server".to_owned());
     };
+    if scoped_uris::is_scoped(&format!("{scheme}://")) && !scoped_uris::is_scoped(key) {
+        return Some("its URI matches those of other servers".to_owned());
+    }
     let own = skeleton(&whose.server);
     let scheme = skeleton(scheme);
     let hub = HUB_NAMESPACE.to_owned();
@@ -156,6 +160,10 @@ mod tests {
             (ItemKind::Resource, "evil://page", false),
             (ItemKind::Resource, "file:///a", false),
             (ItemKind::Template, "{+uri}", true),
+            (ItemKind::Template, "ui:{+rest}", true),
+            (ItemKind::Template, "UI:/{+rest}", true),
+            (ItemKind::Template, "ui://{+rest}", false),
+            (ItemKind::Resource, "skill:x", true),
             (ItemKind::Template, "{scheme}://x", true),
             (ItemKind::Template, "file:///{+path}", false),
         ] {

@@ -1,7 +1,7 @@
 //! Lists that do not change under a client.
 
 use crate::hub_fixture::{HubFixture, ScriptedSource, tool};
-use octo_hub::{Change, ClientEpoch, Profile, ProfileSettings};
+use octo_hub::{Change, ClientEpoch, ClientFeatures, Profile, ProfileSettings};
 use octo_model::{Caller, ItemKind};
 use octo_toolkit::{Source, SourceState};
 use serde_json::{Value, json};
@@ -11,8 +11,11 @@ use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 
 async fn list(bench: &HubFixture, client: &ClientEpoch) -> String {
-    let page =
-        bench.hub.list_in_epoch(client, "", ItemKind::Tool, &Caller::local(), false, None).await.unwrap();
+    let page = bench
+        .hub
+        .list_in_epoch(client, "", ItemKind::Tool, &Caller::local(), ClientFeatures::default(), None)
+        .await
+        .unwrap();
     page.items.as_str().to_owned()
 }
 
@@ -178,7 +181,7 @@ async fn a_listed_name_means_the_same_tool_whatever_other_servers_add() {
     let client = ClientEpoch::default();
     let page = bench
         .hub
-        .list_in_epoch(&client, "short", ItemKind::Tool, &Caller::local(), false, None)
+        .list_in_epoch(&client, "short", ItemKind::Tool, &Caller::local(), ClientFeatures::default(), None)
         .await
         .unwrap();
     assert!(page.items.as_str().contains(r#""name":"search""#));

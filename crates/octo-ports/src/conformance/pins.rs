@@ -83,6 +83,8 @@ pub async fn follow_a_renamed_server(open: &Open) -> StoreResult<()> {
     assert_eq!(pins.load(&new).await?.pins, [pin("a", "1")]);
     assert_eq!(pins.pending("notes").await?.len(), 1);
     assert!(pins.load(&whose("third", "another", &[])).await?.pins.is_empty());
+    // Two servers of one program have pins of their own.
+    assert!(pins.load(&whose("second", "same", &["notion", "notes"])).await?.pins.is_empty());
     // A name keeps its pins if what is behind it changes.
     assert_eq!(pins.load(&whose("notion", "another", &[])).await?.pins, [pin("a", "1")]);
     Ok(())

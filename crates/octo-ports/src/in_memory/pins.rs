@@ -42,7 +42,10 @@ impl InMemoryPins {
 
 fn load(all: &mut HashMap<String, ServerPins>, whose: &ServerIdentity) -> PinSet {
     let unknown = all.get(&whose.server).is_none_or(|known| known.pins.is_empty());
-    let same = all.values().find(|known| known.identity == whose.identity && !known.pins.is_empty());
+    let is_same = |name: &String, known: &ServerPins| {
+        known.identity == whose.identity && !known.pins.is_empty() && !whose.others.contains(name)
+    };
+    let same = all.iter().find(|(name, known)| is_same(name, known)).map(|(_, known)| known);
     if let (true, Some(same)) = (unknown && !whose.identity.is_empty(), same) {
         let copy = same.clone();
         all.insert(whose.server.clone(), copy);

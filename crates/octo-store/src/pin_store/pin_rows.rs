@@ -34,22 +34,21 @@ pub fn load(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Resul
     Ok(PinSet { pins, uris_of_others: taken, revision: revision(change, &whose.server)? })
 }
 
-/// A name without pins copies those of the same server under another name.
+/// A name without pins copies those of the same server under another name, which is no longer configured.
 fn adopt_renamed(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Result<()> {
     let known =
         change.prepare_cached("SELECT 1 FROM pins WHERE server = ?1 LIMIT 1")?.exists([&whose.server])?;
     if known || whose.identity.is_empty() {
         return Ok(());
     }
-    let other: Option<String> = change
-        .prepare_cached(
-            "SELECT server FROM servers WHERE identity = ?1 AND server <> ?2
-             AND EXISTS (SELECT 1 FROM pins WHERE pins.server = servers.server)
-             ORDER BY rowid DESC LIMIT 1",
-        )?
-        .query_row((&whose.identity, &whose.server), |row| row.get(0))
-        .optional()?;
-    let Some(other) = other else { return Ok(()) };
+    let mut find = change.prepare_cached(
+        "SELECT server FROM servers WHERE identity = ?1 AND server <> ?2
+         AND EXISTS (SELECT 1 FROM pins WHERE pins.server = servers.server)
+         ORDER BY rowid DESC",
+    )?;
+    let names = find.query_map((&whose.identity, &whose.server), |row| row.get::<_, String>(0))?;
+    let names: Vec<String> = names.collect::<Result<_, _>>()?;
+    let Some(other) = names.into_iter().find(|name| !whose.others.contains(name)) else { return Ok(()) };
     for copy in [
         "INSERT OR IGNORE INTO pins SELECT ?1, what, key, hash, text, since FROM pins WHERE server = ?2",
         "INSERT OR IGNORE INTO seen SELECT ?1, what, key, hash, text, since, pending FROM seen WHERE server = ?2",

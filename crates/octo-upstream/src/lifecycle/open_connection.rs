@@ -7,14 +7,43 @@ use crate::session::handshake::NegotiationPlan;
 use crate::transport::Transport;
 use crate::transport::close_signal::CloseSignal;
 use crate::transport::http::endpoint::Endpoint;
+use crate::transport::http::sse_channel::SseChannel;
 use crate::transport::stdio::child_process::ChildProcess;
 use crate::upstream_spec::TransportSpec;
 use octo_grants::{Child, Command};
 use octo_oauth::Accounts;
+use octo_wire::Era;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 pub(crate) async fn open_connection(link: &Link, plan: NegotiationPlan) -> UpstreamResult<Connection> {
+    let uses_sse = &link.server.uses_sse;
+    if uses_sse.load(Ordering::Relaxed) {
+        return open_with(link, NegotiationPlan::Fixed(Era::Legacy), HttpTransport::Sse).await;
+    }
+    let opened = open_with(link, plan, HttpTransport::Streamable).await;
+    let Err(UpstreamError::Status { code: 400 | 404 | 405 | 406 | 415 | 501, .. }) = &opened else {
+        return opened;
+    };
+    // Servers of revision 2024-11-05 refuse messages at the URL of the stream.
+    match open_with(link, NegotiationPlan::Fixed(Era::Legacy), HttpTransport::Sse).await {
+        Ok(connection) => {
+            uses_sse.store(true, Ordering::Relaxed);
+            Ok(connection)
+        }
+        Err(_) => opened,
+    }
+}
+
+/// How messages reach a URL.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HttpTransport {
+    Streamable,
+    Sse,
+}
+
+async fn open_with(link: &Link, plan: NegotiationPlan, http: HttpTransport) -> UpstreamResult<Connection> {
     let server = &link.server;
     let (dispatcher, closed) = (Arc::new(server.new_dispatcher()), CloseSignal::default());
     let limit = server.spec.max_message_bytes;
@@ -35,7 +64,12 @@ pub(crate) async fn open_connection(link: &Link, plan: NegotiationPlan) -> Upstr
         }
         TransportSpec::Http { url, headers } => {
             let endpoint = Endpoint::new(link.client(url)?, url, headers, limit)?;
-            (Transport::Http(Arc::new(endpoint.with_account(link.account.clone()))), None)
+            let endpoint = endpoint.with_account(link.account.clone());
+            let transport = match http {
+                HttpTransport::Streamable => Transport::Http(Arc::new(endpoint)),
+                HttpTransport::Sse => Transport::Sse(SseChannel::open(endpoint, &dispatcher, &closed).await?),
+            };
+            (transport, None)
         }
     };
     let mut connection = Connection::open(transport, process, dispatcher, closed, plan).await?;

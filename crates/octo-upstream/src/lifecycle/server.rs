@@ -12,6 +12,7 @@ use crate::transport::stdio::stderr_log::StderrLog;
 use crate::upstream_spec::UpstreamSpec;
 use octo_oauth::Accounts;
 use octo_toolkit::Event;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
@@ -31,6 +32,8 @@ pub(crate) struct Server {
     pub(crate) queue: Arc<FairQueue>,
     pub(crate) stderr: Arc<StderrLog>,
     pub(crate) era: Arc<KnownEra>,
+    /// Whether it uses HTTP+SSE, as configured or detected.
+    pub(crate) uses_sse: AtomicBool,
     pub(crate) stop: CancellationToken,
     info: Mutex<Option<ServerInfo>>,
 }
@@ -48,6 +51,7 @@ impl Server {
             queue: Arc::new(FairQueue::new(spec.limits)),
             stderr: Arc::default(),
             era: Arc::new(KnownEra::new(spec.era)),
+            uses_sse: AtomicBool::new(spec.sse),
             stop,
             info: Mutex::default(),
             spec,

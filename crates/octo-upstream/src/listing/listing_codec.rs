@@ -34,7 +34,7 @@ pub(crate) fn config_fingerprint(link: &TransportSpec) -> String {
 pub(crate) fn parse_definition(kind: ItemKind, entry: &Json) -> Result<Definition, &'static str> {
     let name = match kind {
         ItemKind::Tool | ItemKind::Prompt => "name",
-        ItemKind::Resource => "uri",
+        ItemKind::Resource | ItemKind::Skill => "uri",
         ItemKind::Template => "uriTemplate",
     };
     let members = entry.members().map_err(|_| "not an object")?;
@@ -52,6 +52,7 @@ pub(crate) fn encode(lists: &Listing) -> String {
         .with(ItemKind::Prompt.list_member(), part(&lists.prompts))
         .with(ItemKind::Resource.list_member(), part(&lists.resources))
         .with(ItemKind::Template.list_member(), part(&lists.templates))
+        .with(ItemKind::Skill.list_member(), part(&lists.skills))
         .with("completes", lists.supports_completion)
         .with("subscribes", lists.supports_subscribe);
     if let Some(instructions) = &lists.instructions {
@@ -78,6 +79,7 @@ pub(crate) fn decode(text: String) -> Option<Listing> {
         prompts: part(ItemKind::Prompt)?,
         resources: part(ItemKind::Resource)?,
         templates: part(ItemKind::Template)?,
+        skills: part(ItemKind::Skill)?,
         instructions: known.text("instructions"),
         ttl_ms: known.get("ttlMs").and_then(|ttl| ttl.to().ok()),
         supports_completion: known.is_true("completes"),

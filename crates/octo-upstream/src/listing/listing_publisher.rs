@@ -142,6 +142,8 @@ fn is_same_listing(old: &Listing, new: &Listing) -> bool {
         && has_same_definitions(&old.prompts, &new.prompts)
         && has_same_definitions(&old.resources, &new.resources)
         && has_same_definitions(&old.templates, &new.templates)
+        && has_same_definitions(&old.skills, &new.skills)
+        && old.extensions.to_json() == new.extensions.to_json()
         && old.instructions == new.instructions
         && (old.ttl_ms, old.supports_completion, old.supports_subscribe)
             == (new.ttl_ms, new.supports_completion, new.supports_subscribe)

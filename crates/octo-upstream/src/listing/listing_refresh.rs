@@ -7,7 +7,7 @@ use crate::listing::listing_election::ListingCandidate;
 use crate::session::connection::{Connection, ToolHeaderParams};
 use crate::transport::header_params;
 use futures_util::future::join_all;
-use octo_model::{ItemKind, Json, JsonObject};
+use octo_model::{ItemKind, Json, JsonObject, extension};
 use octo_toolkit::Backoff;
 use octo_toolkit::{Definition, Listing};
 use octo_wire::{Era, code};
@@ -105,6 +105,7 @@ const fn list_method(kind: ItemKind) -> &'static str {
         ItemKind::Prompt => "prompts/list",
         ItemKind::Resource => "resources/list",
         ItemKind::Template => "resources/templates/list",
+        ItemKind::Skill => "skills/list",
     }
 }
 
@@ -114,6 +115,9 @@ fn is_offered(kind: ItemKind, capabilities: &JsonObject) -> bool {
         ItemKind::Tool => "tools",
         ItemKind::Prompt => "prompts",
         ItemKind::Resource | ItemKind::Template => "resources",
+        ItemKind::Skill => {
+            return capabilities.inner("extensions", extension::SKILLS).as_ref().is_some_and(Json::is_object);
+        }
     };
     capabilities.get(capability).is_some_and(Json::is_object)
 }
@@ -124,6 +128,7 @@ fn list_mut(lists: &mut Listing, kind: ItemKind) -> &mut Vec<Definition> {
         ItemKind::Prompt => &mut lists.prompts,
         ItemKind::Resource => &mut lists.resources,
         ItemKind::Template => &mut lists.templates,
+        ItemKind::Skill => &mut lists.skills,
     }
 }
 

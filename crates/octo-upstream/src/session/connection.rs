@@ -90,7 +90,7 @@ impl Connection {
     pub(crate) fn http(&self) -> Option<&Arc<Endpoint>> {
         match &self.transport {
             Transport::Http(endpoint) => Some(endpoint),
-            Transport::Stdio(_) => None,
+            Transport::Stdio(_) | Transport::Sse(_) => None,
         }
     }
 

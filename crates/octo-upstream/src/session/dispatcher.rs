@@ -79,7 +79,7 @@ impl Dispatcher {
             "notifications/tools/list_changed" => self.list_changes.mark(&[ItemKind::Tool]),
             "notifications/prompts/list_changed" => self.list_changes.mark(&[ItemKind::Prompt]),
             "notifications/resources/list_changed" => {
-                self.list_changes.mark(&[ItemKind::Resource, ItemKind::Template])
+                self.list_changes.mark(&[ItemKind::Resource, ItemKind::Template, ItemKind::Skill])
             }
             "notifications/resources/updated" => {
                 if let Some(uri) = params.text("uri") {

@@ -36,7 +36,7 @@ impl<'a> CallRequest<'a> {
             Method::CallTool | Method::GetPrompt => {
                 params.set("name", Json::text(&name));
             }
-            Method::ReadResource | Method::Subscribe | Method::Unsubscribe => {
+            Method::ReadResource | Method::Subscribe | Method::Unsubscribe | Method::GetSkill => {
                 params.set("uri", Json::text(&name));
             }
             Method::Complete => {}
@@ -46,7 +46,7 @@ impl<'a> CallRequest<'a> {
 
     /// Whether the method is idempotent.
     fn is_safe_to_repeat(&self) -> bool {
-        matches!(self.method, "prompts/get" | "resources/read" | "completion/complete")
+        matches!(self.method, "prompts/get" | "resources/read" | "completion/complete" | "skills/get")
     }
 }
 

@@ -11,6 +11,7 @@ use crate::error::UpstreamResult;
 use crate::session::dispatcher::Dispatcher;
 use crate::session::post_message::PostMessage;
 use crate::transport::http::endpoint::Endpoint;
+use crate::transport::http::sse_channel::SseChannel;
 use crate::transport::stdio::stdin_writer::StdinSender;
 use ::http::{HeaderName, HeaderValue};
 use octo_model::{Json, JsonObject};
@@ -31,6 +32,7 @@ pub(crate) struct TransportRequest {
 pub(crate) enum Transport {
     Stdio(StdinSender),
     Http(Arc<Endpoint>),
+    Sse(SseChannel),
 }
 
 impl Transport {
@@ -43,6 +45,7 @@ impl Transport {
         match self {
             Self::Stdio(queue) => queue.exchange(inbox, request).await,
             Self::Http(endpoint) => endpoint.exchange(inbox, request).await,
+            Self::Sse(channel) => channel.exchange(inbox, request).await,
         }
     }
 
@@ -51,6 +54,7 @@ impl Transport {
         match self {
             Self::Stdio(queue) => queue.send(message).await,
             Self::Http(endpoint) => endpoint.send(message).await,
+            Self::Sse(channel) => channel.send(message).await,
         }
     }
 
@@ -72,6 +76,7 @@ impl PostMessage for Transport {
         match self {
             Self::Stdio(queue) => queue.post(message),
             Self::Http(endpoint) => endpoint.post(message),
+            Self::Sse(channel) => channel.post(message),
         }
     }
 }

@@ -87,15 +87,11 @@ impl Translation<'_> {
         }
     }
 
-    /// The type follows from the URL or the program. SSE servers are tried with streamable HTTP, which most of them
-    /// offer at the same URL.
+    /// The type follows from the URL or the program. HTTP+SSE is detected: many servers offer streamable HTTP at the same
+    /// URL by now.
     fn set_transport(&mut self, value: &Value) {
-        match value.as_str() {
-            Some("openapi") => self.set("type", value.clone()),
-            Some("sse") => {
-                self.notes.push("type `sse` is not supported; streamable HTTP is used instead".to_owned())
-            }
-            _ => {}
+        if value.as_str() == Some("openapi") {
+            self.set("type", value.clone());
         }
     }
 
@@ -178,7 +174,7 @@ mod tests {
             (
                 json!({"type": "sse", "serverUrl": "https://x/sse", "alwaysAllow": [], "cwd": null}),
                 json!({"url": "https://x/sse"}),
-                &["type `sse` is not supported; streamable HTTP is used instead", "not used: alwaysAllow"],
+                &["not used: alwaysAllow"],
             ),
             (
                 json!({"url": "https://x", "auth": {"CLIENT_ID": "me", "CLIENT_SECRET": "${env:S}", "scopes": ["r"]}}),

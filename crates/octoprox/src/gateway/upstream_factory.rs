@@ -70,6 +70,7 @@ impl UpstreamFactory {
     ) -> Result<UpstreamSpec, ToolError> {
         let mut spec = UpstreamSpec::new(name, self.transport(server));
         spec.package = package_lookup(name, server, self.state.as_deref(), pins)?;
+        spec.sse = server.kind == Some(settings::Kind::Sse);
         spec.net = self.net.clone();
         spec.call_timeout = Duration::from_secs(server.timeout_seconds);
         spec.start_timeout = Duration::from_secs(server.start_timeout_seconds);

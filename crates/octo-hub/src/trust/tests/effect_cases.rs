@@ -17,7 +17,7 @@ fn effect_of(review: &Review, tool: &str) -> (EffectClass, EffectOrigin) {
     (tool.effect.class(), tool.effect_origin)
 }
 
-const UNKNOWN: (EffectClass, EffectOrigin) = (EffectClass::Destroys, EffectOrigin::Assumed);
+const UNKNOWN: (EffectClass, EffectOrigin) = (EffectClass::Destroys, EffectOrigin::Declared);
 
 #[test]
 fn effects_apply_to_pinned_definitions() {

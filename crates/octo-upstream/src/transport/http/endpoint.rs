@@ -106,9 +106,24 @@ impl Endpoint {
         Err(self.error_from(response).await)
     }
 
+    /// The configured URL, or where the server redirected to.
+    pub(super) fn uri(&self) -> &Uri {
+        self.resolved_uri.get().unwrap_or(&self.uri)
+    }
+
     /// Sends a message that has no response.
     pub(crate) async fn send(&self, message: Message) -> UpstreamResult<()> {
         let response = self.request(Method::POST, self.headers(), message.to_bytes()).await?;
+        self.discard(response).await
+    }
+
+    /// Sends a message to another URL of the server.
+    pub(super) async fn send_at(&self, uri: &Uri, message: Message) -> UpstreamResult<()> {
+        let response = self.request_at(uri, Method::POST, self.headers(), message.to_bytes()).await?;
+        self.discard(response).await
+    }
+
+    async fn discard(&self, response: Response<Incoming>) -> UpstreamResult<()> {
         if !response.status().is_success() {
             return Err(self.error_from(response).await);
         }
@@ -121,13 +136,12 @@ impl Endpoint {
 
     pub(crate) fn post(self: &Arc<Self>, message: Message) {
         let endpoint = self.clone();
-        self.runtime.spawn(async move {
-            match tokio::time::timeout(NOTIFICATION_TIMEOUT, endpoint.send(message)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(why)) => tracing::debug!(target: "upstream", %why, "message not delivered"),
-                Err(_) => tracing::debug!(target: "upstream", "message not delivered: timeout"),
-            }
-        });
+        self.runtime.spawn(deliver(async move { endpoint.send(message).await }));
+    }
+
+    pub(super) fn post_at(self: &Arc<Self>, uri: Uri, message: Message) {
+        let endpoint = self.clone();
+        self.runtime.spawn(deliver(async move { endpoint.send_at(&uri, message).await }));
     }
 
     /// Ends the session, if any.
@@ -225,5 +239,14 @@ impl Endpoint {
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         self.client.request(request).await.map_err(|error| classify_error(&error))
+    }
+}
+
+/// Waits for a message that nobody else waits for.
+async fn deliver(sent: impl Future<Output = UpstreamResult<()>>) {
+    match tokio::time::timeout(NOTIFICATION_TIMEOUT, sent).await {
+        Ok(Ok(())) => {}
+        Ok(Err(why)) => tracing::debug!(target: "upstream", %why, "message not delivered"),
+        Err(_) => tracing::debug!(target: "upstream", "message not delivered: timeout"),
     }
 }

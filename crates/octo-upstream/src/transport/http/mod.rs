@@ -1,4 +1,4 @@
-//! Streamable HTTP transport, for both eras.
+//! HTTP transports: streamable HTTP for both eras, and HTTP+SSE.
 
 pub(crate) mod endpoint;
 mod event_stream;
@@ -7,3 +7,4 @@ mod http_redirect;
 pub(crate) mod request_headers;
 mod response_body;
 pub(crate) mod server_stream;
+pub(crate) mod sse_channel;

@@ -64,6 +64,7 @@ fn named_records(layers: &Layers) -> Vec<TrustRecord> {
     let documents = servers.filter_map(|(_, server)| server.get("document")?.as_str());
     let documents = documents.filter(|document| !document.contains("://")).map(PathBuf::from).collect();
     let folders = ConfigDirs::new([texts("prompts.folders"), texts("tools.folders")].concat()).read();
+    let skills = ConfigDirs::new(texts("skills.folders")).with_all_files().read();
     let documents = ConfigDirs::new(documents).with_max_file_bytes(MAX_DOCUMENT_BYTES).read();
     let record = |path: PathBuf, text: String| {
         Some(TrustRecord {
@@ -72,6 +73,6 @@ fn named_records(layers: &Layers) -> Vec<TrustRecord> {
             named: path,
         })
     };
-    let leaves = folders.into_iter().chain(documents);
+    let leaves = folders.into_iter().chain(skills).chain(documents);
     leaves.filter_map(|leaf| record(leaf.path, leaf.content.ok()?)).collect()
 }

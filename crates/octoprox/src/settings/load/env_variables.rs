@@ -55,6 +55,7 @@ const VARIABLES: &[(&str, &str, ValueFormat)] = &[
     ("OCTOPROX_DATABASE_READERS", "database.readers", ValueFormat::Addresses),
     ("OCTOPROX_DATABASE_SUPERUSERS", "database.superusers", ValueFormat::List),
     ("OCTOPROX_PROMPTS", "prompts.folders", ValueFormat::List),
+    ("OCTOPROX_SKILLS", "skills.folders", ValueFormat::List),
     ("OCTOPROX_TOOLS", "tools.folders", ValueFormat::List),
     ("PLAYBOOKS_PATH", "prompts.folders", ValueFormat::Folder),
     ("PLAYBOOKS_PATH", "tools.folders", ValueFormat::Folder),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// Settings that are lists of directories.
-const DIR_LIST_SETTINGS: [&str; 2] = ["prompts.folders", "tools.folders"];
+const DIR_LIST_SETTINGS: [&str; 3] = ["prompts.folders", "tools.folders", "skills.folders"];
 const PATH_SETTINGS: [&str; 5] =
     ["workspace", "state_dir", "telemetry.log_file", "logins.store", "logins.secret_file"];
 

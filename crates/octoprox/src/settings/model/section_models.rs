@@ -271,6 +271,14 @@ impl Default for Prompts {
     }
 }
 
+/// Agent Skills.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Skills {
+    /// Directories of skills: folders with a `SKILL.md`. Changes are picked up while the hub runs.
+    pub folders: Vec<PathBuf>,
+}
+
 /// Declared tools: tools that you define in YAML.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

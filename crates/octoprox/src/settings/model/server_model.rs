@@ -42,6 +42,7 @@ pub struct Server {
     #[serde(serialize_with = "serialize_url_or_path")]
     pub document: Option<String>,
     /// Connection type, as in the settings of other products. Optional: it follows from `command`, `url` or `document`.
+    /// `sse`: the URL is that of an HTTP+SSE stream; without it, this is detected.
     #[serde(rename = "type")]
     pub kind: Option<Kind>,
     /// Authentication at the server.
@@ -172,27 +173,69 @@ pub enum Share {
 
 /// Permissions of a sandboxed program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default, from = "SandboxText")]
 pub struct ServerSandbox {
-    /// Directories that the program may read.
     pub read: Vec<PathBuf>,
-    /// Directories that the program may read and write.
     pub write: Vec<PathBuf>,
-    /// Allow access to the whole network.
+    /// Access to the whole network.
     pub network: bool,
+    pub hosts: Vec<String>,
+}
+
+/// Permissions of a sandboxed program.
+#[derive(Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct SandboxText {
+    /// Directories that the program may read.
+    read: Vec<PathBuf>,
+    /// Directories that the program may read and write.
+    write: Vec<PathBuf>,
+    /// Network access: `true` for the whole network, or a list of hosts, as in `hosts`.
+    network: NetworkText,
     /// Hosts that the program may reach over HTTP and HTTPS: `api.example.com`, `*.example.com`, an address or a network,
     /// each with an optional port. The program receives a proxy in `HTTPS_PROXY`. Requires bubblewrap.
-    pub hosts: Vec<String>,
+    hosts: Vec<String>,
+}
+
+/// Everything or nothing, or these hosts.
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+enum NetworkText {
+    All(bool),
+    Hosts(Vec<String>),
+}
+
+impl Default for NetworkText {
+    fn default() -> Self {
+        Self::All(false)
+    }
+}
+
+impl From<SandboxText> for ServerSandbox {
+    fn from(text: SandboxText) -> Self {
+        let SandboxText { read, write, network, mut hosts } = text;
+        let network = match network {
+            NetworkText::All(network) => network,
+            NetworkText::Hosts(more) => {
+                hosts.extend(more);
+                false
+            }
+        };
+        Self { read, write, network, hosts }
+    }
 }
 
 /// Connection type, with the aliases that other products use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[schemars(extend("enum" = ["stdio", "stdio-mcp", "http", "streamable-http", "streamableHttp", "remote-mcp", "openapi"]))]
+#[schemars(extend("enum" = ["stdio", "stdio-mcp", "http", "streamable-http", "streamableHttp", "remote-mcp", "sse", "openapi"]))]
 pub enum Kind {
     #[serde(rename = "stdio", alias = "stdio-mcp")]
     Stdio,
     #[serde(rename = "http", alias = "streamable-http", alias = "streamableHttp", alias = "remote-mcp")]
     Http,
+    /// HTTP+SSE, the transport of revision 2024-11-05.
+    #[serde(rename = "sse")]
+    Sse,
     #[serde(rename = "openapi")]
     Openapi,
 }
@@ -239,6 +282,18 @@ shop:
         assert_eq!(auth("notion").kind, auth("gdrive").kind);
         assert_eq!(auth("notion-local").env.as_deref(), Some("NOTION_API_KEY"));
         assert!(!servers["shop"].is_mcp() && servers["notion"].is_mcp());
+    }
+
+    #[test]
+    fn the_network_of_a_sandbox_is_everything_or_a_list() {
+        let read =
+            |text: &str| serde_saphyr::from_str::<ServerSandbox>(text).ok().map(|it| (it.network, it.hosts));
+        let hosts = |hosts: &[&str]| hosts.iter().map(|host| (*host).to_owned()).collect::<Vec<_>>();
+        assert_eq!(read("network: true"), Some((true, vec![])));
+        assert_eq!(read("network: [api.github.com:443]"), Some((false, hosts(&["api.github.com:443"]))));
+        assert_eq!(read("{hosts: [a.test], network: [b.test]}"), Some((false, hosts(&["a.test", "b.test"]))));
+        assert_eq!(read("network: api.github.com"), None);
+        assert_eq!(read("{}"), Some((false, vec![])));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::settings::load::env_variables;
 use crate::settings::model::section_models::{
     Admin, Audit, Auth, Calls, Database, Github, Gitlab, Http, Listen, Llm, Logins, Net, Prompts, Search,
-    Telemetry, Tools,
+    Skills, Telemetry, Tools,
 };
 use crate::settings::model::server_model::Server;
 use crate::settings::model::toolbox_switches::Toolboxes;
@@ -72,6 +72,8 @@ pub struct Settings {
     pub llm: Llm,
     /// Prompts: your own and the built-in ones.
     pub prompts: Prompts,
+    /// Agent Skills.
+    pub skills: Skills,
     /// Declared tools: tools that you define in YAML.
     pub tools: Tools,
     /// File access in the workspace and the roots.
@@ -106,7 +108,8 @@ impl Settings {
     pub fn named_files(&self) -> Vec<PathBuf> {
         let documents = self.servers.values().filter_map(|server| server.document.as_deref());
         let documents = documents.filter(|document| !document.contains("://")).map(PathBuf::from);
-        self.prompts.folders.iter().chain(&self.tools.folders).cloned().chain(documents).collect()
+        let folders = [&self.prompts.folders, &self.tools.folders, &self.skills.folders];
+        folders.into_iter().flatten().cloned().chain(documents).collect()
     }
 }
 

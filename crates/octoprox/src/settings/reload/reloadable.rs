@@ -51,6 +51,7 @@ pub fn changed_settings(old: &Settings, new: &Settings) -> Vec<String> {
         database,
         llm,
         prompts,
+        skills,
         tools,
         files,
         git,
@@ -81,6 +82,7 @@ pub fn changed_settings(old: &Settings, new: &Settings) -> Vec<String> {
     compare_section(&mut names, "database", &old.database, database);
     compare_section(&mut names, "llm", &old.llm, llm);
     compare_section(&mut names, "prompts", &old.prompts, prompts);
+    compare_section(&mut names, "skills", &old.skills, skills);
     compare_section(&mut names, "tools", &old.tools, tools);
     compare_section(&mut names, "files", &old.files, files);
     compare_section(&mut names, "git", &old.git, git);

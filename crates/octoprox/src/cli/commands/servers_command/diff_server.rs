@@ -65,7 +65,7 @@ impl Diff {
                 let _held = check_pin(pins.as_ref(), &package, trust.into()).await;
                 names.insert(0, PackagePin::identity_of(&self.server).server);
             }
-            names.push(octo_hub::app_pins(&self.server).server);
+            names.push(octo_hub::app_pins(&whose).server);
             // A held package comes first: nothing else is known of it before it runs.
             let mut held = Vec::new();
             let mut accepted = 0;
@@ -131,7 +131,9 @@ impl Diff {
         };
         let (what, name) = (held.new.kind.as_str(), escape_hidden(&held.new.key));
         let mut said = format!("{:9}  {}; {fate}\n", worst.as_str(), format!("{what} {name}").trim_end());
-        for one in found.iter().filter(|one| self.all || one.severity > Severity::Harmless) {
+        // A tool with a declared effect is also held for a harmless difference.
+        let hides_harmless = !self.all && worst > Severity::Harmless;
+        for one in found.iter().filter(|one| !hides_harmless || one.severity > Severity::Harmless) {
             said.push_str(&format!(
                 "  {}: {} {}\n",
                 one.severity.as_str(),

@@ -4,13 +4,14 @@ use crate::telemetry::Redactor;
 use serde_json::{Map, Value};
 
 /// Effects of settings, by path. All other settings are shown by their path.
-const EFFECTS: [(&str, &str); 15] = [
+const EFFECTS: [(&str, &str); 16] = [
     ("shell", "sets the rules for commands:"),
     ("workspace", "lets tools work in"),
     ("roots", "gives tools access to more directories:"),
     ("files", "sets the rules for files:"),
     ("tools.folders", "adds tools, which may run programs, from"),
     ("prompts.folders", "adds prompts from"),
+    ("skills.folders", "adds skills from"),
     ("policy", "sets the policy:"),
     ("auth.tokens", "accepts callers with these tokens:"),
     ("net.allow", "lets tools reach these private addresses:"),

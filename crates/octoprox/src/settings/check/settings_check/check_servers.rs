@@ -86,7 +86,9 @@ impl Checks<'_> {
                 if server.enabled {
                     self.check_url(&format!("{path}.url"), url);
                 }
-                self.check_kind(path, server, Kind::Http, "a `url`");
+                if server.kind != Some(Kind::Sse) {
+                    self.check_kind(path, server, Kind::Http, "a `url`");
+                }
             }
         }
     }

@@ -180,8 +180,8 @@ const INVALID_FILES: &[(&str, &str)] = &[
         "octoprox.yaml: servers.time: this name is used by a toolbox. Use another name.",
     ),
     (
-        "servers: {a: {command: x, type: sse}}",
-        "octoprox.yaml: servers.a.type: `\"sse\"` is not a valid value. Use one of: stdio, stdio-mcp, http, streamable-http, streamableHttp, remote-mcp, openapi.",
+        "servers: {a: {command: x, type: grpc}}",
+        "octoprox.yaml: servers.a.type: `\"grpc\"` is not a valid value. Use one of: stdio, stdio-mcp, http, streamable-http, streamableHttp, remote-mcp, sse, openapi.",
     ),
     (
         "profiles: {p: {tools: ['a[']}}",
