@@ -162,6 +162,9 @@ impl ConfigDirs {
             Ok(real) if self.agent_writable.iter().any(|root| real.starts_with(root)) => {
                 Err("is in a directory that agents may write; move it out of the workspace".to_owned())
             }
+            Ok(real) if self.all_files && !self.is_below_its_folder(&path, &real) => {
+                Err("is a link to a file outside of its directory".to_owned())
+            }
             Ok(real) => {
                 read_text(&real, self.max_file_bytes).map_err(|error| error.to_string()).and_then(|text| {
                     if let Some(FileApproval(approve)) = &self.approval {
@@ -173,6 +176,12 @@ impl ConfigDirs {
             Err(error) => Err(error.to_string()),
         };
         ConfigFile { path, content }
+    }
+
+    /// Whether a file is really in the directory in which it was found: its text is served as it is.
+    fn is_below_its_folder(&self, path: &Path, real: &Path) -> bool {
+        let folder = self.paths.iter().find(|folder| path.starts_with(folder));
+        folder.and_then(|folder| folder.canonicalize().ok()).is_some_and(|folder| real.starts_with(folder))
     }
 
     /// Metadata that changes with a file, obtained without reading it.

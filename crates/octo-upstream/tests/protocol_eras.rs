@@ -101,9 +101,10 @@ async fn a_modern_server_that_refuses_once_is_asked_again() {
     let list = &server.requests_of("tools/list")[0];
     assert_eq!(list.header("mcp-protocol-version"), Some("2026-07-28"));
     assert_eq!(list.header("mcp-method"), Some("tools/list"));
-    let apps = json!({"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]}});
+    let extensions = json!({"io.modelcontextprotocol/ui": {"mimeTypes": ["text/html;profile=mcp-app"]},
+        "io.modelcontextprotocol/skills": {}});
     let capabilities = &list.body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"];
-    assert_eq!(*capabilities, json!({"extensions": apps}), "lists contain apps");
+    assert_eq!(*capabilities, json!({"extensions": extensions}), "lists contain apps and skills");
     assert_eq!(list.body["params"]["_meta"]["io.modelcontextprotocol/clientInfo"]["name"], "octoprox");
 }
 

@@ -5,6 +5,8 @@ use bytes::{Bytes, BytesMut};
 /// One received event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Event {
+    /// Its type; `None` for a message.
+    pub name: Option<String>,
     pub id: Option<String>,
     pub retry_ms: Option<u64>,
     pub data: Bytes,
@@ -32,7 +34,7 @@ pub fn encode_priming(id: &str, retry_ms: u64) -> Bytes {
 /// Keep-alive comment for a quiet stream.
 pub const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
-/// Decodes events from chunks of any size. A line above the limit is an error.
+/// Decodes events from chunks of any size. An event above the limit is an error.
 #[derive(Debug)]
 pub struct Decoder {
     buffer: BytesMut,
@@ -43,7 +45,7 @@ pub struct Decoder {
     limit: usize,
 }
 
-/// A line exceeded the limit.
+/// An event exceeded the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineTooLong;
 
@@ -54,7 +56,8 @@ impl Decoder {
 
     pub fn push(&mut self, chunk: &[u8]) -> Result<(), LineTooLong> {
         self.buffer.extend_from_slice(chunk);
-        if self.buffer.len() > self.limit { Err(LineTooLong) } else { Ok(()) }
+        let size = self.buffer.len() + self.event.data.len();
+        if size > self.limit { Err(LineTooLong) } else { Ok(()) }
     }
 
     /// Returns the next complete event, if any.
@@ -65,6 +68,7 @@ impl Decoder {
                     self.has_data = false;
                     return Some(std::mem::take(&mut self.event));
                 }
+                self.event.name = None;
                 continue;
             }
             self.field(line);
@@ -95,6 +99,7 @@ impl Decoder {
         }
         match line.get(..colon) {
             Some(b"data") => self.data(value),
+            Some(b"event") => self.event.name = std::str::from_utf8(&value).ok().map(str::to_owned),
             Some(b"id") => self.event.id = std::str::from_utf8(&value).ok().map(str::to_owned),
             Some(b"retry") => {
                 self.event.retry_ms = std::str::from_utf8(&value).ok().and_then(|text| text.parse().ok());
@@ -144,7 +149,7 @@ mod tests {
         let single: Vec<&str> = bytes.iter().map(String::as_str).collect();
         assert_eq!(whole, read(&single));
         assert_eq!(whole.len(), 3);
-        assert_eq!(whole[0], Event { id: Some("1/0".into()), retry_ms: Some(500), data: Bytes::new() });
+        assert_eq!(whole[0], Event { id: Some("1/0".into()), retry_ms: Some(500), ..Event::default() });
         assert_eq!(whole[1].data, "{\"a\":1}".as_bytes());
     }
 

@@ -228,6 +228,7 @@ fn yaml_sources(
         |folders: &[PathBuf]| ConfigDirs::new(folders.to_vec()).with_approval(loaded.approve.clone());
     let shipped = if settings.prompts.builtin { SHIPPED } else { &[] };
     let variables = session.world.variables.clone();
+    let workspace = doors.open::<Workspace>().ok();
     let declared = DeclaredToolsConfig {
         folders: approved(&settings.tools.folders),
         doors: doors.clone(),
@@ -238,7 +239,7 @@ fn yaml_sources(
     [
         octo_hub::prompt_files::source(shipped, approved(&settings.prompts.folders)),
         octo_hub::declared::source(declared),
-        octo_hub::skills::skill_files::source(approved(&settings.skills.folders)),
+        octo_hub::skills::skill_files::source(approved(&settings.skills.folders), workspace.as_ref()),
     ]
 }
 

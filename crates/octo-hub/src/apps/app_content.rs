@@ -29,6 +29,8 @@ pub struct AppContent<'a> {
     pub result: &'a JsonObject,
     /// `_meta.ui` of the listed resource. Clients use it if the content has none.
     pub listed: Option<Json>,
+    /// Whether it is pinned now, if it has no pin.
+    pub is_pinned: bool,
 }
 
 impl AppContent<'_> {
@@ -86,11 +88,12 @@ pub async fn check_app(
 ) -> Result<(), ToolError> {
     let (server, uri) = (&whose.server, app.uri);
     let identity = app_pins(whose);
-    let is_accepted = check_pin(pins, &identity, app.pin()?, changes).await.map_err(|error| {
-        ToolError::unavailable("The pins of apps cannot be read or written.")
-            .hint("Ask the operator to check the state directory.")
-            .detail(error)
-    })?;
+    let is_accepted =
+        check_pin(pins, &identity, app.pin()?, app.is_pinned, changes).await.map_err(|error| {
+            ToolError::unavailable("The pins of apps cannot be read or written.")
+                .hint("Ask the operator to check the state directory.")
+                .detail(error)
+        })?;
     if is_accepted {
         return Ok(());
     }
@@ -105,11 +108,15 @@ async fn check_pin(
     pins: &dyn Pins,
     identity: &ServerIdentity,
     pin: Pin,
+    is_pinned: bool,
     changes: ChangePolicy,
 ) -> Result<bool, StoreError> {
     for _ in 0..MAX_ATTEMPTS {
         let known = pins.load(identity).await?.pins;
         let pinned = known.iter().find(|known| known.key == pin.key);
+        if pinned.is_none() && !is_pinned {
+            return Ok(true);
+        }
         let pending = pins.pending(&identity.server).await?;
         let is_held = pending.iter().any(|held| held.new.key == pin.key);
         if pinned.is_some_and(|pinned| pinned.hash == pin.hash) && !is_held {
@@ -160,7 +167,7 @@ mod tests {
         let pins = Stores::in_memory().pins;
         let whose = ServerIdentity { server: "maps".into(), identity: "npx maps".into(), others: Vec::new() };
         let check = async |html: &str, ui: Value, changes| {
-            let app = AppContent { uri: "ui://x", result: &app(html, ui), listed: None };
+            let app = AppContent { uri: "ui://x", result: &app(html, ui), listed: None, is_pinned: true };
             check_app(pins.as_ref(), &whose, app, changes).await
         };
         let none = json!({});
@@ -186,7 +193,7 @@ mod tests {
         assert!(check("<p>1", none, ChangePolicy::Hold).await.is_err());
         let renamed = ServerIdentity { server: "atlas".into(), ..whose.clone() };
         let changed = app("<p>4", json!({}));
-        let app = AppContent { uri: "ui://x", result: &changed, listed: None };
+        let app = AppContent { uri: "ui://x", result: &changed, listed: None, is_pinned: true };
         assert!(
             check_app(pins.as_ref(), &renamed, app, ChangePolicy::Hold).await.is_err(),
             "pins follow the server"
@@ -198,7 +205,7 @@ mod tests {
         let html = "<p>1";
         let same = app(html, json!({}));
         let pin = |result: &JsonObject, listed: Option<Value>| {
-            AppContent { uri: "ui://x", result, listed: listed.map(Json::from) }.pin()
+            AppContent { uri: "ui://x", result, listed: listed.map(Json::from), is_pinned: true }.pin()
         };
         let first = pin(&same, None).unwrap();
         assert_ne!(

@@ -33,6 +33,13 @@ impl AppTool {
     }
 }
 
+/// The URI of a tool's app.
+pub fn app_uri(definition: &JsonObject) -> Option<String> {
+    let meta = definition.object("_meta");
+    let uri = meta.inner_text("ui", "resourceUri").or_else(|| meta.text("ui/resourceUri"));
+    uri.or_else(|| meta.text("openai/outputTemplate"))
+}
+
 /// Whether a client with these capabilities can show apps. It hides tools that are only for them.
 pub fn supports_apps(capabilities: &JsonObject) -> bool {
     capabilities.inner("extensions", extension::APPS).as_ref().is_some_and(Json::is_object)

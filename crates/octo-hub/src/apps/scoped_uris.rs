@@ -44,8 +44,8 @@ pub fn to_own(server: &str, uri: &str) -> Option<String> {
 
 /// Names the server in all URIs of a listing.
 pub fn scope_listing(server: &str, listing: &mut Listing) {
-    for tool in &mut listing.tools {
-        scope_meta(server, &mut tool.members);
+    for item in listing.tools.iter_mut().chain(&mut listing.prompts) {
+        scope_meta(server, &mut item.members);
     }
     scope_uris(server, ItemKind::Resource, &mut listing.resources);
     scope_uris(server, ItemKind::Template, &mut listing.templates);

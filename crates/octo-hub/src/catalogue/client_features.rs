@@ -2,7 +2,6 @@
 
 use crate::apps::app_tool::supports_apps;
 use crate::catalogue::item::Entry;
-use crate::skills::skill_prompt::is_skill_prompt;
 use octo_model::{ItemKind, Json, JsonObject, extension};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,7 +21,7 @@ impl ClientFeatures {
     /// Whether an entry is listed to the client.
     pub fn lists(self, entry: &Entry) -> bool {
         let item = &entry.item;
-        let is_skill = item.kind == ItemKind::Prompt && is_skill_prompt(&item.members);
+        let is_skill = item.kind == ItemKind::Prompt && item.skill_uri.is_some();
         (self.apps || item.app.is_for_model) && !(self.skills && is_skill)
     }
 }

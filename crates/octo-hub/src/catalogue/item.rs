@@ -5,6 +5,7 @@ use crate::catalogue::header_params::{HeaderParam, parse_header_params};
 use crate::catalogue::tool_override::ToolOverride;
 use crate::pipeline::call_metrics::CallMetrics;
 use crate::pipeline::compiled_schema::CompiledSchema;
+use crate::skills::skill_prompt::skill_of_prompt;
 use octo_model::{Effect, EffectOrigin, ItemKind, Json, JsonObject, listed_name};
 use octo_toolkit::{Definition, Source};
 use serde_json::Value;
@@ -21,6 +22,8 @@ pub struct Item {
     pub effect: Effect,
     pub effect_origin: EffectOrigin,
     pub app: AppTool,
+    /// The skill behind a prompt.
+    pub skill_uri: Option<String>,
     input: OnceLock<Option<CompiledSchema>>,
     output: OnceLock<Option<CompiledSchema>>,
     metrics: OnceLock<CallMetrics>,
@@ -38,6 +41,7 @@ impl Item {
             effect: definition.effect,
             effect_origin: definition.effect_origin,
             app: AppTool::of(&definition.members),
+            skill_uri: skill_of_prompt(&definition.members).filter(|_| kind == ItemKind::Prompt),
             input: OnceLock::new(),
             output: OnceLock::new(),
             metrics: OnceLock::new(),
@@ -78,12 +82,6 @@ impl Item {
 
     fn header_params(&self) -> &[HeaderParam] {
         self.header_params.get_or_init(|| parse_header_params(&self.members))
-    }
-
-    /// The URI of its app.
-    pub(crate) fn app_uri(&self) -> Option<String> {
-        let meta = self.members.object("_meta");
-        meta.inner_text("ui", "resourceUri").or_else(|| meta.text("ui/resourceUri"))
     }
 
     pub fn metrics(&self) -> &CallMetrics {

@@ -1,5 +1,6 @@
 //! The view of the catalogue through one profile.
 
+use crate::apps::app_tool::app_uri;
 use crate::apps::scoped_uris;
 use crate::catalogue::item::{Entry, Item};
 use crate::catalogue::profile::Profile;
@@ -165,7 +166,7 @@ impl View {
     fn add(&mut self, stock: &SourceSnapshot, item: &Arc<Item>, taken: &mut HashSet<(ItemKind, String)>) {
         let kind = item.kind;
         if kind == ItemKind::Tool && item.app.is_part_of_app {
-            self.app_uris.extend(item.app_uri());
+            self.app_uris.extend(app_uri(&item.members));
             self.app_servers.insert(stock.name.clone());
         }
         if matches!(kind, ItemKind::Resource | ItemKind::Template | ItemKind::Skill) {
@@ -364,8 +365,12 @@ impl View {
             let root = entry.item.key.strip_suffix("SKILL.md");
             root.is_some_and(|root| uri.starts_with(root))
         };
-        let skill = self.list(ItemKind::Skill).iter().find(is_inside)?;
-        Some(unlisted_entry(&skill.item.source, ItemKind::Resource, UNLISTED_URI_KEY, uri))
+        let skill = &self.list(ItemKind::Skill).iter().find(is_inside)?.item;
+        let mut entry = unlisted_entry(&skill.source, ItemKind::Resource, UNLISTED_URI_KEY, uri);
+        if let Some(item) = Arc::get_mut(&mut entry.item) {
+            (item.effect, item.effect_origin) = (skill.effect, skill.effect_origin);
+        }
+        Some(entry)
     }
 
     fn unlisted_resource(&self, uri: &str) -> Option<Entry> {

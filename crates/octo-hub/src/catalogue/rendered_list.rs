@@ -3,7 +3,7 @@
 use crate::apps::app_tool::without_apps;
 use crate::catalogue::item::Entry;
 use octo_model::{ItemKind, Json};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 #[derive(Default)]
@@ -67,13 +67,17 @@ impl RenderedList {
         self.entries.iter().zip(&self.rendered)
     }
 
-    /// Returns the item with this listed name.
-    pub fn find(&self, name: &str) -> Option<(&Entry, &Json)> {
+    fn position(&self, name: &str) -> Option<usize> {
         let positions = self.positions.get_or_init(|| {
             let names = self.entries.iter().map(|entry| Box::from(&*entry.listed_name));
             names.enumerate().map(|(at, name)| (name, at)).collect()
         });
-        let at = *positions.get(name)?;
+        positions.get(name).copied()
+    }
+
+    /// Returns the item with this listed name.
+    pub fn find(&self, name: &str) -> Option<(&Entry, &Json)> {
+        let at = self.position(name)?;
         Some((self.entries.get(at)?, self.rendered.get(at)?))
     }
 
@@ -123,18 +127,13 @@ impl RenderedList {
 
     /// Whether both have the same items with the same definitions, in any order.
     pub fn has_same_items(&self, other: &Self) -> bool {
-        let is_same = |(entry, json): (&Entry, &Json)| {
-            self.find(&entry.listed_name).is_some_and(|(_, own)| own == json)
+        let is_same = |((entry, json), without_app): ((&Entry, &Json), &bool)| {
+            let at = self.position(&entry.listed_name);
+            at.is_some_and(|at| {
+                self.rendered.get(at) == Some(json) && self.without_app.get(at) == Some(without_app)
+            })
         };
-        self.len() == other.len()
-            && (self.rendered == other.rendered || other.items().all(is_same))
-            && self.apps() == other.apps()
-    }
-
-    /// Sources of the items that apps may call.
-    fn apps(&self) -> BTreeSet<&str> {
-        let callable = self.entries.iter().zip(&self.without_app).filter(|(_, without_app)| !**without_app);
-        callable.map(|(entry, _)| entry.source_name()).collect()
+        self.len() == other.len() && other.items().zip(&other.without_app).all(is_same)
     }
 
     /// Bytes of all definitions.

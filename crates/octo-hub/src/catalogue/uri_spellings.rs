@@ -70,7 +70,7 @@ pub fn loosen(uri: &str) -> Cow<'_, str> {
 }
 
 /// Lower-case scheme and host, no needless percent-encoding, no dot segments, no double slashes.
-fn normalize(uri: &str) -> String {
+pub(crate) fn normalize(uri: &str) -> String {
     let decoded = percent_decode(uri).replace('\\', "/");
     let Some((scheme, rest)) = decoded.split_once(':') else { return decoded };
     let scheme = scheme.to_lowercase();

@@ -47,10 +47,11 @@ impl Hub {
     ) -> Result<Page, ToolError> {
         self.wait_for_startup_listing(profile).await;
         let view = self.view(profile)?;
-        // Such a profile is the server itself, as it is.
-        let list = match view.profile.passthrough_source() {
-            Some(_) => Some(Arc::clone(view.rendered_list(kind))),
-            None => self.catalogue.epoch(client, profile).map(|epoch| epoch.list(kind)),
+        // Such a profile is the server itself, as it is. The digests of skills must be those of their files.
+        let is_live = view.profile.passthrough_source().is_some() || kind == ItemKind::Skill;
+        let list = match is_live {
+            true => Some(Arc::clone(view.rendered_list(kind))),
+            false => self.catalogue.epoch(client, profile).map(|epoch| epoch.list(kind)),
         };
         self.page(&list.unwrap_or_default(), view, caller, features, cursor)
     }

@@ -81,6 +81,21 @@ impl CallRules {
                 arguments,
             },
         );
+        let mut decision = decision;
+        // A prompt for a skill reads a resource.
+        if let (Ok(_), Some(uri)) = (&decision, &entry.item.skill_uri) {
+            decision = authorize(
+                &*self.policy,
+                &PolicyRequest {
+                    caller: &request.caller,
+                    profile: &request.profile,
+                    action: Action::Use(request.op.method),
+                    entry,
+                    uri: Some(uri),
+                    arguments,
+                },
+            );
+        }
         let permit = decision.inspect_err(|denial| record.set_rule(&denial.rule))?;
         record.set_rule(permit.rule());
         Ok(permit)

@@ -1,5 +1,6 @@
 //! Response cache: only for tools that the settings name, and only per caller.
 
+use crate::apps::scoped_uris::is_app_uri;
 use crate::catalogue::item::Entry;
 use crate::catalogue::profile::glob_set;
 use crate::catalogue::uri_spellings::is_uri_pattern;
@@ -112,7 +113,9 @@ impl ResponseCache {
             EffectOrigin::Declared => !effect.read_only,
             EffectOrigin::Assumed => false,
         };
-        if changes || op.params.get("requestState").is_some() {
+        // What an app client may read is checked when it is read.
+        let is_app = op.method == Method::ReadResource && is_app_uri(&op.name);
+        if changes || is_app || op.params.get("requestState").is_some() {
             return None;
         }
         let matches = |rule: &&CompiledCacheRule| match op.method {

@@ -101,16 +101,11 @@ impl NativeSkills {
 
     /// The skills as prompts.
     pub fn prompts(&self) -> Vec<Definition> {
-        let native = |(definition, _): (Definition, SkillEntry)| Definition {
-            effect: Effect::reads(),
-            effect_origin: EffectOrigin::Native,
-            ..definition
-        };
-        skill_prompts(&self.entries(), &[]).into_iter().map(native).collect()
+        skill_prompts(&self.entries(), &[]).into_iter().map(|(definition, _)| definition).collect()
     }
 
-    fn entries(&self) -> Vec<SkillEntry> {
-        self.0.iter().map(|skill| skill.entry.clone()).collect()
+    fn entries(&self) -> Vec<(SkillEntry, Effect, EffectOrigin)> {
+        self.0.iter().map(|skill| (skill.entry.clone(), Effect::reads(), EffectOrigin::Native)).collect()
     }
 
     /// Runs an operation on a skill, its files or its prompt.

@@ -2,11 +2,12 @@
 
 use crate::skills::native_skills::{NativeSkill, NativeSkills};
 use crate::yaml_files::{FileContents, Problem, WatchedFiles};
+use octo_grants::Workspace;
 use octo_grants::config_dirs::{ConfigDirs, ConfigFile};
 use octo_model::{JsonObject, Operation, ToolError};
 use octo_toolkit::{BoxFuture, CallContext, Listing, ListingState, Source, SourceState};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -15,14 +16,14 @@ const MAIN_FILE: &str = "SKILL.md";
 pub const NATIVE_FOLDER: &str = "octoprox";
 
 /// The source of skills. It watches its directories, so it needs a runtime.
-pub fn source(folders: ConfigDirs) -> Arc<dyn Source> {
+pub fn source(folders: ConfigDirs, workspace: Option<&Workspace>) -> Arc<dyn Source> {
+    // What agents write must not become instructions of the operator.
+    let folders = match workspace {
+        Some(workspace) => folders.excluding_workspace(workspace),
+        None => folders,
+    };
     let make = |leaves: &[ConfigFile], _: Option<&SkillSet>| SkillSet::load(leaves);
     Arc::new(SkillSource(WatchedFiles::new(folders.with_all_files(), SourceState::Ready, make)))
-}
-
-/// Problems in skills, without watching them.
-pub fn problems(folders: ConfigDirs) -> Vec<Problem> {
-    SkillSet::load(&folders.with_all_files().read()).problems
 }
 
 struct SkillSet {
@@ -38,13 +39,18 @@ impl SkillSet {
         };
         let mut known = BTreeSet::new();
         let mut skills = Vec::new();
-        for leaf in leaves {
+        let is_main = |leaf: &&ConfigFile| leaf.path.file_name().is_some_and(|name| name == MAIN_FILE);
+        let mains: Vec<&ConfigFile> = leaves.iter().filter(is_main).collect();
+        let is_in_skill = |leaf: &ConfigFile| {
+            mains.iter().any(|main| main.path.parent().is_some_and(|root| leaf.path.starts_with(root)))
+        };
+        // A directory that cannot be read.
+        for leaf in leaves.iter().filter(|leaf| !is_in_skill(leaf)) {
             if let Err(why) = &leaf.content {
                 report(&leaf.path, why.clone());
             }
         }
-        let mains = leaves.iter().filter(|leaf| leaf.path.file_name().is_some_and(|name| name == MAIN_FILE));
-        for main in mains {
+        for main in &mains {
             let root = main.path.parent().map(Path::to_owned).unwrap_or_default();
             match load_skill(&root, leaves) {
                 Ok(skill) if known.insert(skill.uri().to_owned()) => skills.push(skill),
@@ -56,13 +62,17 @@ impl SkillSet {
     }
 }
 
-fn load_skill(root: &PathBuf, leaves: &[ConfigFile]) -> Result<NativeSkill, String> {
+fn load_skill(root: &Path, leaves: &[ConfigFile]) -> Result<NativeSkill, String> {
     let name = root.file_name().and_then(|name| name.to_str()).ok_or("the folder has no name in UTF-8")?;
-    let files = leaves.iter().filter_map(|leaf| {
-        let path = leaf.path.strip_prefix(root).ok()?.to_str()?;
-        Some((path.to_owned(), leaf.content.as_ref().ok()?.clone()))
-    });
-    NativeSkill::new(&format!("{NATIVE_FOLDER}/{name}"), files.collect())
+    let mut files = Vec::new();
+    for leaf in leaves {
+        let Some(path) = leaf.path.strip_prefix(root).ok().and_then(Path::to_str) else { continue };
+        match &leaf.content {
+            Ok(text) => files.push((path.to_owned(), text.clone())),
+            Err(why) => return Err(format!("{path}: {why}")),
+        }
+    }
+    NativeSkill::new(&format!("{NATIVE_FOLDER}/{name}"), files)
 }
 
 impl FileContents for SkillSet {

@@ -10,16 +10,19 @@ const PREFIX: &str = "skill-";
 /// Member of their `_meta`, with the URI of the skill.
 const SKILL_META_KEY: &str = "octoprox/skill";
 
-/// Whether a definition is that of such a prompt.
-pub fn is_skill_prompt(definition: &JsonObject) -> bool {
-    definition.inner("_meta", SKILL_META_KEY).is_some()
+/// The URI of the skill behind such a prompt.
+pub fn skill_of_prompt(definition: &JsonObject) -> Option<String> {
+    definition.inner_text("_meta", SKILL_META_KEY)
 }
 
 /// Prompts for the skills of a source, beside its own prompts. Skills with the same name are told apart by their folders.
-pub fn skill_prompts(skills: &[SkillEntry], own: &[Definition]) -> Vec<(Definition, SkillEntry)> {
+pub fn skill_prompts(
+    skills: &[(SkillEntry, Effect, EffectOrigin)],
+    own: &[Definition],
+) -> Vec<(Definition, SkillEntry)> {
     let mut taken: HashSet<String> = own.iter().map(|prompt| prompt.key.clone()).collect();
     let mut prompts = Vec::new();
-    for skill in skills {
+    for (skill, effect, effect_origin) in skills {
         let path = skill.root().split_once("://").map_or(skill.root(), |(_, path)| path).replace('/', "-");
         let names = [format!("{PREFIX}{}", skill.name), format!("{PREFIX}{path}")];
         let Some(key) = names.into_iter().find(|name| taken.insert(name.clone())) else { continue };
@@ -28,8 +31,7 @@ pub fn skill_prompts(skills: &[SkillEntry], own: &[Definition]) -> Vec<(Definiti
             .with("title", skill.name.as_str())
             .with("description", skill.description.as_str())
             .with("_meta", JsonObject::new().with(SKILL_META_KEY, skill.uri.as_str()));
-        let effect = Effect::reads_volatile();
-        let definition = Definition { key, members, effect, effect_origin: EffectOrigin::Assumed };
+        let definition = Definition { key, members, effect: *effect, effect_origin: *effect_origin };
         prompts.push((definition, skill.clone()));
     }
     prompts
@@ -64,7 +66,8 @@ mod tests {
 
     #[test]
     fn skills_with_the_same_name_are_both_there() {
-        let skills = [skill("skill://refunds/SKILL.md"), skill("skill://acme/refunds/SKILL.md")];
+        let skills = ["skill://refunds/SKILL.md", "skill://acme/refunds/SKILL.md"];
+        let skills = skills.map(|uri| (skill(uri), Effect::unknown(), EffectOrigin::Assumed));
         let prompts = skill_prompts(&skills, &[]);
         let keys: Vec<&str> = prompts.iter().map(|(prompt, _)| prompt.key.as_str()).collect();
         assert_eq!(keys, ["skill-refunds", "skill-acme-refunds"]);

@@ -25,7 +25,7 @@ pub struct Review {
     pub held: HashMap<(PinKind, String), Vec<Difference>>,
     /// Definitions that passed but are reported, with the reasons.
     pub reported: HashMap<(PinKind, String), Vec<Difference>>,
-    /// The listed skills, with the server's own URIs.
+    /// All pinned skills, also those that are not listed any more, with the server's own URIs.
     pub skills: Vec<SkillEntry>,
     /// The skills behind prompts, by the names of the prompts.
     pub skill_prompts: HashMap<String, SkillEntry>,
@@ -75,21 +75,25 @@ pub fn review(
         approvals: lists.approvals,
         extensions: lists.extensions.clone(),
     };
-    // What clients would not load is not listed.
+    // What clients would not load is not listed. Only URIs with the name of the server cannot be those of another one.
+    let mut listed = Vec::new();
     shown.skills.retain(|skill| match SkillEntry::parse(&skill.members) {
-        Ok(_) => true,
-        Err(why) => {
+        Ok(entry) if is_scoped(&entry.uri) => {
+            listed.push((entry, skill.effect, skill.effect_origin));
+            true
+        }
+        parsed => {
+            let why = parsed.err().unwrap_or("its URI is not a skill:// URI");
             tracing::warn!(target: "trust", server = %whose.server, skill = skill.key, why, "invalid skill");
             false
         }
     });
-    let skills: Vec<SkillEntry> =
-        shown.skills.iter().filter_map(|skill| SkillEntry::parse(&skill.members).ok()).collect();
     let (prompts, behind): (Vec<Definition>, Vec<SkillEntry>) =
-        skill_prompts(&skills, &shown.prompts).into_iter().unzip();
+        skill_prompts(&listed, &shown.prompts).into_iter().unzip();
     let skill_prompts = prompts.iter().map(|prompt| prompt.key.clone()).zip(behind).collect();
     shown.prompts.extend(prompts);
     scope_listing(&whose.server, &mut shown);
+    let skills = pinned_skills(pinned, &reviewer.news);
     Review {
         lists: shown,
         news: reviewer.news,
@@ -98,6 +102,17 @@ pub fn review(
         skills,
         skill_prompts,
     }
+}
+
+/// The skills that are pinned after these changes.
+fn pinned_skills(pinned: &PinSet, news: &PinDelta) -> Vec<SkillEntry> {
+    let is_skill = |pin: &&Pin| pin.kind == PinKind::Item(ItemKind::Skill);
+    let replaced = news.replaced.iter().map(|(pin, _)| pin);
+    let all = pinned.pins.iter().chain(&news.new_pins).chain(replaced).filter(is_skill);
+    // Later ones replace earlier ones.
+    let latest: HashMap<&str, &Pin> = all.map(|pin| (pin.key.as_str(), pin)).collect();
+    let entries = latest.into_values().filter_map(|pin| SkillEntry::parse(&pin.text.members().ok()?).ok());
+    entries.collect()
 }
 
 impl Reviewer<'_> {
@@ -186,7 +201,7 @@ impl Reviewer<'_> {
         {
             "has a URI that another server listed first"
         } else if self.settings.new == NewItems::Hold
-            && matches!(what, PinKind::Item(ItemKind::Tool | ItemKind::Prompt))
+            && matches!(what, PinKind::Item(ItemKind::Tool | ItemKind::Prompt | ItemKind::Skill))
             && self.known_kinds.contains(&what)
         {
             "is new"

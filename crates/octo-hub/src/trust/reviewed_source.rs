@@ -4,8 +4,9 @@ use super::review::{Review, review};
 use super::sanitizing_peer::SanitizingPeer;
 use super::{DeclaredEffects, Difference, HeldCalls, SharedPins, TrustSettings, sanitize, worst_severity};
 use crate::apps::app_content::{AppContent, check_app};
-use crate::apps::app_tool::supports_apps;
+use crate::apps::app_tool::{app_uri, supports_apps};
 use crate::apps::scoped_uris;
+use crate::catalogue::uri_spellings::normalize;
 use crate::skills::skill_entry::SkillEntry;
 use crate::skills::skill_prompt;
 use base64::Engine;
@@ -223,13 +224,10 @@ impl ReviewedSource {
         let listing = Arc::clone(&self.listing.borrow().listing);
         let scoped = scoped_uris::to_scoped(&self.identity.server, uri).unwrap_or_default();
         let listed = listing.resources.iter().find(|resource| resource.key == scoped);
-        let is_named =
-            |tool: &Definition| tool.members.get("_meta").is_some_and(|meta| meta.as_str().contains(&scoped));
-        if listed.is_none() && !listing.tools.iter().any(is_named) {
-            return Ok(());
-        }
+        let is_named = |tool: &Definition| app_uri(&tool.members).as_deref() == Some(&*scoped);
+        let is_pinned = listed.is_some() || listing.tools.iter().any(is_named);
         let listed = listed.and_then(|resource| resource.members.inner("_meta", "ui"));
-        let app = AppContent { uri, result, listed };
+        let app = AppContent { uri, result, listed, is_pinned };
         check_app(self.pins.as_ref(), &self.identity, app, self.settings.changes).await
     }
 
@@ -256,36 +254,62 @@ impl ReviewedSource {
         let op = Operation { method: Method::ReadResource, name: skill.uri.clone(), params };
         let result = self.source.run(op, cx).await.map_err(sanitize::sanitize_error)?;
         self.check_skill_file(&skill.uri, &result)?;
-        let texts: Vec<String> =
-            result.list("contents").iter().filter_map(|part| part.member("text")?.to_text()).collect();
+        let text = result.list("contents").first().and_then(|part| part.member("text")?.to_text());
         let scope = |uri: &str| scoped_uris::to_scoped(server, uri).unwrap_or_else(|| uri.to_owned());
-        let prompt = skill_prompt::prompt_result(skill, &texts.concat(), scope);
+        let prompt = skill_prompt::prompt_result(skill, &text.unwrap_or_default(), scope);
         sanitize::sanitize_result(Method::GetPrompt, prompt).map(|(prompt, _)| prompt)
     }
 
-    /// Refuses a file of a skill that differs from the reviewed entry.
+    /// Refuses a file of a skill that differs from the reviewed entry, or whose entry was not reviewed.
     fn check_skill_file(&self, uri: &str, result: &JsonObject) -> Result<(), ToolError> {
-        let Some(reviewed) = self.reviewed() else { return Ok(()) };
-        for part in result.list("contents") {
-            let Ok(part) = part.members() else { continue };
-            let uri = part.text("uri").unwrap_or_else(|| uri.to_owned());
-            let mut skills = reviewed.skills.iter().filter(|skill| skill.contains(&uri)).peekable();
-            if skills.peek().is_none() {
-                continue;
-            }
-            let content = match (part.text("text"), part.text("blob")) {
-                (Some(text), _) => text.into_bytes(),
-                (None, blob) => BASE64.decode(blob.unwrap_or_default()).unwrap_or_default(),
-            };
-            if !skills.all(|skill| skill.is_genuine(&uri, &content)) {
-                let server = &self.identity.server;
-                return Err(ToolError::denied(format!(
-                    "The server `{server}` has changed the file `{uri}` of a skill, and the change has not been reviewed."
-                ))
-                .remedy(Remedy::ReviewDefinitions { server: server.clone() }));
-            }
+        let reviewed = self.reviewed().ok_or_else(|| {
+            ToolError::unavailable(format!("The server `{}` is still starting.", self.identity.server))
+                .hint("Try again in a few seconds.")
+        })?;
+        let normalized = normalize(uri);
+        let is_held = reviewed.held.keys().any(|(kind, key)| {
+            let root = key.strip_suffix("SKILL.md").filter(|_| *kind == PinKind::Item(ItemKind::Skill));
+            root.is_some_and(|root| uri.starts_with(root) || normalized.starts_with(root))
+        });
+        let is_inside = |skill: &&SkillEntry| skill.contains(uri) || skill.contains(&normalized);
+        let skills: Vec<&SkillEntry> = reviewed.skills.iter().filter(is_inside).collect();
+        if skills.is_empty() && !is_held {
+            return Ok(());
         }
-        Ok(())
+        let is_genuine = |content: &[u8]| skills.iter().all(|skill| skill.is_genuine(uri, content));
+        if !skills.is_empty() && only_content(uri, result).is_some_and(|content| is_genuine(&content)) {
+            return Ok(());
+        }
+        Err(self.unreviewed_error(&format!("the file `{uri}` of a skill")))
+    }
+
+    /// Refuses the entry of a skill that is not listed, if it is not the reviewed one, or no entry of this skill.
+    fn check_skill_entry(&self, uri: &str, result: &JsonObject) -> Result<(), ToolError> {
+        let entry = SkillEntry::parse(&result.object("skill")).ok().filter(|entry| entry.uri == uri);
+        let entry = entry.ok_or_else(|| {
+            ToolError::unavailable(format!(
+                "The server `{}` returned an invalid skill.",
+                self.identity.server
+            ))
+            .hint("Inform the operator of the server.")
+        })?;
+        let reviewed = self.reviewed();
+        let is_held =
+            |review: &Review| review.held.contains_key(&(PinKind::Item(ItemKind::Skill), uri.to_owned()));
+        let is_changed =
+            |review: &Review| review.skills.iter().any(|known| known.uri == uri && *known != entry);
+        match reviewed {
+            Some(review) if !is_held(&review) && !is_changed(&review) => Ok(()),
+            _ => Err(self.unreviewed_error(&format!("the skill `{uri}`"))),
+        }
+    }
+
+    fn unreviewed_error(&self, what: &str) -> ToolError {
+        let server = &self.identity.server;
+        ToolError::denied(format!(
+            "The server `{server}` has changed {what}, and the change has not been reviewed."
+        ))
+        .remedy(Remedy::ReviewDefinitions { server: server.clone() })
     }
 
     fn refuse_held(&self, op: &Operation) -> Result<(), ToolError> {
@@ -313,13 +337,26 @@ impl ReviewedSource {
     }
 }
 
-/// Whether all contents are HTML of apps.
+/// The content of a result that consists of exactly the requested file.
+fn only_content(uri: &str, result: &JsonObject) -> Option<Vec<u8>> {
+    let contents = result.get("contents")?.elements_up_to(2).ok()?;
+    let [part] = contents.as_slice() else { return None };
+    let part = part.members().ok().filter(|part| part.text("uri").as_deref() == Some(uri))?;
+    match (part.get("text"), part.get("blob")) {
+        (Some(text), None) => text.to_text().map(String::into_bytes),
+        (None, Some(blob)) => BASE64.decode(blob.to_text()?).ok(),
+        _ => None,
+    }
+}
+
+/// Whether the contents are HTML of an app.
 fn is_app(result: &JsonObject) -> bool {
-    let contents = result.list("contents");
     let is_html = |part: &Json| {
-        part.member("mimeType").and_then(|kind| kind.to_text()).as_deref() == Some(extension::APP_MIME_TYPE)
+        let kind = part.member("mimeType").and_then(|kind| kind.to_text()).unwrap_or_default();
+        let kind: String = kind.to_ascii_lowercase().split_whitespace().collect();
+        kind == extension::APP_MIME_TYPE
     };
-    !contents.is_empty() && contents.iter().all(is_html)
+    result.list("contents").iter().any(is_html)
 }
 
 fn is_empty(lists: &Listing) -> bool {
@@ -341,20 +378,19 @@ impl Layer for ReviewedSource {
     fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         Box::pin(async move {
             let server = &self.identity.server;
-            if op.method == Method::GetSkill
-                && let Some(known) = self.listed_skill(&op.name)
-            {
-                return Ok(known);
-            }
+            let listed = (op.method == Method::GetSkill).then(|| self.listed_skill(&op.name)).flatten();
             let op = scoped_uris::own_operation(server, op);
             self.refuse_held(&op)?;
+            if let Some(listed) = listed {
+                return Ok(listed);
+            }
+            let cx = cx.with_peer(Arc::new(SanitizingPeer(Arc::clone(&cx.peer))));
             if op.method == Method::GetPrompt
                 && let Some(skill) = self.skill_of_prompt(&op.name)
             {
-                return self.run_skill_prompt(&skill, cx).await;
+                return self.run_skill_prompt(&skill, &cx).await;
             }
             let (method, name) = (op.method, op.name.clone());
-            let cx = cx.with_peer(Arc::new(SanitizingPeer(Arc::clone(&cx.peer))));
             let result = self.source.run(op, &cx).await.map_err(sanitize::sanitize_error)?;
             if method == Method::ReadResource
                 && scoped_uris::is_app_uri(&name)
@@ -365,8 +401,12 @@ impl Layer for ReviewedSource {
                 // It is for a browser, and any change could break it.
                 return Ok(scoped_uris::scope_result(server, method, sanitize::strip_hub_meta(result, &[])));
             }
-            if method == Method::ReadResource {
-                self.check_skill_file(&name, &result)?;
+            match method {
+                Method::ReadResource if scoped_uris::is_scoped(&name) => {
+                    self.check_skill_file(&name, &result)?
+                }
+                Method::GetSkill => self.check_skill_entry(&name, &result)?,
+                _ => {}
             }
             let (result, removed) = sanitize::sanitize_result(method, result)?;
             let result = scoped_uris::scope_result(server, method, result);

@@ -16,23 +16,35 @@ use octo_wire::Era;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Time for a server to show that it uses HTTP+SSE.
+const SSE_DETECTION_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn open_connection(link: &Link, plan: NegotiationPlan) -> UpstreamResult<Connection> {
     let uses_sse = &link.server.uses_sse;
     if uses_sse.load(Ordering::Relaxed) {
-        return open_with(link, NegotiationPlan::Fixed(Era::Legacy), HttpTransport::Sse).await;
+        let opened = open_with(link, NegotiationPlan::Fixed(Era::Legacy), HttpTransport::Sse).await;
+        // If it was detected, it is detected again: the server may have been upgraded.
+        uses_sse.store(opened.is_ok() || link.server.spec.sse, Ordering::Relaxed);
+        return opened;
     }
     let opened = open_with(link, plan, HttpTransport::Streamable).await;
     let Err(UpstreamError::Status { code: 400 | 404 | 405 | 406 | 415 | 501, .. }) = &opened else {
         return opened;
     };
+    if link.server.spec.era == Some(Era::Modern) {
+        return opened;
+    }
     // Servers of revision 2024-11-05 refuse messages at the URL of the stream.
-    match open_with(link, NegotiationPlan::Fixed(Era::Legacy), HttpTransport::Sse).await {
-        Ok(connection) => {
+    let sse = open_with(link, NegotiationPlan::Fixed(Era::Legacy), HttpTransport::Sse);
+    match tokio::time::timeout(SSE_DETECTION_TIMEOUT, sse).await {
+        Ok(Ok(connection)) => {
             uses_sse.store(true, Ordering::Relaxed);
             Ok(connection)
         }
-        Err(_) => opened,
+        Ok(Err(why @ (UpstreamError::Unauthorized(_) | UpstreamError::CredentialUnusable(_)))) => Err(why),
+        _ => opened,
     }
 }
 

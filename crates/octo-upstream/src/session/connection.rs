@@ -102,11 +102,10 @@ impl Connection {
     /// Sends a request and waits. Dropping the future cancels this request only.
     pub(crate) async fn request(&self, ask: OutgoingRequest<'_>) -> UpstreamResult {
         let id = self.dispatcher.pending.next_id();
-        let capabilities = match ask.peer {
-            Some(peer) => peer.capabilities(),
+        let (capabilities, extensions) = match ask.peer {
+            Some(peer) => (peer.capabilities(), self.server.capabilities.object("extensions")),
             None => request_meta::own_capabilities(),
         };
-        let extensions = self.server.capabilities.object("extensions");
         let mirrored = self.param_headers(&ask);
         let (params, token) =
             request_meta::with_request_meta(ask.params, id, self.server.era, capabilities, &extensions);

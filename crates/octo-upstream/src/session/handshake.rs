@@ -163,13 +163,8 @@ async fn request(
     era: Era,
 ) -> UpstreamResult {
     let id = inbox.pending.next_id();
-    let (params, _) = request_meta::with_request_meta(
-        params,
-        id,
-        era,
-        request_meta::own_capabilities(),
-        &JsonObject::new(),
-    );
+    let (capabilities, extensions) = request_meta::own_capabilities();
+    let (params, _) = request_meta::with_request_meta(params, id, era, capabilities, &extensions);
     inbox.pending.insert(id, PendingRequest::default());
     let request = TransportRequest { id, method: method.to_owned(), params, era, param_headers: Vec::new() };
     let outcome = wire.exchange(inbox, request).await;

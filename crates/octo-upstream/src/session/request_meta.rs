@@ -23,21 +23,23 @@ pub(crate) fn legacy_capabilities() -> Json {
         .with("elicitation", elicitation)
         .with("sampling", Json::empty_object())
         .with("roots", Json::empty_object())
-        .with("extensions", app_extension())
+        .with("extensions", list_extensions())
         .to_json()
 }
 
-/// The extension with which servers offer apps.
-fn app_extension() -> JsonObject {
+/// The extensions with which servers list apps and skills.
+fn list_extensions() -> JsonObject {
     let types = Json::array([&Json::text(extension::APP_MIME_TYPE)]);
-    JsonObject::new().with(extension::APPS, JsonObject::new().with("mimeTypes", types))
+    JsonObject::new()
+        .with(extension::APPS, JsonObject::new().with("mimeTypes", types))
+        .with(extension::SKILLS, JsonObject::new())
 }
 
-/// Capabilities of the hub's own requests to a modern server. Lists must contain apps; clients that do not show them ignore
-/// them.
-pub(crate) fn own_capabilities() -> &'static JsonObject {
+/// Capabilities of the hub's own requests to a modern server. Lists must contain apps and skills; clients ignore those that
+/// they do not support. Also returns the extensions in them, which are declared to every server.
+pub(crate) fn own_capabilities() -> (&'static JsonObject, JsonObject) {
     static OWN: OnceLock<JsonObject> = OnceLock::new();
-    OWN.get_or_init(|| JsonObject::new().with("extensions", app_extension()))
+    (OWN.get_or_init(|| JsonObject::new().with("extensions", list_extensions())), list_extensions())
 }
 
 /// Capabilities declared to a modern server: exactly what this client has declared, with the extensions that the server

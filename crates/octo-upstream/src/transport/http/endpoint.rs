@@ -19,9 +19,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 /// Timeout of a message without a response.
 const NOTIFICATION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum messages under way that nobody waits for.
+const MAX_POSTS: usize = 256;
 /// Maximum bytes read of a body that is discarded.
 const MAX_DISCARDED_BYTES: usize = 1 << 16;
 
@@ -36,6 +39,8 @@ pub(crate) struct Endpoint {
     session_id: OnceLock<HeaderValue>,
     pub(super) max_message_bytes: usize,
     runtime: Handle,
+    /// Messages under way that nobody waits for.
+    posts: Arc<Semaphore>,
     account: Option<Arc<Account>>,
 }
 
@@ -59,6 +64,7 @@ impl Endpoint {
             session_id: OnceLock::new(),
             max_message_bytes: limit,
             runtime: Handle::current(),
+            posts: Arc::new(Semaphore::new(MAX_POSTS)),
             account: None,
         })
     }
@@ -136,12 +142,27 @@ impl Endpoint {
 
     pub(crate) fn post(self: &Arc<Self>, message: Message) {
         let endpoint = self.clone();
-        self.runtime.spawn(deliver(async move { endpoint.send(message).await }));
+        self.deliver(async move { endpoint.send(message).await });
     }
 
     pub(super) fn post_at(self: &Arc<Self>, uri: Uri, message: Message) {
         let endpoint = self.clone();
-        self.runtime.spawn(deliver(async move { endpoint.send_at(&uri, message).await }));
+        self.deliver(async move { endpoint.send_at(&uri, message).await });
+    }
+
+    /// Sends a message that nobody waits for. A server that asks faster than it reads gets no more answers.
+    fn deliver(&self, sent: impl Future<Output = UpstreamResult<()>> + Send + 'static) {
+        let Ok(permit) = Arc::clone(&self.posts).try_acquire_owned() else {
+            return tracing::warn!(target: "upstream", "message not delivered: too many are under way");
+        };
+        self.runtime.spawn(async move {
+            let _permit = permit;
+            match tokio::time::timeout(NOTIFICATION_TIMEOUT, sent).await {
+                Ok(Ok(())) => {}
+                Ok(Err(why)) => tracing::debug!(target: "upstream", %why, "message not delivered"),
+                Err(_) => tracing::debug!(target: "upstream", "message not delivered: timeout"),
+            }
+        });
     }
 
     /// Ends the session, if any.
@@ -239,14 +260,5 @@ impl Endpoint {
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         self.client.request(request).await.map_err(|error| classify_error(&error))
-    }
-}
-
-/// Waits for a message that nobody else waits for.
-async fn deliver(sent: impl Future<Output = UpstreamResult<()>>) {
-    match tokio::time::timeout(NOTIFICATION_TIMEOUT, sent).await {
-        Ok(Ok(())) => {}
-        Ok(Err(why)) => tracing::debug!(target: "upstream", %why, "message not delivered"),
-        Err(_) => tracing::debug!(target: "upstream", "message not delivered: timeout"),
     }
 }

@@ -24,11 +24,13 @@ pub(super) struct EventStream {
     decoder: Decoder,
     limit: usize,
     pub(super) resume_point: ResumePoint,
+    /// Type of the last event.
+    pub(super) event_name: Option<String>,
 }
 
 impl EventStream {
     pub(super) fn new(body: Incoming, limit: usize, mark: ResumePoint) -> Self {
-        Self { body, decoder: Decoder::new(limit), limit, resume_point: mark }
+        Self { body, decoder: Decoder::new(limit), limit, resume_point: mark, event_name: None }
     }
 
     /// Data of the next non-empty event; `None` at the end of the stream.
@@ -42,6 +44,7 @@ impl EventStream {
                     self.resume_point.retry = Some(Duration::from_millis(retry));
                 }
                 if !event.data.is_empty() {
+                    self.event_name = event.name;
                     return Ok(Some(event.data));
                 }
             }

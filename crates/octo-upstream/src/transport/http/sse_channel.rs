@@ -15,6 +15,9 @@ use octo_wire::{Id, Message};
 use std::sync::Arc;
 use url::Url;
 
+/// Type of the first event.
+const ENDPOINT_EVENT: &str = "endpoint";
+
 /// Sends messages to the server.
 #[derive(Clone)]
 pub(crate) struct MessageUrl {
@@ -45,7 +48,10 @@ impl SseChannel {
         let endpoint = Arc::new(endpoint);
         let mut events = endpoint.listen(&ResumePoint::default()).await?;
         let first = events.next().await?;
-        let first = first.ok_or_else(|| UpstreamError::Protocol("the stream ended at once".to_owned()))?;
+        let first = first.filter(|_| events.event_name.as_deref() == Some(ENDPOINT_EVENT));
+        let first = first.ok_or_else(|| {
+            UpstreamError::Protocol("the stream does not begin with a message URL".to_owned())
+        })?;
         let uri = message_uri(endpoint.uri(), &String::from_utf8_lossy(&first))?;
         let messages = MessageUrl { endpoint, uri };
         let reader = tokio::spawn(read_events(events, inbox.clone(), messages.clone(), closed.clone()));
@@ -57,15 +63,24 @@ impl SseChannel {
         inbox: &Arc<Dispatcher>,
         request: TransportRequest,
     ) -> UpstreamResult {
-        let answer = inbox.pending.response_receiver(request.id);
+        let mut answer = inbox.pending.response_receiver(request.id);
         let id = Id::number(request.id);
-        self.send(Message::Request { id, method: request.method, params: request.params }).await?;
-        let lost = || UpstreamError::ConnectionLost("the stream ended without a response".to_owned());
-        answer.await.unwrap_or_else(|_| Err(lost()))
+        let message = Message::Request { id, method: request.method, params: request.params };
+        let lost = |_| Err(UpstreamError::ConnectionLost("the stream ended without a response".to_owned()));
+        // The response may come before that of the POST, or without it.
+        tokio::select! {
+            answer = &mut answer => return answer.unwrap_or_else(lost),
+            sent = self.send(message) => sent?,
+        }
+        answer.await.unwrap_or_else(lost)
     }
 
     pub(crate) async fn send(&self, message: Message) -> UpstreamResult<()> {
-        self.messages.endpoint.send_at(&self.messages.uri, message).await
+        match self.messages.endpoint.send_at(&self.messages.uri, message).await {
+            // The session is part of the URL.
+            Err(UpstreamError::Status { code: 400 | 404 | 410, .. }) => Err(UpstreamError::SessionExpired),
+            sent => sent,
+        }
     }
 
     pub(crate) fn post(&self, message: Message) {
@@ -96,6 +111,7 @@ async fn read_events(
             Err(why) => break why,
         }
     };
+    inbox.pending.close(why.clone());
     closed.set(why);
 }
 

@@ -138,9 +138,8 @@ fn network_text(candidate: &ServerCandidate) -> String {
     if sandbox.get("network") == Some(&Value::Bool(true)) {
         return "all hosts".to_owned();
     }
-    let hosts =
-        sandbox.get("hosts").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let hosts: Vec<&str> = hosts.collect();
+    let lists = ["hosts", "network"].into_iter().filter_map(|name| sandbox.get(name)?.as_array());
+    let hosts: Vec<&str> = lists.flatten().filter_map(Value::as_str).collect();
     if hosts.is_empty() { "none".to_owned() } else { format!("only {}", hosts.join(", ")) }
 }
 
