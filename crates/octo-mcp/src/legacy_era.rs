@@ -4,6 +4,7 @@ use crate::client_context::required_capability;
 use crate::client_peer::{LegacyPeer, Outbox};
 use crate::legacy_session::Session;
 use crate::mcp::Mcp;
+use crate::methods::operation_metrics::OperationTimer;
 use crate::methods::{RoutedMethod, into_rpc_result, route_method, unknown_method};
 use crate::rpc_errors::rpc_error;
 use octo_hub::MAX_SUBSCRIPTIONS;
@@ -20,6 +21,20 @@ const MAX_INPUT_ROUNDS: usize = 16;
 impl Mcp {
     /// Handles one request of a legacy client after its handshake.
     pub(crate) async fn handle_legacy(
+        self: &Arc<Self>,
+        session: Arc<Session>,
+        method: &str,
+        params: JsonObject,
+        out: Outbox,
+        cancel: CancellationToken,
+    ) -> Result<JsonObject, RpcError> {
+        let timer = OperationTimer::begin(&session.client, method);
+        let outcome = self.route_legacy(session, method, params, out, cancel).await;
+        timer.finish(&outcome);
+        outcome
+    }
+
+    async fn route_legacy(
         self: &Arc<Self>,
         session: Arc<Session>,
         method: &str,

@@ -3,6 +3,7 @@
 use crate::client_context::ClientContext;
 use crate::client_peer::Outbox;
 use crate::event_log::EventLog;
+use crate::methods::operation_metrics::record_session;
 use octo_hub::{MAX_SUBSCRIPTIONS, Subscription};
 use octo_model::{JsonObject, RpcError};
 use octo_toolkit::AskError;
@@ -47,6 +48,14 @@ struct SessionState {
 /// A random number that leaves room for more below the limit of JavaScript's integers.
 fn random_number() -> u64 {
     uuid::Uuid::new_v4().as_u64_pair().0 >> 16
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if !self.transient {
+            record_session(&self.client, self.started);
+        }
+    }
 }
 
 impl Session {

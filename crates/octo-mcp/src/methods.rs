@@ -1,5 +1,7 @@
 //! Methods common to both eras.
 
+pub(crate) mod operation_metrics;
+
 use crate::client_context::ClientContext;
 use crate::discover::method_not_found;
 use crate::mcp::Mcp;

@@ -4,6 +4,7 @@ use crate::client_context::ClientContext;
 use crate::client_peer::{ModernPeer, Outbox, Question};
 use crate::discover::complete_result;
 use crate::mcp::Mcp;
+use crate::methods::operation_metrics::OperationTimer;
 use crate::methods::{RoutedMethod, into_rpc_result, route_method, unknown_method};
 use crate::request_state::{RequestState, binding_digest};
 use crate::rpc_errors::rpc_error;
@@ -23,6 +24,20 @@ const QUESTION_BATCH_WINDOW: Duration = Duration::from_millis(5);
 impl Mcp {
     /// Handles one request of a modern client; `subscriptions/listen` is handled by the transports.
     pub(crate) async fn handle_modern(
+        self: &Arc<Self>,
+        client: &ClientContext,
+        method: &str,
+        params: JsonObject,
+        out: Outbox,
+        cancel: CancellationToken,
+    ) -> Result<JsonObject, RpcError> {
+        let timer = OperationTimer::begin(client, method);
+        let outcome = self.route_modern(client, method, params, out, cancel).await;
+        timer.finish(&outcome);
+        outcome
+    }
+
+    async fn route_modern(
         self: &Arc<Self>,
         client: &ClientContext,
         method: &str,

@@ -10,6 +10,7 @@ use crate::pipeline::policy::{Obligations, Permit};
 use crate::pipeline::redact::redact;
 use crate::pipeline::telemetry;
 use crate::pipeline::telemetry::CallLog;
+use crate::pipeline::upstream_call::UpstreamCall;
 use crate::trust::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
 use futures_util::FutureExt;
 use octo_model::{CallId, JsonObject, Method, Operation, ToolError};
@@ -171,7 +172,10 @@ impl Hub {
         let _cancelled_with_this_future = cancel.clone().drop_guard();
         let progress_token = op.params.inner("_meta", "progressToken");
         use_source_name(&mut op, &item.key);
-        let parent = self.tracer.as_ref().and_then(|it| it.parent_for_target(&tracing::Span::current()));
+        let upstream = UpstreamCall::begin(item, op.method);
+        let span = upstream.as_ref().map(|call| call.span.clone()).filter(|span| !span.is_none());
+        let span = span.unwrap_or_else(tracing::Span::current);
+        let parent = self.tracer.as_ref().and_then(|it| it.parent_for_target(&span));
         if let Some(parent) = &parent {
             let meta = op.params.object("_meta").with("traceparent", parent.as_str());
             op.params.set("_meta", meta);
@@ -189,13 +193,15 @@ impl Hub {
         };
         let cx = CallContext::from_header(header, cancel, Arc::clone(&request.peer))
             .with_nested_calls(Weak::<Self>::clone(&self.this));
-        let run = AssertUnwindSafe(item.source.run(op, &cx)).catch_unwind();
-        tokio::select! {
+        let run = AssertUnwindSafe(item.source.run(op, &cx)).catch_unwind().instrument(span);
+        let outcome = tokio::select! {
             biased;
             done = run => done.unwrap_or_else(|panic| Err(panic_error(panic.as_ref()))),
             () = cx.cancel.cancelled() => Err(ToolError::cancelled()),
             () = tokio::time::sleep_until(cx.deadline.into()) => Err(timeout_error(allowed)),
-        }
+        };
+        upstream.into_iter().for_each(|call| call.finish(&outcome));
+        outcome
     }
 }
 

@@ -17,7 +17,7 @@ use octo_toolkit::Peer;
 use octo_wire::Era;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
 /// Maximum time to end a session.
@@ -37,6 +37,17 @@ pub(crate) struct Connection {
     transport: Transport,
     log_level: RequestedLogLevel,
     process: Mutex<Option<ChildProcess>>,
+    opened: Instant,
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        let transport = if matches!(self.transport, Transport::Stdio(_)) { "pipe" } else { "tcp" };
+        let labels =
+            [("server", self.dispatcher.name.to_string()), ("network_transport", transport.to_owned())];
+        metrics::histogram!("mcp_client_session_duration_seconds", &labels)
+            .record(self.opened.elapsed().as_secs_f64());
+    }
 }
 
 /// A request, before it is encoded.
@@ -80,6 +91,7 @@ impl Connection {
             transport,
             log_level: RequestedLogLevel::default(),
             process: Mutex::new(process),
+            opened: Instant::now(),
         })
     }
 

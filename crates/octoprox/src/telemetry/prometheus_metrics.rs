@@ -75,6 +75,22 @@ fn describe_metrics() {
         "Calls of unknown tools, prompts or resources, by kind of error."
     );
     describe_histogram!("octoprox_call_seconds", "Duration of calls, in seconds.");
+    describe_histogram!(
+        "mcp_server_operation_duration_seconds",
+        "Duration of requests of MCP clients, in seconds; error_type is empty if there was no error."
+    );
+    describe_histogram!(
+        "mcp_server_session_duration_seconds",
+        "Duration of sessions of MCP clients, in seconds."
+    );
+    describe_histogram!(
+        "mcp_client_operation_duration_seconds",
+        "Duration of requests to upstream servers, in seconds; error_type is empty if there was no error."
+    );
+    describe_histogram!(
+        "mcp_client_session_duration_seconds",
+        "Duration of connections to upstream servers, in seconds."
+    );
     describe_gauge!("octoprox_http_connections", "Open HTTP connections.");
     describe_counter!(
         "octoprox_http_refused_total",
