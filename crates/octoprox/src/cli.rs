@@ -72,9 +72,9 @@ enum Command {
     Init(commands::init_command::Init),
     Serve(commands::serve_command::Serve),
     Stdio(commands::stdio_command::Stdio),
-    Status(commands::status_command::Status),
-    Stop(commands::stop_command::Stop),
-    Logs(commands::logs_command::Logs),
+    Status(commands::background_hub::status_command::Status),
+    Stop(commands::background_hub::stop_command::Stop),
+    Logs(commands::background_hub::logs_command::Logs),
     Bridge(commands::bridge_command::Bridge),
     Tools(commands::tools_command::Tools),
     Call(commands::call_command::Call),
@@ -84,6 +84,7 @@ enum Command {
     Login(commands::login_command::Login),
     Logout(commands::logout_command::Logout),
     Import(commands::import_command::Import),
+    Secret(commands::secret_command::Secret),
     Workflow(commands::workflow_command::Workflow),
     Config(commands::config_command::Config),
     Trust(commands::trust_command::Trust),
@@ -94,7 +95,7 @@ enum Command {
     Completions(commands::completions_command::Completions),
     Man(commands::man_command::Man),
     #[command(name = HUB_COMMAND, hide = true)]
-    Hub(commands::hub_command::RunHub),
+    Hub(commands::background_hub::hub_command::RunHub),
     /// Evaluate a jq expression on standard input, for the hub itself.
     #[command(name = jq_workers::COMMAND, hide = true)]
     JqWorker,
@@ -170,6 +171,7 @@ fn run(cli: &Cli) -> Result<(), AppError> {
         Command::Login(command) => command.run(&flags),
         Command::Logout(command) => command.run(&flags),
         Command::Import(command) => command.run(&flags),
+        Command::Secret(command) => command.run(&flags),
         Command::Workflow(command) => command.run(&flags),
         Command::Config(command) => command.run(&flags),
         Command::Trust(command) => command.run(&flags),

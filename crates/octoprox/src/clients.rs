@@ -3,15 +3,18 @@
 mod client_config;
 mod client_entry;
 mod client_servers;
+mod client_table;
 pub mod jsonc;
 mod register;
 mod secret_extractor;
 mod server_name;
+mod shell_assignments;
 mod variable_references;
 
-pub use client_config::{Client, ClientConfig, ClientFile, client_configs};
+pub use client_config::{ClientConfig, ClientFile, client_configs};
 pub use client_servers::{ServerEntry, read_servers};
+pub use client_table::{CLIENTS, Client};
 pub use register::{Registration, register};
 pub use secret_extractor::{SecretExtractor, looks_secret};
 pub use server_name::valid_name;
-pub use variable_references::required_variables;
+pub use variable_references::{replace_references, required_variables, stored_secrets};

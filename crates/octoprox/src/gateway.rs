@@ -87,7 +87,7 @@ impl Gateway {
         let inner = GatewayState { servers, factory: ground, pins, pool, leases, stop, retiring: leaving };
         let gateway = Self(Arc::new(inner));
         for (name, server) in settings.servers.iter().filter(|(name, _)| which(name)) {
-            let off = session.loaded.unset_variables.for_server(name);
+            let off = session.loaded.unset_variables.remedy(name);
             gateway.replace_server(name, server, off, &settings.servers);
         }
         Ok(gateway)
@@ -122,7 +122,7 @@ impl Gateway {
                     let source = self.replace_server(
                         name,
                         server,
-                        reloaded.missing.for_server(name),
+                        reloaded.missing.remedy(name),
                         &reloaded.settings.servers,
                     );
                     match source {
@@ -163,8 +163,7 @@ impl Gateway {
         missing: Option<String>,
         all: &Wanted,
     ) -> Option<Arc<dyn Source>> {
-        let unset = missing.map(|names| format!("set {names} where octoprox is started"));
-        let off = unset.or_else(|| (!server.enabled).then(|| "`enabled` is false".to_owned()));
+        let off = missing.or_else(|| (!server.enabled).then(|| "`enabled` is false".to_owned()));
         let mut known = ServerEntry {
             title: server.name.clone(),
             kind: server_kind(server),

@@ -21,7 +21,6 @@ mod packages;
 mod process;
 mod reloader;
 mod remedy_text;
-mod secret_key;
 pub mod settings;
 pub mod shipped_prompts;
 mod stores;

@@ -4,9 +4,7 @@ pub(crate) mod audit_pruner;
 pub(crate) mod read_only_stores;
 
 use crate::app_error::AppError;
-use crate::secret_key;
-use crate::settings::state_dir;
-use crate::settings::{Environment, Settings};
+use crate::settings::{Environment, Settings, seal_keys, state_dir};
 use octo_ports::Stores;
 use octo_store::{Options, SealKeys};
 
@@ -31,7 +29,7 @@ fn with_logins(settings: &Settings, world: &Environment, open_audit: bool) -> Re
     if credential_dir.is_none() {
         state_dir(settings.state_dir.as_ref())?;
     }
-    let seal_keys: SealKeys = secret_key::sealing_keys(settings, world)?;
+    let seal_keys: SealKeys = seal_keys(&settings.logins, world)?;
     open(settings, Options { seal_keys, credential_dir, open_audit, ..options(settings) })
 }
 

@@ -376,7 +376,7 @@ async fn a_key_is_read_from_the_input_and_stands_nowhere() {
     let (code, _, err) = home.run(&["login", "k"], "\n").await;
     assert!(code == 2 && err.contains("not an API key"), "{code} {err}");
     let (code, _, err) = home.run(&["login", "k"], "").await;
-    assert!(code == 2 && err.contains("No API key given"), "{code} {err}");
+    assert!(code == 2 && err.contains("No value given"), "{code} {err}");
     let mut login = home.start(&["login", "k"]);
     let words = std::fs::read(format!("/proc/{}/cmdline", login.pid())).unwrap();
     assert!(!String::from_utf8_lossy(&words).contains(canary));

@@ -10,6 +10,7 @@ mod agent_peers;
 mod apps;
 mod client_peers;
 mod everything_server;
+mod onboarding;
 #[path = "../../peers/peer_scripts.rs"]
 mod peer_scripts;
 mod skills;

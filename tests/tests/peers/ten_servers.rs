@@ -1,7 +1,7 @@
 //! Ten widely used servers from npm and PyPI behind one hub: what they list, what they reply, and what is left of them
 //! when they are idle and when the hub is killed.
 
-mod public_servers;
+pub mod public_servers;
 
 use anyhow::{Context, Result, ensure};
 use octo_tests::eventually;

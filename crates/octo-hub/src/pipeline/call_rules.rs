@@ -70,32 +70,15 @@ impl CallRules {
         record: &mut AuditRecord,
     ) -> Result<Permit<'a>, ToolError> {
         let is_uri = matches!(entry.item.kind, ItemKind::Resource | ItemKind::Template | ItemKind::Skill);
-        let decision = authorize(
-            &*self.policy,
-            &PolicyRequest {
-                caller: &request.caller,
-                profile: &request.profile,
-                action: Action::Use(request.op.method),
-                entry,
-                uri: is_uri.then_some(request.op.name.as_str()),
-                arguments,
-            },
-        );
-        let mut decision = decision;
-        // A prompt for a skill reads a resource.
-        if let (Ok(_), Some(uri)) = (&decision, &entry.item.skill_uri) {
-            decision = authorize(
-                &*self.policy,
-                &PolicyRequest {
-                    caller: &request.caller,
-                    profile: &request.profile,
-                    action: Action::Use(request.op.method),
-                    entry,
-                    uri: Some(uri),
-                    arguments,
-                },
-            );
-        }
+        let asked = PolicyRequest {
+            caller: &request.caller,
+            profile: &request.profile,
+            action: Action::Use(request.op.method),
+            entry,
+            uri: is_uri.then_some(request.op.name.as_str()),
+            arguments,
+        };
+        let decision = authorize(&*self.policy, &asked);
         let permit = decision.inspect_err(|denial| record.set_rule(&denial.rule))?;
         record.set_rule(permit.rule());
         Ok(permit)

@@ -90,6 +90,16 @@ impl<'a> Permit<'a> {
     pub fn rule(&self) -> &str {
         &self.rule
     }
+
+    /// Both permits: what either of them requires.
+    fn and(self, other: Self) -> Self {
+        let mut obligations = self.obligations;
+        obligations.redact.extend(other.obligations.redact);
+        let limits = [obligations.max_result_bytes, other.obligations.max_result_bytes];
+        obligations.max_result_bytes = limits.into_iter().flatten().min();
+        let rule = if self.needs_approval { self.rule } else { other.rule };
+        Self { rule, obligations, needs_approval: self.needs_approval || other.needs_approval, ..other }
+    }
 }
 
 /// A refusal, and the rule that decided.
@@ -104,11 +114,19 @@ impl From<Denial> for ToolError {
     }
 }
 
-/// Asks the policy for a decision.
+/// Asks the policy for a decision. A prompt for a skill reads a resource, so that its URI has to be permitted, too.
 pub fn authorize<'a>(
     engine: &'a dyn PolicyEngine,
     request: &PolicyRequest<'a>,
 ) -> Result<Permit<'a>, Denial> {
+    let permit = decide(engine, request)?;
+    match (&request.entry.item.skill_uri, request.uri) {
+        (Some(uri), None) => Ok(permit.and(decide(engine, &PolicyRequest { uri: Some(uri), ..*request })?)),
+        _ => Ok(permit),
+    }
+}
+
+fn decide<'a>(engine: &'a dyn PolicyEngine, request: &PolicyRequest<'a>) -> Result<Permit<'a>, Denial> {
     let entry = request.entry;
     let (rule, obligations, needs_approval) = match engine.decide(request) {
         PolicyDecision::Permit { rule, obligations } => (rule, obligations, false),

@@ -20,7 +20,7 @@ pub enum ServerStatus {
     Down(String),
     /// Disabled, with the reason.
     Off(String),
-    /// A variable in its settings is not set, with what to do.
+    /// A variable or secret in its settings is not set, with what to do.
     Waiting(String),
     /// Its program is not installed, with what to do.
     Missing(String),

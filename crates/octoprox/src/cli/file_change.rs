@@ -24,12 +24,17 @@ impl FileChange {
 
     /// Unified diff with secrets redacted, also those in context lines.
     pub fn redacted_diff(&self) -> String {
+        self.redacted_diff_without(&[])
+    }
+
+    /// The same, without these secrets.
+    pub fn redacted_diff_without(&self, known: &[&String]) -> String {
         let before = self.before.as_deref().unwrap_or_default();
         let name = self.path.display().to_string();
         let old = if self.before.is_some() { name.as_str() } else { "/dev/null" };
         let diff = TextDiff::from_lines(before, &self.after);
         let diff = diff.unified_diff().context_radius(2).header(old, &name).to_string();
-        let mut secrets = Vec::new();
+        let mut secrets: Vec<String> = known.iter().map(|secret| (*secret).clone()).collect();
         for text in [before, &self.after] {
             if let Ok(tree) = crate::settings::load::settings_format::parse_as(&self.path, text) {
                 collect_secrets(&tree, false, &mut secrets);

@@ -1,6 +1,7 @@
 //! Supported clients and the locations of their settings.
 
-use super::client_servers::{ClientServers, read_servers};
+use super::client_servers::{ClientServers, read_list, read_servers};
+use super::client_table::{CLIENTS, Client};
 use super::variable_references::References;
 use crate::settings::Environment;
 use crate::settings::load::settings_format;
@@ -8,41 +9,10 @@ use serde_json::{Map, Value};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// A product that supports MCP servers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Client {
-    ClaudeCode,
-    ClaudeDesktop,
-    Cursor,
-    VsCode,
-    Codex,
-}
-
-impl Client {
-    pub const fn title(self) -> &'static str {
-        match self {
-            Self::ClaudeCode => "Claude Code",
-            Self::ClaudeDesktop => "Claude Desktop",
-            Self::Cursor => "Cursor",
-            Self::VsCode => "VS Code",
-            Self::Codex => "Codex",
-        }
-    }
-
-    /// Keys that lead to its server list.
-    pub const fn list(self) -> &'static [&'static str] {
-        match self {
-            Self::ClaudeCode | Self::ClaudeDesktop | Self::Cursor => &["mcpServers"],
-            Self::VsCode => &["servers"],
-            Self::Codex => &["mcp_servers"],
-        }
-    }
-}
-
 /// A client's settings file, which may not exist.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientConfig {
-    pub client: Client,
+    pub client: &'static Client,
     pub path: PathBuf,
     /// Paths that exist if the client is in use, even without a server list.
     markers: Vec<PathBuf>,
@@ -57,38 +27,16 @@ pub struct ClientFile {
 
 /// Returns the user's settings files, one per client.
 pub fn client_configs(world: &Environment) -> Vec<ClientConfig> {
-    let Some(home) = world.variable("HOME").map(PathBuf::from) else {
-        return Vec::new();
+    let config = |client: &'static Client| {
+        let (path, markers) = client.paths(world)?;
+        Some(ClientConfig { client, path, markers })
     };
-    let whole = |name: &str| world.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let apps = if cfg!(target_os = "macos") {
-        home.join("Library/Application Support")
-    } else {
-        whole("XDG_CONFIG_HOME").unwrap_or_else(|| home.join(".config"))
-    };
-    let claude = whole("CLAUDE_CONFIG_DIR");
-    let codex = whole("CODEX_HOME").unwrap_or_else(|| home.join(".codex"));
-    let beside = |client, path: PathBuf| {
-        let signs = path.parent().map(Path::to_owned).into_iter().collect();
-        ClientConfig { client, path, markers: signs }
-    };
-    let code = ClientConfig {
-        client: Client::ClaudeCode,
-        path: claude.clone().unwrap_or_else(|| home.clone()).join(".claude.json"),
-        markers: vec![claude.unwrap_or_else(|| home.join(".claude"))],
-    };
-    vec![
-        code,
-        beside(Client::ClaudeDesktop, apps.join("Claude/claude_desktop_config.json")),
-        beside(Client::Cursor, home.join(".cursor/mcp.json")),
-        beside(Client::VsCode, apps.join("Code/User/mcp.json")),
-        beside(Client::Codex, codex.join("config.toml")),
-    ]
+    CLIENTS.iter().filter_map(config).collect()
 }
 
 impl ClientConfig {
     /// A file named explicitly.
-    pub fn named(client: Client, path: PathBuf) -> Self {
+    pub fn named(client: &'static Client, path: PathBuf) -> Self {
         Self { client, path, markers: Vec::new() }
     }
 
@@ -109,43 +57,29 @@ impl ClientConfig {
             Ok(_) => return Err("it is not a map of settings".to_owned()),
             Err(why) => return Err(format!("it cannot be read: {why}")),
         };
-        let mut found = read_servers(&tree, &self.path).unwrap_or_default();
-        if let Some(list) = project_servers(&tree, folder) {
-            found.add_list(list, &References::default());
+        let mut found = read_list(&tree, &self.path, self.client.list)
+            .or_else(|| read_servers(&tree, &self.path))
+            .unwrap_or_default();
+        if let Some((keys, list)) = project_servers(&tree, folder) {
+            found.add_list(list, &keys, &References::default());
         }
         Ok(Some(ClientFile { text, tree, servers: found }))
     }
 }
 
 /// Claude Code stores project servers in the same file as user servers.
-fn project_servers<'a>(tree: &'a Map<String, Value>, folder: &Path) -> Option<&'a Map<String, Value>> {
-    let project = tree.get("projects")?.get(folder.to_str()?)?;
-    project.get("mcpServers")?.as_object()
+fn project_servers<'a>(
+    tree: &'a Map<String, Value>,
+    folder: &'a Path,
+) -> Option<([&'a str; 3], &'a Map<String, Value>)> {
+    let keys = ["projects", folder.to_str()?, "mcpServers"];
+    let [projects, folder, servers] = keys;
+    Some((keys, tree.get(projects)?.get(folder)?.get(servers)?.as_object()?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn world(variables: &[(&str, &str)]) -> Environment {
-        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Environment { variables: variables.collect(), current_dir: PathBuf::new() }
-    }
-
-    #[test]
-    fn each_client_has_one_file() {
-        let paths = |world: &Environment| {
-            let places = client_configs(world);
-            places.into_iter().map(|place| place.path.display().to_string()).collect::<Vec<_>>()
-        };
-        let usual = paths(&world(&[("HOME", "/h")]));
-        assert_eq!((usual[0].as_str(), usual[2].as_str()), ("/h/.claude.json", "/h/.cursor/mcp.json"));
-        assert_eq!(usual[4], "/h/.codex/config.toml");
-        let moved = world(&[("HOME", "/h"), ("CLAUDE_CONFIG_DIR", "/c"), ("CODEX_HOME", "/x")]);
-        assert_eq!(paths(&moved)[0], "/c/.claude.json");
-        assert_eq!(paths(&moved)[4], "/x/config.toml");
-        assert!(paths(&world(&[])).is_empty());
-    }
 
     #[test]
     fn servers_of_the_project_one_stands_in_are_found_as_well() {
@@ -153,7 +87,7 @@ mod tests {
         let path = folder.path().join(".claude.json");
         let text = r#"{"mcpServers": {"a": {"command": "x"}}, "projects": {"/p": {"mcpServers": {"b": {"command": "y"}}}}}"#;
         std::fs::write(&path, text).unwrap();
-        let place = ClientConfig::named(Client::ClaudeCode, path);
+        let place = ClientConfig::named(Client::find("claude-code").unwrap(), path);
         let names = |folder: &str| {
             let found = place.read(Path::new(folder)).unwrap().unwrap().servers;
             found.entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>()

@@ -1,6 +1,7 @@
 //! Translation of another product's server entry.
 
 use super::variable_references::References;
+use crate::settings::is_secret_name;
 use serde_json::{Map, Value, json};
 
 /// Translates an entry. Returns the settings and notes on unsupported fields.
@@ -27,12 +28,15 @@ struct Translation<'a> {
 impl Translation<'_> {
     fn add_field(&mut self, key: &str, value: &Value) {
         match key {
-            "command" | "cwd" | "url" | "document" => self.set(key, self.text(value)),
+            "command" | "cmd" => self.set_command(value),
+            "cwd" | "url" | "document" => self.set(key, self.text(value)),
             "args" => self.set(key, value.as_array().map_or(value.clone(), |args| self.texts(args))),
+            // How clients write that it is an MCP server, or what they show.
+            "source" | "transport" | "description" => {}
             "name" | "enabled" | "connect" | "era" | "timeout_seconds" => self.set(key, value.clone()),
-            "env" => self.extend_map("env", value),
+            "env" | "envs" | "environment" => self.extend_map("env", value),
             "headers" | "http_headers" => self.extend_map("headers", value),
-            "serverUrl" | "httpUrl" => self.set("url", self.text(value)),
+            "serverUrl" | "httpUrl" | "uri" => self.set("url", self.text(value)),
             "disabled" => self.set("enabled", Value::Bool(value != &Value::Bool(true))),
             "type" => self.set_transport(value),
             "auth" | "oauth" => self.set_auth(key, value),
@@ -48,7 +52,8 @@ impl Translation<'_> {
             | "per_minute"
             | "max_concurrent"
             | "start_timeout_seconds"
-            | "idle_timeout_seconds" => self.set(key, value.clone()),
+            | "idle_timeout_seconds"
+            | "effects" => self.set(key, value.clone()),
             "trust" if value.is_object() => self.set(key, value.clone()),
             "sandbox" if is_own_sandbox(value) => self.set(key, value.clone()),
             "env_vars" => self.add_env_vars(value),
@@ -71,6 +76,24 @@ impl Translation<'_> {
     fn set(&mut self, key: &str, value: Value) {
         if !value.is_null() {
             self.server.insert(key.to_owned(), value);
+        }
+    }
+
+    /// A program: its name, a list of its name and arguments, or an object with `path`, `args` and `env`.
+    fn set_command(&mut self, value: &Value) {
+        match value {
+            Value::Array(words) => {
+                let Value::Array(words) = self.texts(words) else { return };
+                let mut words = words.into_iter();
+                self.set("command", words.next().unwrap_or_default());
+                self.set("args", words.collect());
+            }
+            Value::Object(command) => {
+                for (from, to) in [("path", "command"), ("args", "args"), ("env", "env")] {
+                    command.get(from).into_iter().for_each(|value| self.add_field(to, value));
+                }
+            }
+            other => self.set("command", self.text(other)),
         }
     }
 
@@ -118,13 +141,15 @@ impl Translation<'_> {
         }
     }
 
-    /// Variables inherited from the parent process, by name or as `{name, …}`.
+    /// Variables inherited from the parent process, by name or as `{name, …}`. Only a secret is required.
     fn add_env_vars(&mut self, value: &Value) {
         let names = value.as_array().into_iter().flatten();
         let names = names.filter_map(|it| it.as_str().or_else(|| it.get("name")?.as_str()));
-        let env: Map<String, Value> =
-            names.map(|name| (name.to_owned(), Value::from(format!("${{{name}}}")))).collect();
-        self.extend_map("env", &Value::Object(env));
+        let reference = |name: &str| {
+            let default = if is_secret_name(name) { "" } else { ":-" };
+            (name.to_owned(), Value::from(format!("${{{name}{default}}}")))
+        };
+        self.extend_map("env", &Value::Object(names.map(reference).collect()));
     }
 
     fn texts(&self, items: &[Value]) -> Value {
@@ -167,10 +192,26 @@ mod tests {
                 &["not used: startup_timeout_sec"],
             ),
             (
-                json!({"command": "x", "env_vars": ["A", {"name": "B", "source": "local"}], "disabled": true}),
-                json!({"command": "x", "env": {"A": "${A}", "B": "${B}"}, "enabled": false}),
+                json!({"command": "x", "env_vars": ["A", {"name": "B_KEY", "source": "local"}], "disabled": true}),
+                json!({"command": "x", "env": {"A": "${A:-}", "B_KEY": "${B_KEY}"}, "enabled": false}),
                 &[],
             ),
+            (
+                json!({"type": "local", "command": ["npx", "-y", "x"], "environment": {"A": "b"}, "enabled": true}),
+                json!({"command": "npx", "args": ["-y", "x"], "env": {"A": "b"}, "enabled": true}),
+                &[],
+            ),
+            (
+                json!({"cmd": "x", "args": [], "envs": {"A": "b"}, "type": "stdio", "enabled": true, "description": ""}),
+                json!({"command": "x", "args": [], "env": {"A": "b"}, "enabled": true}),
+                &[],
+            ),
+            (
+                json!({"source": "custom", "command": {"path": "x", "args": ["y"], "env": {"A": "b"}}}),
+                json!({"command": "x", "args": ["y"], "env": {"A": "b"}}),
+                &[],
+            ),
+            (json!({"transport": "http", "uri": "https://x"}), json!({"url": "https://x"}), &[]),
             (
                 json!({"type": "sse", "serverUrl": "https://x/sse", "alwaysAllow": [], "cwd": null}),
                 json!({"url": "https://x/sse"}),

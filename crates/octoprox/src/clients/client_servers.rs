@@ -10,6 +10,9 @@ use std::path::Path;
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerEntry {
     pub name: String,
+    /// Where it is in the file: the keys of its list, and its name there.
+    pub list: Vec<String>,
+    pub original_name: String,
     pub server: Map<String, Value>,
     /// Notes on the translation.
     pub notes: Vec<String>,
@@ -23,32 +26,45 @@ pub struct ClientServers {
     pub ignored: Vec<String>,
 }
 
-/// Keys of server lists: Claude, Cursor and many others; Codex; VS Code; older VS Code settings.
-const LIST_KEYS: [&[&str]; 4] = [&["mcpServers"], &["mcp_servers"], &["servers"], &["mcp", "servers"]];
+/// Keys of server lists: Claude, Cursor and many others; Codex; VS Code; older VS Code settings; Zed; Goose; OpenCode.
+const LIST_KEYS: [&[&str]; 7] = [
+    &["mcpServers"],
+    &["mcp_servers"],
+    &["servers"],
+    &["mcp", "servers"],
+    &["context_servers"],
+    &["extensions"],
+    &["mcp"],
+];
+/// Extensions of Goose that are no MCP servers.
+const BUILT_IN_TYPES: [&str; 4] = ["builtin", "platform", "frontend", "inline_python"];
 
 /// Returns the servers of a file, or `None` if it has no server list.
 pub fn read_servers(tree: &Map<String, Value>, path: &Path) -> Option<ClientServers> {
-    let found = LIST_KEYS.iter().find_map(|keys| {
-        let (first, rest) = keys.split_first()?;
-        let holder = if rest.is_empty() { Some(tree) } else { tree.get(*first)?.as_object() };
-        let list = rest.iter().try_fold(tree.get(*first)?, |value, key| value.get(key))?;
-        Some((holder?, list.as_object()?))
-    });
-    let (holder, list) = found?;
+    LIST_KEYS.iter().find_map(|keys| read_list(tree, path, keys))
+}
+
+/// Returns the servers of the list that these keys lead to.
+pub fn read_list(tree: &Map<String, Value>, path: &Path, keys: &[&str]) -> Option<ClientServers> {
+    let (first, rest) = keys.split_first()?;
+    let holder = if rest.is_empty() { Some(tree) } else { tree.get(*first)?.as_object() };
+    let list = rest.iter().try_fold(tree.get(*first)?, |value, key| value.get(key))?;
+    let (holder, list) = (holder?, list.as_object()?);
     let mut all = ClientServers::default();
-    all.add_list(list, &References::from_file(holder, path));
+    all.add_list(list, keys, &References::from_file(holder, path));
     Some(all)
 }
 
 impl ClientServers {
     /// Adds the servers of a list within a file.
-    pub fn add_list(&mut self, list: &Map<String, Value>, references: &References) {
+    pub fn add_list(&mut self, list: &Map<String, Value>, keys: &[&str], references: &References) {
         for (name, entry) in list {
             let Value::Object(entry) = entry else {
                 self.ignored.push(name.clone());
                 continue;
             };
-            if is_octoprox(entry) {
+            let kind = entry.get("type").and_then(Value::as_str).unwrap_or_default();
+            if is_octoprox(entry) || BUILT_IN_TYPES.contains(&kind) {
                 continue;
             }
             let (server, mut notes) = translate_entry(entry, references);
@@ -56,17 +72,21 @@ impl ClientServers {
             if fits != *name {
                 notes.insert(0, format!("renamed from `{name}`"));
             }
-            self.entries.push(ServerEntry { name: fits, server, notes });
+            let list = keys.iter().map(|key| (*key).to_owned()).collect();
+            self.entries.push(ServerEntry { name: fits, list, original_name: name.clone(), server, notes });
         }
     }
 }
 
 /// Returns whether an entry starts octoprox itself, which would create a loop.
 pub fn is_octoprox(entry: &Map<String, Value>) -> bool {
-    let command = entry.get("command").and_then(Value::as_str).unwrap_or_default();
-    let named = Path::new(command).file_stem().is_some_and(|stem| stem == "octoprox");
+    let command = entry.get("command").or_else(|| entry.get("cmd"));
+    let listed = command.and_then(Value::as_array).into_iter().flatten();
     let args = entry.get("args").and_then(Value::as_array).into_iter().flatten();
-    named && args.filter_map(Value::as_str).any(|arg| arg == "stdio" || arg == "bridge")
+    let mut words = command.into_iter().filter(|command| command.is_string()).chain(listed).chain(args);
+    let program = words.next().and_then(Value::as_str).unwrap_or_default();
+    let named = Path::new(program).file_stem().is_some_and(|stem| stem == "octoprox");
+    named && words.filter_map(Value::as_str).any(|arg| arg == "stdio" || arg == "bridge")
 }
 
 #[cfg(test)]
@@ -102,7 +122,10 @@ mod tests {
         for (entry, own) in [
             (json!({"command": "octoprox", "args": ["stdio", "--profile", "x"]}), true),
             (json!({"command": "/opt/octoprox", "args": ["bridge", "https://x"]}), true),
+            (json!({"type": "local", "command": ["/opt/octoprox", "stdio"], "enabled": true}), true),
+            (json!({"cmd": "octoprox", "args": ["stdio"], "type": "stdio"}), true),
             (json!({"command": "octoprox", "args": []}), false),
+            (json!({"command": []}), false),
             (json!({"command": "octoproxy", "args": ["stdio"]}), false),
         ] {
             let Value::Object(entry) = entry else { continue };

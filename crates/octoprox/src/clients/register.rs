@@ -1,9 +1,10 @@
 //! Registration of octoprox as a server of a client.
 
-use super::client_config::{Client, ClientConfig, ClientFile};
+use super::client_config::{ClientConfig, ClientFile};
 use super::client_servers::is_octoprox;
+use super::client_table::{Client, EntryForm};
 use crate::settings::edit::settings_edit::ServerEdit;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// Name of octoprox in clients.
 pub const SERVER_NAME: &str = "octoprox";
@@ -28,26 +29,43 @@ pub fn register(
         return Ok(Registration::AlreadyRegistered(name));
     }
     let text = reading.map(|reading| reading.text.as_str()).unwrap_or_default();
-    let change = ServerEdit { path: &place.path, list: place.client.list(), name: SERVER_NAME };
-    change.add(text, &entry(place.client, command, args)).map(Registration::NewText)
+    let change = ServerEdit { path: &place.path, list: place.client.list, name: SERVER_NAME };
+    change.add(text, &entry(place.client.form, command, args)).map(Registration::NewText)
 }
 
 /// Returns the name under which a client starts octoprox.
-fn registered_name(client: Client, tree: &Map<String, Value>) -> Option<String> {
-    let first = tree.get(*client.list().first()?)?.as_object()?;
+fn registered_name(client: &Client, tree: &Map<String, Value>) -> Option<String> {
+    let first = tree.get(*client.list.first()?)?.as_object()?;
     let mut own = first.iter().filter(|(_, entry)| entry.as_object().is_some_and(is_octoprox));
     own.next().map(|(name, _)| name.clone())
 }
 
 /// Returns the entry in the client's format.
-pub fn entry(client: Client, command: &str, args: &[String]) -> Map<String, Value> {
-    let kind = matches!(client, Client::ClaudeCode | Client::VsCode).then(|| Value::from("stdio"));
-    let kind = kind.map(|kind| ("type".to_owned(), kind));
-    let rest = [
-        ("command".to_owned(), Value::from(command)),
-        ("args".to_owned(), args.iter().map(String::as_str).collect()),
-    ];
-    kind.into_iter().chain(rest).collect()
+fn entry(form: EntryForm, command: &str, args: &[String]) -> Map<String, Value> {
+    let plain = json!({"command": command, "args": args});
+    let words: Vec<&str> = [command].into_iter().chain(args.iter().map(String::as_str)).collect();
+    let (before, after) = match form {
+        EntryForm::Plain => (json!({}), json!({})),
+        EntryForm::Typed => (json!({"type": "stdio"}), json!({})),
+        EntryForm::TypedWithTools => (json!({"type": "stdio"}), json!({"tools": ["*"]})),
+        EntryForm::Transport => (json!({"transport": "stdio"}), json!({})),
+        EntryForm::Switchable => (json!({}), json!({"disabled": false})),
+        EntryForm::Sourced => (json!({"source": "custom"}), json!({"env": {}})),
+        EntryForm::CommandList => {
+            return members(json!({"type": "local", "command": words, "enabled": true})).collect();
+        }
+        EntryForm::Goose => {
+            let goose = json!({"name": SERVER_NAME, "description": "", "type": "stdio", "cmd": command, "args": args,
+                "envs": {}, "enabled": true, "timeout": 300});
+            return members(goose).collect();
+        }
+    };
+    members(before).chain(members(plain)).chain(members(after)).collect()
+}
+
+fn members(value: Value) -> impl Iterator<Item = (String, Value)> {
+    let Value::Object(members) = value else { return Map::new().into_iter() };
+    members.into_iter()
 }
 
 #[cfg(test)]
@@ -55,13 +73,13 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn registered(client: Client, name: &str, text: Option<&str>) -> Result<Registration, String> {
+    fn registered(client: &str, name: &str, text: Option<&str>) -> Result<Registration, String> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
         if let Some(text) = text {
             std::fs::write(&path, text).unwrap();
         }
-        let place = ClientConfig::named(client, path);
+        let place = ClientConfig::named(Client::find(client).unwrap(), path);
         let reading = place.read(Path::new("/")).unwrap();
         register(&place, reading.as_ref(), "/bin/octoprox", &["stdio".to_owned()])
     }
@@ -71,7 +89,7 @@ mod tests {
         let args = "[\n        \"stdio\"\n      ]";
         for (client, name, before, after) in [
             (
-                Client::Cursor,
+                "cursor",
                 "mcp.json",
                 None,
                 format!(
@@ -79,7 +97,7 @@ mod tests {
                 ),
             ),
             (
-                Client::VsCode,
+                "vscode",
                 "mcp.json",
                 Some("{\n  // mine\n  \"servers\": {},\n  \"inputs\": []\n}\n"),
                 format!(
@@ -87,7 +105,7 @@ mod tests {
                 ),
             ),
             (
-                Client::Codex,
+                "codex",
                 "config.toml",
                 Some("model = \"m\"\n"),
                 "model = \"m\"\n\n[mcp_servers.octoprox]\ncommand = \"/bin/octoprox\"\nargs = [\"stdio\"]\n"
@@ -104,11 +122,11 @@ mod tests {
             r#"{"mcpServers": {"octoprox": {"command": "octoprox", "args": ["stdio", "--profile", "x"]}}}"#,
             r#"{"mcpServers": {"octoprox": {"type": "stdio", "command": "/old/octoprox", "args": ["stdio"]}}}"#,
         ] {
-            let done = registered(Client::ClaudeCode, ".claude.json", Some(text));
+            let done = registered("claude-code", ".claude.json", Some(text));
             assert_eq!(done, Ok(Registration::AlreadyRegistered("octoprox".to_owned())));
         }
         let other = r#"{"mcpServers": {"octoprox": {"command": "something"}}}"#;
-        let done = registered(Client::ClaudeCode, ".claude.json", Some(other));
+        let done = registered("claude-code", ".claude.json", Some(other));
         assert_eq!(done, Err("octoprox already exists".to_owned()));
     }
 }

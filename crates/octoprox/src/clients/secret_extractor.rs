@@ -1,7 +1,8 @@
-//! Extraction of secrets from other products' files. Secrets are not copied: a variable reference replaces them, and
-//! the user sets the variable.
+//! Extraction of secrets from other products' files. A reference replaces them: to a stored secret, or to a variable
+//! that the user sets.
 
-use super::variable_references::env_name;
+use super::shell_assignments::move_assignments;
+use super::variable_references::{env_name, replace_references};
 use crate::settings::is_secret_name;
 use crate::telemetry::Redactor;
 use serde_json::{Map, Value};
@@ -12,20 +13,50 @@ const MIN_SECRET_LEN: usize = 20;
 /// Arguments contain package names, which are long, too.
 const MIN_ARGUMENT_SECRET_LEN: usize = 32;
 
-/// Extracted values, by variable name. Never shown.
+/// What replaces a secret.
+#[derive(Clone, Copy, Default)]
+enum SecretForm {
+    /// `${NAME}`: a variable that the user sets.
+    #[default]
+    Variable,
+    /// `${secret:NAME}`: a stored secret.
+    Stored,
+}
+
+/// Extracted values, by name. Never shown.
 #[derive(Default)]
 pub struct SecretExtractor {
+    form: SecretForm,
     values: BTreeMap<String, String>,
+    /// Values of variables that are to be stored as well.
+    variables: BTreeMap<String, String>,
 }
 
 impl SecretExtractor {
-    /// Replaces a server's secrets by variables. Returns the variable names.
+    /// Replaces secrets by stored ones. `stored` are the existing ones: none of them gets another value. Variables in
+    /// `variables` are replaced by stored secrets, too.
+    pub fn storing(stored: BTreeMap<String, String>, variables: BTreeMap<String, String>) -> Self {
+        Self { form: SecretForm::Stored, values: stored, variables }
+    }
+
+    /// Names and values of all secrets, including those that were stored before.
+    pub fn values(&self) -> &BTreeMap<String, String> {
+        &self.values
+    }
+
+    /// Replaces a server's secrets by references. Returns their names.
     pub fn extract(&mut self, server: &str, entry: &mut Map<String, Value>) -> Vec<String> {
         let mut named = Vec::new();
+        let form = self.form;
+        move_assignments(entry, |name, value| secret_value(name, value).is_some());
+        self.replace_variables(server, entry);
         let mut hide = |wanted: String, value: &str| {
             let name = self.assign_name(wanted, server, value);
             named.push(name.clone());
-            format!("${{{name}}}")
+            match form {
+                SecretForm::Variable => format!("${{{name}}}"),
+                SecretForm::Stored => format!("${{secret:{name}}}"),
+            }
         };
         for (section, prefixed) in [("env", false), ("headers", true)] {
             for (name, value) in entry.get_mut(section).and_then(Value::as_object_mut).into_iter().flatten() {
@@ -62,6 +93,17 @@ impl SecretExtractor {
         named.sort();
         named.dedup();
         named
+    }
+
+    /// Replaces the variables whose values are to be stored.
+    fn replace_variables(&mut self, server: &str, entry: &mut Map<String, Value>) {
+        let variables = self.variables.clone();
+        for value in entry.values_mut() {
+            replace_references(value, &mut |name| {
+                let name = self.assign_name(name.to_owned(), server, variables.get(name)?);
+                Some(format!("secret:{name}"))
+            });
+        }
     }
 
     /// Assigns one name per value. If the name is taken by another value, it is prefixed with the server name.
@@ -320,8 +362,8 @@ mod tests {
             ),
             (
                 json!({"command": "sh", "args": ["-c", "DB_PASS=hunter2 PORT=1 exec my-server --token 't 1' --token t2 https://u:p@x/ 2>&1"]}),
-                json!({"command": "sh", "args": ["-c", "DB_PASS=${MY_APP_DB_PASS} PORT=1 exec my-server --token '${MY_APP_TOKEN} 1' --token ${MY_APP_MY_APP_TOKEN} https://u:${MY_APP_PASSWORD}@x/ 2>&1"]}),
-                &["MY_APP_DB_PASS", "MY_APP_MY_APP_TOKEN", "MY_APP_PASSWORD", "MY_APP_TOKEN"],
+                json!({"command": "sh", "args": ["-c", "PORT=1 exec my-server --token '${MY_APP_TOKEN} 1' --token ${MY_APP_MY_APP_TOKEN} https://u:${MY_APP_PASSWORD}@x/ 2>&1"], "env": {"DB_PASS": "${DB_PASS}"}}),
+                &["DB_PASS", "MY_APP_MY_APP_TOKEN", "MY_APP_PASSWORD", "MY_APP_TOKEN"],
             ),
             (
                 json!({"env": {"GOOGLE_APPLICATION_CREDENTIALS": "/home/ada/key.json", "SSH_AUTH_SOCK": "/run/agent.1", "TOKEN_FILE": "~/t"}}),
@@ -367,6 +409,19 @@ mod tests {
         }
         assert_eq!(named, ["API_KEY", "API_KEY", "C_API_KEY"]);
         assert_eq!(vault.values.into_values().collect::<Vec<_>>(), ["one", "two"]);
+    }
+
+    #[test]
+    fn secrets_and_the_variables_that_are_known_are_stored_under_names_of_their_own() {
+        let map = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let mut vault = SecretExtractor::storing(map("API_KEY", "before"), map("LINEAR_KEY", "linear"));
+        let entry = json!({"env": {"API_KEY": "mine", "A": "${LINEAR_KEY}", "B": "${OTHER}", "C": "${LINEAR_KEY:-x}"}});
+        let Value::Object(mut entry) = entry else { return };
+        vault.extract("my-app", &mut entry);
+        let stored = json!({"API_KEY": "${secret:MY_APP_API_KEY}", "A": "${secret:LINEAR_KEY}", "B": "${OTHER}",
+                            "C": "${secret:LINEAR_KEY}"});
+        assert_eq!(entry.get("env"), Some(&stored));
+        assert_eq!(vault.values().values().collect::<Vec<_>>(), ["before", "linear", "mine"]);
     }
 
     #[test]

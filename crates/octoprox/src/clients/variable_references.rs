@@ -65,11 +65,48 @@ pub fn required_variables(server: &Map<String, Value>) -> BTreeSet<String> {
     names
 }
 
+/// Returns whether it names a variable without a default. Stored secrets are not variables.
+fn is_required(reference: &str) -> bool {
+    !reference.contains(":-") && !reference.starts_with("secret:")
+}
+
+/// Returns the stored secrets that a server uses.
+pub fn stored_secrets(server: &Map<String, Value>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    replace_references(&mut Value::Object(server.clone()), &mut |name| {
+        names.extend(name.strip_prefix("secret:").map(str::to_owned));
+        None
+    });
+    names
+}
+
+/// Replaces references in all strings of a value by what `replace` returns for their names, if anything.
+pub fn replace_references(value: &mut Value, replace: &mut dyn FnMut(&str) -> Option<String>) {
+    match value {
+        Value::String(text) => {
+            let mut whole = String::new();
+            let mut rest = text.as_str();
+            while let Some((before, after)) = rest.split_once("${") {
+                let Some((inside, tail)) = after.split_once('}') else { break };
+                let name = inside.split_once(":-").map_or(inside, |(name, _)| name);
+                let replaced = replace(name);
+                whole.push_str(&format!("{before}${{{}}}", replaced.as_deref().unwrap_or(inside)));
+                rest = tail;
+            }
+            whole.push_str(rest);
+            *text = whole;
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| replace_references(item, replace)),
+        Value::Object(members) => members.values_mut().for_each(|item| replace_references(item, replace)),
+        _ => {}
+    }
+}
+
 fn collect_names(value: &Value, names: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => {
             let inside = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
-            names.extend(inside.map(|(name, _)| name.to_owned()).filter(|name| !name.contains(":-")));
+            names.extend(inside.map(|(name, _)| name.to_owned()).filter(|name| is_required(name)));
         }
         Value::Array(items) => items.iter().for_each(|item| collect_names(item, names)),
         Value::Object(members) => members.values().for_each(|item| collect_names(item, names)),

@@ -19,7 +19,7 @@ fn home_with_all_clients() -> TestHome {
 #[test]
 fn servers_of_every_client_are_taken_over_without_their_secrets() {
     let home = home_with_all_clients();
-    let mut variables = Vec::new();
+    let (mut secrets, mut variables) = (Vec::new(), Vec::new());
     for (client, added) in [
         ("claude", &["context7", "github-mcp", "filesystem-mcp"][..]),
         ("cursor", &["linear", "Postgres-main"]),
@@ -30,37 +30,36 @@ fn servers_of_every_client_are_taken_over_without_their_secrets() {
         let names: Vec<&str> =
             told["added"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
         assert_eq!(names, added, "{client}: {told}");
-        variables
-            .extend(told["variables"].as_array().unwrap().iter().map(|it| it.as_str().unwrap().to_owned()));
+        for (key, names) in [("secrets", &mut secrets), ("variables", &mut variables)] {
+            names.extend(told[key].as_array().unwrap().iter().map(|it| it.as_str().unwrap().to_owned()));
+        }
     }
     let list = home.read(SERVERS_FILE);
     assert!(!list.contains("canary"), "{list}");
     for line in [
-        "GITHUB_PERSONAL_ACCESS_TOKEN: \"${GITHUB_PERSONAL_ACCESS_TOKEN}\"",
-        "CONTEXT7_API_KEY: \"${CONTEXT7_CONTEXT7_API_KEY}\"",
+        "GITHUB_PERSONAL_ACCESS_TOKEN: \"${secret:GITHUB_PERSONAL_ACCESS_TOKEN}\"",
+        "CONTEXT7_API_KEY: \"${secret:CONTEXT7_CONTEXT7_API_KEY}\"",
         "LOG_LEVEL: \"${LOG_LEVEL:-info}\"",
         "Authorization: \"Bearer ${LINEAR_KEY}\"",
-        "postgresql://ada:${POSTGRES_MAIN_PASSWORD}@db.test/main",
+        "postgresql://ada:${secret:POSTGRES_MAIN_PASSWORD}@db.test/main",
         "PERPLEXITY_API_KEY: \"${PERPLEXITY_KEY}\"",
         "Authorization: \"Bearer ${DOCS_TOKEN}\"",
         "timeout_seconds: 45",
-        "LANGUAGE: \"${LANGUAGE}\"",
+        "LANGUAGE: \"${LANGUAGE:-}\"",
         "enabled: false",
     ] {
         assert!(list.contains(line), "{line} is not in\n{list}");
     }
     variables.sort();
+    assert_eq!(variables, ["DOCS_TOKEN", "LINEAR_KEY", "PERPLEXITY_KEY"]);
+    secrets.sort();
     let expected = [
         "CONTEXT7_CONTEXT7_API_KEY",
-        "DOCS_TOKEN",
         "GITHUB_PERSONAL_ACCESS_TOKEN",
-        "LANGUAGE",
-        "LINEAR_KEY",
         "LOCAL_API_KEY",
-        "PERPLEXITY_KEY",
         "POSTGRES_MAIN_PASSWORD",
     ];
-    assert_eq!(variables, expected);
+    assert_eq!(secrets, expected);
     // The hub loads the written file and skips servers with unset variables.
     let listed: Value = serde_json::from_str(&home.stdout(&["servers", "list", "--json"])).unwrap();
     let states: Vec<(&str, &str)> = listed["servers"]
@@ -69,7 +68,7 @@ fn servers_of_every_client_are_taken_over_without_their_secrets() {
         .iter()
         .map(|it| (it["name"].as_str().unwrap(), it["state"].as_str().unwrap()))
         .collect();
-    assert!(states.contains(&("github-mcp", "waiting")) && states.contains(&("old", "ready")), "{states:?}");
+    assert!(states.contains(&("linear", "waiting")) && states.contains(&("old", "ready")), "{states:?}");
     assert!(
         states.contains(&("off", "off")) && states.contains(&("filesystem-mcp", "missing")),
         "{states:?}"
@@ -90,7 +89,7 @@ fn taking_over_twice_changes_nothing_and_what_is_there_stays() {
     assert_eq!(code, Some(0), "{said}");
     assert!(printed.contains("added Postgres-main: renamed from `Postgres (main)`"), "{printed}");
     assert!(printed.contains("skipped linear: another server of this name exists and is kept"), "{printed}");
-    assert!(said.contains("POSTGRES_MAIN_PASSWORD") && said.contains("servers.yaml.bak-1"), "{said}");
+    assert!(said.contains("  POSTGRES_MAIN_PASSWORD\n") && said.contains("servers.yaml.bak-1"), "{said}");
     let list = home.read(SERVERS_FILE);
     assert!(
         list.starts_with("# mine\nservers:\n  linear: {command: my-own} # this one\n  Postgres-main:\n"),
@@ -100,6 +99,33 @@ fn taking_over_twice_changes_nothing_and_what_is_there_stays() {
     assert!(again.contains("skipped Postgres-main: already exists"), "{again}");
     assert_eq!(home.read(SERVERS_FILE), list);
     assert!(!home.exists(&format!("{SERVERS_FILE}.bak-2")));
+}
+
+#[test]
+fn secrets_become_variables_on_request_and_in_other_files() {
+    for words in [&["import", "claude", "--no-secrets"][..], &["import", "claude", "--to", "out.yaml"]] {
+        let home = home_with_all_clients();
+        let (code, printed, said) = home.run_text(words);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(
+            printed.contains("added github") && said.contains("  GITHUB_PERSONAL_ACCESS_TOKEN\n"),
+            "{said}"
+        );
+        let file = if words.contains(&"--to") { "out.yaml" } else { SERVERS_FILE };
+        assert!(
+            home.read(file).contains("GITHUB_PERSONAL_ACCESS_TOKEN: \"${GITHUB_PERSONAL_ACCESS_TOKEN}\"")
+        );
+        assert_eq!(home.stdout(&["secret", "list", "--json"]), "{\"secrets\":[]}\n");
+        // With the values stored later, the same import uses them.
+        if file == SERVERS_FILE {
+            home.stdout(&["import", "claude"]);
+            assert!(
+                home.read(file).contains("\"${secret:GITHUB_PERSONAL_ACCESS_TOKEN}\""),
+                "{}",
+                home.read(file)
+            );
+        }
+    }
 }
 
 #[test]
@@ -177,7 +203,7 @@ fn an_entry_that_cannot_work_is_skipped_with_a_reason() {
 #[test]
 fn a_file_without_servers_is_an_error() {
     let home = TestHome::new();
-    home.write("opencode.json", r#"{"mcp": {"notes": {"type": "local", "command": ["notes"]}}}"#);
+    home.write("opencode.json", r#"{"plugins": {"notes": {"type": "local", "command": ["notes"]}}}"#);
     let (code, printed, said) = home.run_text(&["import", "claude", "--file", "opencode.json"]);
     assert_eq!((code, printed.as_str()), (Some(2), ""), "{said}");
     assert!(said.contains("opencode.json: no servers found. They are expected under `mcpServers`"), "{said}");

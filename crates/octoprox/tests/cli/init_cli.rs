@@ -55,27 +55,41 @@ fn everything_is_set_up_and_an_agent_can_begin() {
         assert!(printed.contains(line), "{line}: {printed}");
     }
     assert!(
-        said.contains("GITHUB_PERSONAL_ACCESS_TOKEN")
-            && said.contains("Restart Claude Code, Cursor, VS Code, Codex"),
+        said.contains("    LINEAR_KEY\n") && said.contains("Restart Claude Code, Cursor, VS Code, Codex"),
         "{said}"
     );
     assert!(said.lines().all(|line| line.chars().count() <= 80 || line.contains('/')), "{said}");
     for name in CLIENT_FILES.iter().chain([&SETTINGS_FILE, &SERVERS_FILE]) {
-        let text = home.read(name);
-        assert_eq!(
-            text.contains("canary"),
-            CLIENT_FILES.contains(name) && *name != CLIENT_FILES[2],
-            "{name}"
-        );
+        assert!(!home.read(name).contains("canary"), "{name}: {}", home.read(name));
         assert_eq!(home.exists(&format!("{name}.bak-1")), CLIENT_FILES.contains(name), "{name}");
     }
     assert_eq!(home.read(".claude.json.bak-1"), CLAUDE_CODE);
-    // The client's own text is unchanged.
+    let secrets = home.stdout(&["secret", "list"]);
+    assert!(secrets.contains("GITHUB_PERSONAL_ACCESS_TOKEN  used by github-mcp\n"), "{secrets}");
+    // Imported servers are no longer in the clients' own lists, except those that need a variable.
+    let lists = CLIENT_FILES.map(|name| home.read(name));
+    for (removed, kept) in [
+        ("context7", "octoprox"),
+        ("Postgres (main)", "linear"),
+        ("\"old\"", "perplexity"),
+        ("other", "docs"),
+    ] {
+        let found = |name: &str| lists.iter().any(|list| list.contains(name));
+        assert!(!found(removed) && found(kept), "{removed}, {kept}: {lists:?}");
+    }
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("Cursor: `linear` is still in its own list, because LINEAR_KEY is not set."),
+        "{said}"
+    );
+    // Everything else in the files is unchanged.
     let registered = home.read(".config/Code/User/mcp.json");
-    for line in VSCODE.lines().filter(|line| !line.trim().is_empty()) {
+    for line in VSCODE.lines().take(9) {
         assert!(registered.contains(line.trim_end_matches(',')), "{line}: {registered}");
     }
-    assert!(home.read(".codex/config.toml").starts_with(CODEX.trim_end()));
+    assert!(
+        home.read(".codex/config.toml").starts_with("model = \"gpt-5\"\napproval_policy = \"on-request\"\n")
+    );
     assert_eq!(home.stdout(&["config", "check", "--config", SETTINGS_FILE]), "ok\n");
     let tools = tools_seen_by_agent(&home, &home.read(".claude.json"));
     assert!(
@@ -131,6 +145,48 @@ fn tools_seen_by_agent(home: &TestHome, settings: &str) -> Vec<String> {
 }
 
 #[test]
+fn undo_restores_every_file_and_deletes_the_secrets() {
+    let home = home_with_clients();
+    let before = CLIENT_FILES.map(|name| home.read(name));
+    home.stdout(&["init", "--yes"]);
+    // Again, with a new server: the file is restored as it was before the first run.
+    let text = home.read(".cursor/mcp.json");
+    home.write(
+        ".cursor/mcp.json",
+        &text.replace("\"linear\"", "\"new\": {\"command\": \"new\"}, \"linear\""),
+    );
+    home.stdout(&["init", "--yes"]);
+    home.stdout(&["init", "--undo"]);
+    assert_eq!(CLIENT_FILES.map(|name| home.read(name)), before);
+    assert!(!home.exists(".config/octoprox") && !home.exists(".claude.json.bak-1"));
+    assert_eq!(home.stdout(&["secret", "list", "--json"]), "{\"secrets\":[]}\n");
+    let (code, _, said) = home.run_text(&["init", "--undo"]);
+    assert!(code == Some(3) && said.contains("Nothing to undo"), "{said}");
+}
+
+#[test]
+fn a_file_that_was_changed_since_is_not_undone() {
+    let home = home_with_clients();
+    home.stdout(&["init", "--yes"]);
+    let changed = home.read(".claude.json").replace("42", "43");
+    home.write(".claude.json", &changed);
+    let (code, printed, said) = home.run_text(&["init", "--undo"]);
+    assert_eq!(code, Some(1), "{said}");
+    let kept = format!("kept {}: it was changed after `octoprox init`", home.path(".claude.json").display());
+    assert!(printed.contains(&kept), "{printed}");
+    assert_eq!((home.read(".claude.json"), home.read(".cursor/mcp.json")), (changed, CURSOR.to_owned()));
+    assert_eq!(home.read(".claude.json.bak-1"), CLAUDE_CODE);
+}
+
+#[test]
+fn imported_servers_stay_in_the_clients_on_request() {
+    let home = home_with_clients();
+    home.stdout(&["init", "--yes", "--keep", "--no-secrets"]);
+    assert!(home.read(".codex/config.toml").starts_with(CODEX.trim_end()));
+    assert!(home.read(SERVERS_FILE).contains("\"${GITHUB_PERSONAL_ACCESS_TOKEN}\""));
+}
+
+#[test]
 fn a_second_run_changes_nothing() {
     let home = home_with_clients();
     home.stdout(&["init", "--yes"]);
@@ -162,6 +218,7 @@ fn a_broken_client_is_left_alone_and_the_others_are_set_up() {
     home.write(".codex/config.toml", "mcp_servers = {a = {command = \"x\"}}\n");
     let (code, printed, said) = home.run_text(&["init", "--yes"]);
     assert_eq!(code, Some(0), "{said}");
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("skipped Cursor: ") && said.contains("it cannot be read"), "{said}");
     assert!(said.contains("skipped Codex: ") && said.contains("Add octoprox there yourself: "), "{said}");
     assert!(
@@ -183,8 +240,8 @@ fn an_empty_home_gets_settings_and_nothing_else() {
     assert_eq!(home.stdout(&["config", "check", "--config", SETTINGS_FILE]), "ok\n");
 }
 
-/// Runs a command on a terminal with typed input; returns its output.
-fn run_on_terminal(home: &TestHome, words: &[&str], typed: &str) -> (Option<i32>, String) {
+/// Runs a command on a terminal and answers its questions; returns its output.
+fn run_on_terminal(home: &TestHome, words: &[&str], answers: &[(&str, &str)]) -> (Option<i32>, String) {
     let controller =
         rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR | rustix::pty::OpenptFlags::NOCTTY).unwrap();
     rustix::pty::grantpt(&controller).unwrap();
@@ -197,14 +254,20 @@ fn run_on_terminal(home: &TestHome, words: &[&str], typed: &str) -> (Option<i32>
     drop(command);
     drop(terminal);
     let mut controller = std::fs::File::from(controller);
-    controller.write_all(typed.as_bytes()).unwrap();
-    let mut shown = Vec::new();
+    let (mut shown, mut from) = (String::new(), 0);
+    let mut answers = answers.iter().peekable();
     let mut part = [0; 4096];
     // The end of a terminal is reported as an error.
     while let Ok(read @ 1..) = controller.read(&mut part) {
-        shown.extend_from_slice(part.get(..read).unwrap());
+        shown.push_str(&String::from_utf8_lossy(part.get(..read).unwrap()));
+        while let Some((question, answer)) = answers.peek() {
+            let Some(at) = shown.get(from..).unwrap().find(question) else { break };
+            from += at + question.len();
+            controller.write_all(format!("{answer}\n").as_bytes()).unwrap();
+            answers.next();
+        }
     }
-    (child.wait().unwrap().code(), String::from_utf8_lossy(&shown).into_owned())
+    (child.wait().unwrap().code(), shown)
 }
 
 #[test]
@@ -213,10 +276,19 @@ fn a_person_is_asked_and_decides() {
     home.write_with_dirs(".cursor/mcp.json", CURSOR);
     home.write_with_dirs("work/x", "");
     let work = home.path("work").display().to_string();
-    // Workspace, toolboxes (an invalid answer, then yes, no, the default), import from Cursor, registration with
-    // Cursor.
-    let typed = format!("/no/such/folder\n{work}\nperhaps\ny\nn\n\n\nn\n");
-    let (code, shown) = run_on_terminal(&home, &["init"], &typed);
+    let answers = [
+        ("started in] ", "/no/such/folder"),
+        ("started in] ", &work),
+        ("shell toolbox", "perhaps"),
+        ("shell toolbox", "y"),
+        ("browser toolbox", "n"),
+        ("database toolbox", ""),
+        ("Import the 2 servers of Cursor? [Y/n] ", ""),
+        ("Register octoprox with Cursor? [Y/n] ", "n"),
+        ("(encrypted)? [Y/n] ", "y"),
+        ("Value of LINEAR_KEY, which linear needs [skip]: ", "canary-linear"),
+    ];
+    let (code, shown) = run_on_terminal(&home, &["init"], &answers);
     assert_eq!(code, Some(0), "{shown}");
     for said in [
         "Directory not found: /no/such/folder",
@@ -234,5 +306,6 @@ fn a_person_is_asked_and_decides() {
         "{text}"
     );
     assert_eq!(home.read(".cursor/mcp.json"), CURSOR, "it was not to be registered");
-    assert!(home.read(SERVERS_FILE).contains("  linear:\n"));
+    assert!(home.read(SERVERS_FILE).contains("Authorization: \"Bearer ${secret:LINEAR_KEY}\""));
+    assert!(!shown.contains("canary") && home.stdout(&["secret", "list"]).contains("LINEAR_KEY"), "{shown}");
 }

@@ -13,6 +13,7 @@ mod client_files;
 mod doctor_cli;
 mod import_cli;
 mod init_cli;
+mod secret_cli;
 mod servers_cli;
 mod test_home;
 mod trust_cli;

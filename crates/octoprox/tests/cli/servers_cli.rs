@@ -136,11 +136,7 @@ fn servers_are_tried_and_what_is_wrong_is_said_with_the_next_step() {
         ("gone", "its program was not found", "Program not found: `no-such-program`"),
         ("ends", "too bad", "Run it by hand to see the cause: /bin/sh -c"),
         ("deaf", "cannot be reached", "Check `url`"),
-        (
-            "needs",
-            "an environment variable that it needs is not set",
-            "Set NO_SUCH where octoprox is started",
-        ),
+        ("needs", "a variable or secret that it needs is not set", "Set NO_SUCH where octoprox is started"),
     ] {
         let one = of(name);
         assert_eq!(one["ok"], json!(false));

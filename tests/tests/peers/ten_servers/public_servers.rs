@@ -12,7 +12,7 @@ use std::process::Command;
 /// A server: how it is started, some tools that it must list, a call, and the expected value in the result.
 pub struct PublicServer {
     pub name: &'static str,
-    entry: Value,
+    pub entry: Value,
     pub tools: &'static [&'static str],
     pub arguments: Value,
     /// A pointer into the result, and the expected value there: the same value, or a text that contains it.

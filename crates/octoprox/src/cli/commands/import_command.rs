@@ -1,61 +1,61 @@
 //! `octoprox import`: imports the servers of a client.
 
+mod import_secrets;
+
 use crate::app_error::AppError;
 use crate::cli::commands::servers_command::ServersFileEdit;
 use crate::cli::file_change::FileChange;
 use crate::clients::{
-    Client, ClientConfig, SecretExtractor, ServerEntry, client_configs, required_variables,
+    CLIENTS, Client, ClientConfig, ServerEntry, client_configs, replace_references, required_variables,
+    stored_secrets,
 };
-use crate::settings::{Environment, Flags, check_server, load};
+use crate::settings::{Environment, Flags, SecretSettings, check_server, load};
 use crate::terminal::console;
 use crate::terminal::text_table::sanitize_text;
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+pub use import_secrets::{ImportSecrets, stored_values};
+
 /// Import the MCP servers of a client into servers.yaml. Existing entries are kept, and the client's file is not changed.
-/// Secrets are not copied: they are replaced by environment variables, whose names are printed.
+/// Secrets are stored, encrypted, as with `octoprox secret set`; servers.yaml contains only their names.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox import claude
   octoprox import vscode --file .vscode/mcp.json --dry-run")]
 pub struct Import {
     /// Client to import from; claude is Claude Code and Claude Desktop
-    #[arg(value_enum)]
-    client: Product,
+    #[arg(value_parser = client_names())]
+    client: String,
     /// File of the client, if it is not in the default location
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// File to write to [default: servers.yaml beside the settings]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
+    /// Replace secrets by environment variables instead of storing them. Default with --to
+    #[arg(long)]
+    no_secrets: bool,
     /// Print the changes without writing them
     #[arg(long)]
     dry_run: bool,
-    /// Print the result as JSON: {file, diff (with --dry-run), backup, added, skipped, variables}
+    /// Print the result as JSON: {file, diff (with --dry-run), backup, added, skipped, secrets, variables}
     #[arg(long)]
     json: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum Product {
-    Claude,
-    Cursor,
-    Vscode,
-    Codex,
-}
+/// Both clients of Claude.
+const CLAUDE: &str = "claude";
 
-impl Product {
-    const fn clients(self) -> &'static [Client] {
-        match self {
-            Self::Claude => &[Client::ClaudeCode, Client::ClaudeDesktop],
-            Self::Cursor => &[Client::Cursor],
-            Self::Vscode => &[Client::VsCode],
-            Self::Codex => &[Client::Codex],
-        }
-    }
+/// The names of clients on the command line.
+fn client_names() -> PossibleValuesParser {
+    let titled = CLIENTS.iter().map(|client| PossibleValue::new(client.id).help(client.title));
+    let claude = PossibleValue::new(CLAUDE).help("Claude Code and Claude Desktop");
+    PossibleValuesParser::new([claude].into_iter().chain(titled))
 }
 
 /// Result of an import.
@@ -64,6 +64,18 @@ pub struct ImportResult {
     pub added: Vec<ImportedServer>,
     pub skipped: Vec<ImportedServer>,
     /// Environment variables that have to be set, including those that replace secrets.
+    pub variables: BTreeSet<String>,
+    /// Stored secrets that the added servers use.
+    pub secrets: BTreeSet<String>,
+    /// Entries of the client's file that the hub has now.
+    pub imported: Vec<ImportedEntry>,
+}
+
+/// Place of an entry in the client's file: the keys of its list, and its name.
+pub struct ImportedEntry {
+    pub list: Vec<String>,
+    pub name: String,
+    /// Variables that the server needs.
     pub variables: BTreeSet<String>,
 }
 
@@ -83,17 +95,24 @@ impl Import {
             Some(to) => ServersFileEdit::open(world.current_dir.join(to))?,
             None => ServersFileEdit::beside_settings(flags, &world)?,
         };
-        let mut vault = SecretExtractor::default();
+        let mut secrets = if self.no_secrets || self.to.is_some() {
+            ImportSecrets::as_variables()
+        } else {
+            ImportSecrets::storing(SecretSettings::read(&world, flags)?.store, |_| BTreeMap::new())?
+        };
         let known = if self.to.is_some() { BTreeMap::new() } else { existing_servers(&world, flags) };
-        let taken = import_servers(&mut target, found, &known, &mut vault)?;
+        let taken = import_servers(&mut target, found, &known, &mut secrets, None)?;
         let change = target.into_change();
+        if !self.dry_run {
+            secrets.store(&taken.secrets)?;
+        }
         let backup = if self.dry_run || change.is_empty() { None } else { change.write()? };
         if self.json {
             let diff = self.dry_run.then(|| change.redacted_diff());
-            let ImportResult { added, skipped, variables } = &taken;
+            let ImportResult { added, skipped, variables, secrets, .. } = &taken;
             let result = json!({
                 "file": change.path, "diff": diff, "backup": backup, "added": added, "skipped": skipped,
-                "variables": variables,
+                "secrets": secrets, "variables": variables,
             });
             return Ok(console::print(&result.to_string())?);
         }
@@ -111,10 +130,14 @@ impl Import {
 
     /// Reads the servers from the client's files. Fails if none of the files exists.
     fn read_client_servers(&self, world: &Environment) -> Result<Vec<ServerEntry>, AppError> {
-        let clients = self.client.clients();
-        let places: Vec<ClientConfig> = match (&self.file, clients.first()) {
-            (Some(file), Some(client)) => vec![ClientConfig::named(*client, world.current_dir.join(file))],
-            _ => client_configs(world).into_iter().filter(|place| clients.contains(&place.client)).collect(),
+        let is_named = |client: &Client| match self.client.as_str() {
+            CLAUDE => client.id.starts_with(CLAUDE),
+            id => client.id == id,
+        };
+        let named = CLIENTS.iter().find(|client| is_named(client));
+        let places: Vec<ClientConfig> = match (&self.file, named) {
+            (Some(file), Some(client)) => vec![ClientConfig::named(client, world.current_dir.join(file))],
+            _ => client_configs(world).into_iter().filter(|place| is_named(place.client)).collect(),
         };
         let mut found = Vec::new();
         let mut seen = false;
@@ -161,40 +184,102 @@ pub fn existing_servers(world: &Environment, flags: &Flags) -> BTreeMap<String, 
     loaded.settings.servers.keys().map(|name| (name.clone(), origin(name))).collect()
 }
 
-/// Adds servers to a file, with environment variables for their secrets. Existing entries are kept.
+/// Adds servers to a file, with references to their secrets. Existing entries are kept. With `suffix`, a server whose
+/// name another one has is added under its name with the suffix.
 pub fn import_servers(
     target: &mut ServersFileEdit,
     entries: Vec<ServerEntry>,
     known: &BTreeMap<String, String>,
-    vault: &mut SecretExtractor,
+    secrets: &mut ImportSecrets,
+    suffix: Option<&str>,
 ) -> Result<ImportResult, AppError> {
     let mut taken = ImportResult::default();
-    for ServerEntry { name, mut server, notes } in entries {
-        vault.extract(&name, &mut server);
+    for ServerEntry { name, list, original_name, mut server, mut notes } in entries {
+        secrets.extractor.extract(&name, &mut server);
+        let entry = ImportedEntry { list, name: original_name, variables: required_variables(&server) };
+        let mut placement = Placement::of(&name, &server, target, known);
+        if let (Placement::Taken(_), Some(suffix)) = (&placement, suffix) {
+            notes.push(format!("another server is named {name}"));
+            placement = Placement::of(&format!("{name}-{suffix}"), &server, target, known);
+        }
         let skip = |why: String| ImportedServer { name: sanitize_text(&name), reason: why };
-        if let Some(there) = target.entry(&name) {
-            let same = there == Value::Object(server);
-            let why = if same { "already exists" } else { "another server of this name exists and is kept" };
-            taken.skipped.push(skip(why.to_owned()));
-            continue;
-        }
-        if let Some(file) = known.get(&name) {
-            taken.skipped.push(skip(format!("another server of this name is in {file} and is kept")));
-            continue;
-        }
-        if let Err(problems) = check_server(&name, &server) {
+        let free = match placement {
+            Placement::Free(free) => free,
+            Placement::Exists(there, at) => {
+                if stored_secrets(&server).is_subset(&stored_secrets(&there)) || target.remove(&at).is_err() {
+                    taken.imported.push(entry);
+                    taken.skipped.push(skip("already exists".to_owned()));
+                    continue;
+                }
+                // It is replaced: it needed variables, whose values are stored now.
+                at
+            }
+            Placement::Taken(why) => {
+                taken.skipped.push(skip(why));
+                continue;
+            }
+        };
+        if let Err(problems) = check_server(&free, &server) {
             let why = problems.0.iter().map(|problem| format!("{} {}", problem.message, problem.hint));
             taken.skipped.push(skip(why.collect::<Vec<_>>().join(" ")));
             continue;
         }
-        if let Err(why) = target.add(&name, &server) {
+        if let Err(why) = target.add(&free, &server) {
             let what = "use block style (`servers:` with names below it), or name another file.";
             return Err(ServersFileEdit::manual_edit_error(&target.path, &why, what));
         }
-        taken.variables.extend(required_variables(&server));
-        taken.added.push(ImportedServer { reason: sanitize_text(&notes.join("; ")), name });
+        taken.variables.extend(entry.variables.iter().cloned());
+        taken.secrets.extend(stored_secrets(&server));
+        taken.imported.push(entry);
+        taken.added.push(ImportedServer { reason: sanitize_text(&notes.join("; ")), name: free });
     }
     Ok(taken)
+}
+
+/// Whether a server can be added under a name.
+enum Placement {
+    Free(String),
+    /// The same server is there, under this name.
+    Exists(Map<String, Value>, String),
+    /// Another server is there, with the reason to skip this one.
+    Taken(String),
+}
+
+impl Placement {
+    fn of(
+        name: &str,
+        server: &Map<String, Value>,
+        target: &ServersFileEdit,
+        known: &BTreeMap<String, String>,
+    ) -> Self {
+        match (target.entry(name), known.get(name)) {
+            (Some(Value::Object(there)), _) if is_same_server(&there, server) => {
+                Self::Exists(there, name.to_owned())
+            }
+            (Some(_), _) => Self::Taken("another server of this name exists and is kept".to_owned()),
+            (None, Some(file)) => {
+                Self::Taken(format!("another server of this name is in {file} and is kept"))
+            }
+            (None, None) => Self::Free(name.to_owned()),
+        }
+    }
+}
+
+/// Returns whether two definitions are the same, whatever form their secrets have.
+fn is_same_server(there: &Map<String, Value>, server: &Map<String, Value>) -> bool {
+    let normalize = |server: &Map<String, Value>| {
+        let mut server = server.clone();
+        for value in server.values_mut() {
+            replace_references(value, &mut |name| name.strip_prefix("secret:").map(str::to_owned));
+        }
+        server.retain(|key, value| match value {
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(members) => !members.is_empty(),
+            value => key != "enabled" || *value != Value::Bool(true),
+        });
+        server
+    };
+    normalize(there) == normalize(server)
 }
 
 /// Renders one line per server.
@@ -225,10 +310,14 @@ fn print_next_steps(taken: &ImportResult, world: &Environment) -> Result<(), App
     let unset = unset_variables(taken, world);
     if !unset.is_empty() {
         console::print_err(
-            "Secrets are not copied. Set these variables where octoprox is started; their values are in",
+            "Set these variables where octoprox is started; their values are in the client's file.",
         );
-        console::print_err("the client's file. Until then, the servers that need them are skipped:");
+        console::print_err("Until then, the servers that need them are disabled:");
         unset.iter().for_each(|name| console::print_err(&format!("  {name}")));
+    }
+    if !taken.secrets.is_empty() {
+        console::print_err("Secrets of these servers, encrypted (see `octoprox secret list`):");
+        taken.secrets.iter().for_each(|name| console::print_err(&format!("  {name}")));
     }
     if !taken.added.is_empty() {
         console::print_err("Next: octoprox servers test");

@@ -2,30 +2,39 @@
 
 mod init_answers;
 mod init_plan;
+mod undo_record;
 
 use crate::app_error::AppError;
-use crate::cli::commands::import_command::{report_written, result_lines, unset_variables};
-use crate::cli::file_change::FileChange;
+use crate::cli::commands::import_command::{
+    ImportSecrets, report_written, result_lines, stored_values, unset_variables,
+};
 use crate::clients::{Client, ClientConfig, ClientFile, client_configs};
-use crate::settings::{Environment, Flags};
+use crate::settings::{
+    Environment, Flags, SecretSettings, SecretStore, is_secret_name, open_default_secret_store,
+};
 use crate::terminal::console;
 use crate::terminal::prompter::Prompter;
 use crate::terminal::terminal_width::{columns, wrap_words};
 use clap::Args;
-use init_answers::InitAnswers;
+use init_answers::{InitAnswers, needed_variables};
 use init_plan::InitPlan;
+use octo_model::ToolError;
 use serde_json::json;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use undo_record::{FileUndo, UndoRecord};
 
 /// Set up octoprox: write commented settings, import the servers of installed clients, and register octoprox with them.
 ///
-/// Asks a few questions. Makes a backup of every file that it changes. A second run adds only what is missing. Secrets
-/// are not copied: they are replaced by environment variables, whose names are printed.
+/// Asks a few questions. Makes a backup of every file that it changes; --undo restores them all. A second run adds only what
+/// is missing. Imported servers are removed from the clients' own lists, so that no tool appears twice. Their secrets are
+/// stored, encrypted, as with `octoprox secret set`.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox init
   octoprox init --yes
-  octoprox init --dry-run")]
+  octoprox init --dry-run
+  octoprox init --undo")]
 pub struct Init {
     /// Accept every default without asking
     #[arg(short, long)]
@@ -39,6 +48,15 @@ pub struct Init {
     /// Do not register with clients
     #[arg(long)]
     no_register: bool,
+    /// Keep imported servers in the clients' own lists
+    #[arg(long)]
+    keep: bool,
+    /// Replace secrets by environment variables instead of storing them
+    #[arg(long)]
+    no_secrets: bool,
+    /// Restore every file that init has changed, as it was before
+    #[arg(long, conflicts_with_all = ["yes", "dry_run", "no_import", "no_register", "keep", "no_secrets"])]
+    undo: bool,
     /// Print the result as JSON: {written, planned, added, skipped, registered, …}
     #[arg(long)]
     json: bool,
@@ -53,30 +71,85 @@ pub struct InstalledClient {
 impl Init {
     pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
         let world = Environment::current();
-        let asker = Prompter::new(self.yes || self.dry_run, "init")?;
         let settings = settings_file(flags, &world)?;
+        if self.undo {
+            return self.run_undo(&settings, &world);
+        }
+        let asker = Prompter::new(self.yes || self.dry_run, "init")?;
         let mut problems = Vec::new();
         let present = self.installed_clients(&world, &mut problems);
         if asker == Prompter::Interactive {
             print_intro(&settings, &present);
         }
-        let answers = InitAnswers::ask(self, asker, &settings, &present)?;
-        let steps = InitPlan::plan(&answers, settings, present, &world, &mut problems)?;
+        let store = if self.no_secrets { None } else { secret_store(&settings, &world, &mut problems) };
+        let stored = store.as_ref().map_or_else(|| Ok(Vec::new()), SecretStore::names)?;
+        let is_known =
+            |name: &str| world.variable(name).is_some() || stored.iter().any(|stored| stored == name);
+        let answers = InitAnswers::ask(self, asker, &settings, &present, &is_known)?;
+        let secrets = match store.filter(|_| answers.store_secrets) {
+            Some(store) => ImportSecrets::storing(store, |stored| {
+                let needed = needed_variables(answers.imported(&present)).into_keys();
+                needed
+                    .filter_map(|name| Some((name.clone(), value_to_store(&name, &answers, stored, &world)?)))
+                    .collect()
+            })?,
+            None => ImportSecrets::as_variables(),
+        };
+        let steps = InitPlan::plan(&answers, settings.clone(), present, &world, secrets, &mut problems)?;
         if self.dry_run {
             for change in steps.changes.iter().filter(|_| !self.json) {
-                console::print(&change.redacted_diff())?;
+                console::print(&change.redacted_diff_without(&steps.secret_values()))?;
             }
             return self.report(&steps, &[], &problems, &world);
         }
         let mut backups = Vec::new();
+        let mut record = UndoRecord::read(&settings);
+        // Before the files that use them.
+        record.add_secrets(steps.secrets.store(&steps.imported.secrets)?);
+        if !record.is_empty() {
+            record.write(&settings)?;
+        }
         for change in &steps.changes {
             let backup = change.write()?;
+            record.add(change, backup.clone());
+            // After each file, so that a failure in the middle can be undone.
+            record.write(&settings)?;
             if !self.json {
                 report_written(change, backup.as_ref());
             }
             backups.push(backup);
         }
         self.report(&steps, &backups, &problems, &world)
+    }
+
+    fn run_undo(&self, settings: &Path, world: &Environment) -> Result<(), AppError> {
+        let record = UndoRecord::read(settings);
+        if record.is_empty() {
+            let error = ToolError::not_found("Nothing to undo: `octoprox init` has changed no file.");
+            return Err(error.hint("Backups have the name of the file with .bak.").into());
+        }
+        let store = secret_store(settings, world, &mut Vec::new());
+        let secrets = record.secrets().join(", ");
+        let done = record.undo(settings, store.as_ref())?;
+        let line = |undone: &FileUndo| match undone {
+            FileUndo::Restored(path) => format!("restored {}", path.display()),
+            FileUndo::Removed(path) => format!("removed {}", path.display()),
+            FileUndo::Kept(path, why) => format!("kept {}: {why}", path.display()),
+        };
+        let is_kept = |undone: &&FileUndo| matches!(undone, FileUndo::Kept(..));
+        let kept = done.iter().filter(is_kept).count();
+        if self.json {
+            let lines: Vec<String> = done.iter().map(line).collect();
+            console::print(&json!({"undone": lines, "kept": kept}).to_string())?;
+        } else {
+            for undone in &done {
+                console::print(&line(undone))?;
+            }
+            if kept == 0 && !secrets.is_empty() {
+                console::print(&format!("removed the stored secrets: {secrets}"))?;
+            }
+        }
+        if kept == 0 { Ok(()) } else { Err(AppError::silent(1)) }
     }
 
     /// Returns the clients in use. A client whose file cannot be parsed is reported and skipped.
@@ -86,7 +159,7 @@ impl Init {
             match place.read(&world.current_dir) {
                 Ok(reading) => present.push(InstalledClient { config: place, file: reading }),
                 Err(why) => {
-                    let title = place.client.title();
+                    let title = place.client.title;
                     problems.push(format!("skipped {title}: {}: {why}.", place.path.display()));
                 }
             }
@@ -105,25 +178,28 @@ impl Init {
         if self.json {
             let files = steps.changes.iter().zip(backups);
             let files = files.map(|(change, backup)| json!({"file": change.path, "backup": backup}));
-            let planned = steps.changes.iter().filter(|_| self.dry_run).map(FileChange::to_json);
+            let planned = steps.changes.iter().filter(|_| self.dry_run).map(|change| {
+                json!({"file": change.path, "diff": change.redacted_diff_without(&steps.secret_values())})
+            });
             let told = json!({
                 "written": files.collect::<Vec<_>>(),
                 "planned": planned.collect::<Vec<_>>(),
                 "added": steps.imported.added,
                 "skipped": steps.imported.skipped,
-                "registered": steps.registered.iter().map(|client| client.title()).collect::<Vec<_>>(),
+                "registered": steps.registered.iter().map(|client| client.title).collect::<Vec<_>>(),
+                "secrets": steps.imported.secrets,
                 "variables": unset,
                 "problems": problems,
             });
             return Ok(console::print(&told.to_string())?);
         }
         for problem in problems {
-            console::print_err(&format!("octoprox: {problem}"));
+            say(&format!("octoprox: {problem}"));
         }
         if !self.dry_run {
             for line in result_lines(&steps.imported)
                 .into_iter()
-                .chain(steps.registered.iter().map(|client| registered_line(*client)))
+                .chain(steps.registered.iter().map(|client| registered_line(client)))
             {
                 console::print(&line)?;
             }
@@ -145,20 +221,51 @@ fn settings_file(flags: &Flags, world: &Environment) -> Result<PathBuf, AppError
         .ok_or_else(|| AppError::invalid("No home directory for the settings. Name a file with --config."))
 }
 
-fn registered_line(client: Client) -> String {
-    format!("registered with {}", client.title())
+/// Opens the secrets of these settings, which may not exist yet. Without them, secrets become variables.
+fn secret_store(settings: &Path, world: &Environment, problems: &mut Vec<String>) -> Option<SecretStore> {
+    let opened = if settings.exists() {
+        let flags = Flags { config: Some(settings.to_owned()), ..Flags::default() };
+        SecretSettings::read(world, &flags).map(|settings| settings.store)
+    } else {
+        open_default_secret_store(world)
+    };
+    let checked = opened.and_then(|store| stored_values(&store).map(|_| store));
+    checked.map_err(|error| problems.push(format!("secrets cannot be stored: {}", error.text()))).ok()
+}
+
+/// Returns the value of a variable that is stored, so that a server works wherever octoprox is started: the one that was
+/// entered, the one of the environment if it is a secret, or the one stored before.
+fn value_to_store(
+    name: &str,
+    answers: &InitAnswers,
+    stored: &BTreeMap<String, String>,
+    world: &Environment,
+) -> Option<String> {
+    let set = world.variable(name).map(|value| is_secret_name(name).then(|| value.to_owned()));
+    match (answers.values.get(name), set) {
+        (Some(entered), _) => Some(entered.clone()),
+        (None, Some(set)) => set,
+        (None, None) => stored.get(name).cloned(),
+    }
+}
+
+fn registered_line(client: &Client) -> String {
+    format!("registered with {}", client.title)
 }
 
 fn print_intro(settings: &std::path::Path, present: &[InstalledClient]) {
-    let names: Vec<&str> = present.iter().map(|client| client.config.client.title()).collect();
+    let names: Vec<&str> = present.iter().map(|client| client.config.client.title).collect();
     let found = if names.is_empty() { "no client".to_owned() } else { names.join(", ") };
     console::print_err(&format!("Settings: {}\nFound on this machine: {found}", settings.display()));
     console::print_err("Press Enter to accept the default. Nothing is written before the last answer.\n");
 }
 
+fn say(text: &str) {
+    wrap_words(text, columns()).iter().for_each(|line| console::print_err(line));
+}
+
 /// Prints the next steps.
 fn print_next_steps(steps: &InitPlan, unset: &[String], dry: bool) {
-    let say = |text: &str| wrap_words(text, columns()).iter().for_each(|line| console::print_err(line));
     if dry {
         return say(if steps.changes.is_empty() { "Nothing would change." } else { "Nothing was written." });
     }
@@ -167,21 +274,24 @@ fn print_next_steps(steps: &InitPlan, unset: &[String], dry: bool) {
     }
     if !unset.is_empty() {
         say(
-            "\u{2022} Secrets were not copied. Set these where octoprox is started: in your shell, or under `env` of \
-             octoprox's entry in the client. Until then, the servers that need them are skipped.",
+            "\u{2022} Set these variables where octoprox is started: in your shell, or under `env` of octoprox's entry in \
+             the client. Until then, the servers that need them are disabled.",
         );
         unset.iter().for_each(|name| console::print_err(&format!("    {name}")));
     }
+    if !steps.imported.secrets.is_empty() {
+        say("\u{2022} octoprox secret list    lists the stored secrets.");
+    }
     if !steps.imported.added.is_empty() {
-        say(
-            "\u{2022} octoprox servers test   tests the imported servers. The clients still start them, too: \
-             remove them there once everything works.",
-        );
+        say("\u{2022} octoprox servers test   tests the imported servers.");
     }
     if !steps.registered.is_empty() {
-        let names: Vec<&str> = steps.registered.iter().map(|client| client.title()).collect();
+        let names: Vec<&str> = steps.registered.iter().map(|client| client.title).collect();
         say(&format!("\u{2022} Restart {} to load octoprox.", names.join(", ")));
     }
     say("\u{2022} octoprox tools          lists what an agent sees.");
     say("\u{2022} octoprox doctor         checks this machine.");
+    if !steps.changes.is_empty() {
+        say("\u{2022} octoprox init --undo    restores every file as it was.");
+    }
 }

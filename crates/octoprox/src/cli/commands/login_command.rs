@@ -1,7 +1,6 @@
 //! `octoprox login`: logs in to an upstream server, with a browser on any machine.
 
 mod callback_listener;
-mod hidden_input;
 mod login_target;
 
 use crate::app_context::{AppContext, AppMode, block_on_current_thread, load_settings};
@@ -9,6 +8,7 @@ use crate::app_error::AppError;
 use crate::settings::Flags;
 use crate::telemetry::LogMode;
 use crate::terminal::console;
+use crate::terminal::hidden_input::read_hidden_line;
 use crate::terminal::terminal_width::{columns, stderr_is_terminal, wrap_words};
 use callback_listener::CallbackListener;
 use clap::Args;
@@ -158,7 +158,7 @@ impl Login {
         }
         let question = format!("API key for {}: ", place.display_name);
         let line = tokio::select! {
-            line = hidden_input::read_hidden_line(&question) => line?,
+            line = read_hidden_line(&question) => line?,
             _ = interrupts.recv() => return Err(cancelled()),
         };
         Ok(place.complete(&line).await?)

@@ -4,6 +4,7 @@
 mod json_edit;
 mod json_spans;
 mod token_edit;
+mod toml_edit;
 mod yaml_edit;
 
 use crate::settings::load::settings_format::parse_as;
@@ -35,10 +36,8 @@ impl ServerEdit<'_> {
         }
         let changed = keep_line_endings(text, |text| match self.format(text) {
             FileFormat::Json => json_edit::insert(text, self.list, self.name, &value),
-            FileFormat::Yaml => {
-                yaml_edit::insert(text, self.name, server).filter(|_| self.list == ["servers"])
-            }
-            FileFormat::Toml => toml_table(text, self.list, self.name, server),
+            FileFormat::Yaml => yaml_edit::insert(text, self.section()?, self.name, server),
+            FileFormat::Toml => toml_edit::insert(text, self.list, self.name, server),
         });
         self.verify(changed, &expected)
     }
@@ -52,10 +51,18 @@ impl ServerEdit<'_> {
         }
         let changed = keep_line_endings(text, |text| match self.format(text) {
             FileFormat::Json => json_edit::remove(text, self.list, self.name),
-            FileFormat::Yaml => yaml_edit::remove(text, self.name).filter(|_| self.list == ["servers"]),
-            FileFormat::Toml => None,
+            FileFormat::Yaml => yaml_edit::remove(text, self.section()?, self.name),
+            FileFormat::Toml => Some(toml_edit::remove(text, self.list, self.name)),
         });
         self.verify(changed, &expected)
+    }
+
+    /// The section of a YAML file.
+    fn section(&self) -> Option<&str> {
+        match self.list {
+            [section] => Some(section),
+            _ => None,
+        }
     }
 
     fn read(&self, text: &str) -> Result<Map<String, Value>, EditError> {
@@ -114,24 +121,6 @@ fn keep_line_endings(text: &str, change: impl Fn(&str) -> Option<String>) -> Opt
         return Some(change(&text.replace("\r\n", "\n"))?.replace('\n', "\r\n"));
     }
     change(text)
-}
-
-/// Appends a table to the end of the file, which is always valid in TOML.
-fn toml_table(text: &str, list: &[&str], name: &str, server: &Map<String, Value>) -> Option<String> {
-    let path: Vec<String> = list.iter().chain([&name]).map(|key| toml_key(key)).collect();
-    let mut whole = text.trim_end().to_owned();
-    whole.push_str(if whole.is_empty() { "" } else { "\n\n" });
-    whole.push_str(&format!("[{}]\n", path.join(".")));
-    for (key, value) in server {
-        // Strings, numbers, booleans and lists of them have the same syntax as in JSON.
-        let simple = !value.is_object() && !value.is_null();
-        simple.then(|| whole.push_str(&format!("{} = {value}\n", toml_key(key))))?;
-    }
-    Some(whole)
-}
-
-fn toml_key(key: &str) -> String {
-    if octo_model::is_valid_name(key) { key.to_owned() } else { Value::from(key).to_string() }
 }
 
 /// Returns an entry to paste into a file that cannot be edited.

@@ -132,7 +132,7 @@ mod tests {
             layers.set("servers.a", server, &SettingOrigin::Default);
             let mut missing = UnsetVariables::default();
             assert!(apply_api_keys(&mut layers, &Environment::default(), &mut missing).is_empty());
-            assert_eq!(missing.servers().len(), count);
+            assert_eq!(missing.disable_servers(&mut layers).len(), count);
         }
     }
 }

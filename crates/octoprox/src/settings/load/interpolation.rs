@@ -2,17 +2,22 @@
 
 use crate::settings::Environment;
 use crate::settings::check::settings_problem::SettingsProblem;
+use crate::settings::load::secret_references::{SECRET_PREFIX, SecretText, TextPart};
 use crate::settings::load::settings_layers::Layers;
 use crate::settings::load::unset_variables::UnsetVariables;
 use crate::settings::model::secret_masking::is_secret_name;
 use serde_json::Value;
 
-/// Result of the interpolation: problems, secret values, and variables that servers need.
+/// Result of the interpolation: problems, secret values, variables that servers need, and strings with stored secrets,
+/// which are not replaced yet.
 #[derive(Default)]
 pub struct Interpolation {
     pub problems: Vec<SettingsProblem>,
     pub secrets: Vec<String>,
     pub missing: UnsetVariables,
+    pub secret_texts: Vec<SecretText>,
+    /// Notes that are not errors.
+    pub notes: Vec<String>,
 }
 
 /// Replaces variables in all strings, except those of disabled servers.
@@ -25,8 +30,14 @@ pub fn interpolate(layers: &mut Layers, world: &Environment) -> Interpolation {
             return;
         }
         match replace_variables(text, world, &mut filled.secrets) {
-            Ok(Some(whole)) => *text = whole,
             Ok(None) => {}
+            Ok(Some(parts)) if parts.iter().all(|part| matches!(part, TextPart::Text(_))) => {
+                *text = parts.iter().map(TextPart::text).collect();
+            }
+            Ok(Some(parts)) => {
+                let (path, original) = (path.to_owned(), text.clone());
+                filled.secret_texts.push(SecretText { path, original, parts });
+            }
             Err(VariableError::Unset(name)) if server_of(path).is_some() => {
                 filled.missing.add(server_of(path).unwrap_or_default(), &name);
             }
@@ -44,7 +55,7 @@ pub fn interpolate(layers: &mut Layers, world: &Environment) -> Interpolation {
 }
 
 /// Returns the server that a setting belongs to.
-fn server_of(path: &str) -> Option<&str> {
+pub fn server_of(path: &str) -> Option<&str> {
     path.strip_prefix("servers.")?.split('.').next()
 }
 
@@ -71,16 +82,17 @@ impl VariableError {
     }
 }
 
-/// Returns the text with its variables replaced, or `None` if it contains none.
+/// Returns the text with its variables replaced, or `None` if it contains none. Stored secrets are separate parts: the
+/// value of a variable cannot refer to one.
 fn replace_variables(
     text: &str,
     world: &Environment,
     secrets: &mut Vec<String>,
-) -> Result<Option<String>, VariableError> {
+) -> Result<Option<Vec<TextPart>>, VariableError> {
     if !text.contains("${") {
         return Ok(None);
     }
-    let mut whole = String::new();
+    let mut parts = Vec::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
         let (inside, tail) = after.split_once('}').ok_or(VariableError::Unclosed)?;
@@ -88,17 +100,21 @@ fn replace_variables(
             Some((name, default)) => (name, Some(default)),
             None => (inside, None),
         };
+        parts.push(TextPart::Text(before.to_owned()));
+        rest = tail;
+        if let Some(name) = name.strip_prefix(SECRET_PREFIX) {
+            parts.push(TextPart::Secret { name: name.to_owned(), default: default.map(str::to_owned) });
+            continue;
+        }
         let name = name.strip_prefix("env:").unwrap_or(name);
         let value = world.variable(name).or(default).ok_or_else(|| VariableError::Unset(name.to_owned()))?;
         if is_secret_name(name) {
             secrets.push(value.to_owned());
         }
-        whole.push_str(before);
-        whole.push_str(value);
-        rest = tail;
+        parts.push(TextPart::Text(value.to_owned()));
     }
-    whole.push_str(rest);
-    Ok(Some(whole))
+    parts.push(TextPart::Text(rest.to_owned()));
+    Ok(Some(parts))
 }
 
 #[cfg(test)]
@@ -119,11 +135,9 @@ mod tests {
             ("Bearer ${MY_TOKEN}", Some("Bearer hush")),
             ("${B:-two}${NONE:-}", Some("two")),
         ] {
-            assert_eq!(
-                replace_variables(text, &world, &mut secrets).ok().flatten().as_deref(),
-                whole,
-                "{text}"
-            );
+            let parts = replace_variables(text, &world, &mut secrets).ok().flatten();
+            let joined = parts.map(|parts| parts.iter().map(TextPart::text).collect::<String>());
+            assert_eq!(joined.as_deref(), whole, "{text}");
         }
         assert_eq!(secrets, ["hush"]);
         for text in ["${B}", "${NONE}", "${A"] {

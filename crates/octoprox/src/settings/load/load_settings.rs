@@ -2,31 +2,19 @@
 
 use crate::packages::ServersLock;
 use crate::settings::approval::approval_guard::{ApprovalGuard, protected_paths};
-use crate::settings::approval::settings_choice::{self, Chooser, SettingsChoice};
-use crate::settings::approval::trust_store::{Approval, TrustStore};
+use crate::settings::approval::trust_store::TrustStore;
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem, SettingsProblems};
 use crate::settings::check::{schema_problems, settings_check};
 use crate::settings::load::package_digests::PackageDigests;
-use crate::settings::load::settings_file::SettingsFile;
 use crate::settings::load::settings_layers::Layers;
+use crate::settings::load::settings_sources::{Flags, SettingsSources};
 use crate::settings::load::unset_variables::UnsetVariables;
-use crate::settings::load::{
-    api_keys, env_variables, interpolation, resolve_paths, servers_file, settings_locations,
-};
+use crate::settings::load::{api_keys, env_variables, interpolation, resolve_paths, secret_references};
 use crate::settings::workspace_choice::WorkspaceChoice;
 use crate::settings::{Environment, Settings};
 use octo_grants::config_dirs::FileApproval;
 use serde_json::{Map, Value};
-use std::path::{Path, PathBuf};
-
-/// Settings given on the command line.
-#[derive(Debug, Clone, Default)]
-pub struct Flags {
-    pub config: Option<PathBuf>,
-    pub servers: Option<PathBuf>,
-    pub host: Option<String>,
-    pub port: Option<u16>,
-}
+use std::path::PathBuf;
 
 /// Valid settings, with information about their sources.
 pub struct LoadedSettings {
@@ -76,40 +64,21 @@ fn load_for(
     flags: &Flags,
     usage: LoadPurpose,
 ) -> Result<LoadedSettings, SettingsProblems> {
-    let mut layers = Layers::default();
-    let trust = TrustStore::open(world)?;
-    let SettingsChoice { path: file, chooser, approved, ignored } =
-        SettingsChoice::new(world, flags.config.as_ref(), &trust);
-    let mut unapproved: Vec<String> = ignored.into_iter().collect();
-    let mut read = Vec::new();
-    if let Some(path) = &file {
-        let opened = approved.map_or_else(|| open_unchanged(path, &trust), Ok)?;
-        layers.merge(opened.tree()?, &SettingOrigin::File(path.clone()));
-        read.push(opened);
-    }
-    let mut notes = env_variables::unknown_variables(world);
-    let beside = settings_locations::servers_file(world, file.as_deref());
-    if let Some(path) = beside.as_deref().filter(|path| path.is_file()) {
-        let opened = SettingsFile::open(path)?;
-        match (chooser, trust.approval(&opened)) {
-            (Chooser::Person, Approval::Changed) => return Err(changed_problem(&opened).into()),
-            (Chooser::Approval, approval @ (Approval::Changed | Approval::Unknown)) => {
-                unapproved.push(settings_choice::ignored_notice("servers.yaml here", approval));
-            }
-            (_, Approval::Approved | Approval::Unknown) => {
-                notes.extend(servers_file::merge_own(&mut layers, &opened)?);
-                read.push(opened);
-            }
-        }
-    }
-    let named = flags.servers.as_ref().map(|path| world.current_dir.join(path));
-    if let Some(path) = &named {
-        let opened = open_unchanged(path, &trust)?;
-        notes.extend(servers_file::merge_foreign(&mut layers, &opened)?);
-        read.push(opened);
-    }
+    let SettingsSources {
+        mut layers,
+        file,
+        beside,
+        named,
+        chooser,
+        mut read,
+        mut notes,
+        mut unapproved,
+        trust,
+    } = SettingsSources::read(world, flags)?;
     let mut filled = interpolation::interpolate(&mut layers, world);
+    secret_references::resolve_secrets(&mut filled, &mut layers, world);
     filled.secrets.extend(api_keys::apply_api_keys(&mut layers, world, &mut filled.missing));
+    notes.append(&mut filled.notes);
     notes.extend(filled.missing.disable_servers(&mut layers));
     let mut problems = filled.problems;
     problems.extend(env_variables::merge_env(&mut layers, world));
@@ -158,19 +127,6 @@ fn with_lock_files(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
     locks.dedup();
     files.extend(locks);
     files
-}
-
-/// Opens a file named by the user. Refuses it if it was approved with different content.
-fn open_unchanged(path: &Path, trust: &TrustStore) -> Result<SettingsFile, SettingsProblem> {
-    let file = SettingsFile::open(path)?;
-    match trust.approval(&file) {
-        Approval::Changed => Err(changed_problem(&file)),
-        Approval::Approved | Approval::Unknown => Ok(file),
-    }
-}
-
-fn changed_problem(file: &SettingsFile) -> SettingsProblem {
-    settings_choice::refused_file(file, "the file has changed since it was approved")
 }
 
 /// Checks a server definition before it is written. Unset variables are not checked.

@@ -4,7 +4,7 @@ use crate::settings::check::settings_problem::SettingOrigin;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Layers {
     tree: Map<String, Value>,
     origins: BTreeMap<String, SettingOrigin>,

@@ -1,7 +1,8 @@
 //! Watches the settings while the hub runs and reports changes.
 
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem, SettingsProblems};
-use crate::settings::load::load_settings::{Flags, LoadedSettings, load};
+use crate::settings::load::load_settings::{LoadedSettings, load};
+use crate::settings::load::settings_sources::Flags;
 use crate::settings::reload::reloadable::{changed_settings, with_reloadable};
 use crate::settings::reload::server_plan::{Action, ServerChange, plan};
 use crate::settings::{Environment, Settings, UnsetVariables, unauthenticated_binding};

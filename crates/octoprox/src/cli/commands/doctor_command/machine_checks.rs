@@ -310,7 +310,7 @@ fn port(name: &str, section: &str, host: &str, port: u16) -> Finding {
 fn clients(world: &Environment) -> Vec<Finding> {
     let mut findings = Vec::new();
     for place in client_configs(world).iter().filter(|place| place.is_in_use()) {
-        let title = place.client.title();
+        let title = place.client.title;
         let known = place
             .read(&world.current_dir)
             .and_then(|reading| register(place, reading.as_ref(), "octoprox", &[]));
@@ -340,7 +340,8 @@ pub fn server_checks(loaded: &LoadedSettings, world: &Environment) -> Vec<Findin
         match line.status {
             ServerStatus::Off(_) => Finding::ok(name, format!("{} is disabled", line.name)),
             ServerStatus::Waiting(why) => {
-                let message = format!("{} is skipped: an environment variable is not set", line.name);
+                let message =
+                    format!("{} is skipped: a variable or secret that it needs is not set", line.name);
                 Finding::problem(Warn, name, message, sentence(&why))
             }
             ServerStatus::Missing(why) => {

@@ -1,21 +1,26 @@
 //! File changes of `octoprox init`, planned before the first write.
 
 use crate::app_error::AppError;
-use crate::cli::commands::import_command::{ImportResult, existing_servers, import_servers, warn_ignored};
+use crate::cli::commands::import_command::{
+    ImportResult, ImportSecrets, ImportedEntry, existing_servers, import_servers, warn_ignored,
+};
 use crate::cli::commands::init_command::InstalledClient;
 use crate::cli::commands::init_command::init_answers::{InitAnswers, OPT_IN_TOOLBOXES};
 use crate::cli::commands::servers_command::ServersFileEdit;
 use crate::cli::file_change::FileChange;
-use crate::clients::{Client, Registration, SecretExtractor, register};
+use crate::clients::{Client, ClientConfig, Registration, register};
 use crate::process::local_programs::own_program;
+use crate::settings::edit::settings_edit::ServerEdit;
 use crate::settings::{Environment, Flags};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Non-empty file changes, with the imported servers and registered clients.
+/// Non-empty file changes, with the imported servers, their secrets and the registered clients.
 pub struct InitPlan {
     pub changes: Vec<FileChange>,
     pub imported: ImportResult,
-    pub registered: Vec<Client>,
+    pub secrets: ImportSecrets,
+    pub registered: Vec<&'static Client>,
 }
 
 impl InitPlan {
@@ -25,24 +30,28 @@ impl InitPlan {
         settings: PathBuf,
         present: Vec<InstalledClient>,
         world: &Environment,
+        secrets: ImportSecrets,
         problems: &mut Vec<String>,
     ) -> Result<Self, AppError> {
         let flags = Flags { config: Some(settings.clone()), ..Flags::default() };
-        let mut steps =
-            Self { changes: Vec::new(), imported: ImportResult::default(), registered: Vec::new() };
+        let (changes, imported, registered) = (Vec::new(), ImportResult::default(), Vec::new());
+        let mut steps = Self { changes, imported, secrets, registered };
         if !settings.exists() {
             steps.add(FileChange { path: settings.clone(), before: None, after: initial_settings(answers) });
         }
         let mut target = ServersFileEdit::beside_settings(&flags, world)?;
-        let mut vault = SecretExtractor::default();
         let known = existing_servers(world, &flags);
-        for client in present.iter().filter(|client| answers.import.contains(&client.config.client)) {
+        let mut imported: HashMap<&str, Vec<ImportedEntry>> = HashMap::new();
+        for client in answers.imported(&present) {
             let Some(reading) = &client.file else { continue };
             warn_ignored(&reading.servers.ignored, &client.config);
-            let taken = import_servers(&mut target, reading.servers.entries.clone(), &known, &mut vault)?;
+            let (entries, suffix) = (reading.servers.entries.clone(), Some(client.config.client.id));
+            let taken = import_servers(&mut target, entries, &known, &mut steps.secrets, suffix)?;
+            imported.insert(client.config.client.id, taken.imported);
             steps.imported.added.extend(taken.added);
             steps.imported.skipped.extend(taken.skipped);
             steps.imported.variables.extend(taken.variables);
+            steps.imported.secrets.extend(taken.secrets);
         }
         steps.add(target.into_change());
         let program = own_program(world.variable("PATH"))?.display().to_string();
@@ -52,22 +61,29 @@ impl InitPlan {
             if !answers.register.contains(&place.client) {
                 continue;
             }
-            match register(&place, reading.as_ref(), &program, &args) {
-                Ok(Registration::AlreadyRegistered(_)) => {}
+            let before = reading.as_ref().map(|reading| reading.text.clone());
+            let mut after = match register(&place, reading.as_ref(), &program, &args) {
+                Ok(Registration::AlreadyRegistered(_)) => before.clone().unwrap_or_default(),
                 Ok(Registration::NewText(after)) => {
                     steps.registered.push(place.client);
-                    steps.add(FileChange {
-                        path: place.path,
-                        before: reading.map(|reading| reading.text),
-                        after,
-                    });
+                    after
                 }
                 Err(why) => {
-                    problems.push(registration_problem(&place.path, place.client, &why, &program, &args))
+                    problems.push(registration_problem(&place.path, place.client, &why, &program, &args));
+                    continue;
                 }
+            };
+            if let Some(entries) = imported.remove(place.client.id).filter(|_| answers.remove) {
+                after = remove_imported(&place, after, entries, world, problems);
             }
+            steps.add(FileChange { path: place.path, before, after });
         }
         Ok(steps)
+    }
+
+    /// Secrets of the clients' files, which must not be shown.
+    pub fn secret_values(&self) -> Vec<&String> {
+        self.secrets.extractor.values().values().collect()
     }
 
     fn add(&mut self, change: FileChange) {
@@ -77,8 +93,33 @@ impl InitPlan {
     }
 }
 
-fn registration_problem(path: &Path, client: Client, why: &str, program: &str, args: &[String]) -> String {
-    let (title, args) = (client.title(), args.join(" "));
+/// Removes servers that the hub has now from the client's own list, so that no tool appears twice. One that cannot be
+/// removed is added to `problems`, as is one that needs a variable: only the client may know its value.
+fn remove_imported(
+    place: &ClientConfig,
+    mut text: String,
+    entries: Vec<ImportedEntry>,
+    world: &Environment,
+    problems: &mut Vec<String>,
+) -> String {
+    let (title, path) = (place.client.title, place.path.display());
+    for ImportedEntry { list, name, variables } in entries {
+        if let Some(unset) = variables.iter().find(|variable| world.variable(variable).is_none()) {
+            problems.push(format!("{title}: `{name}` is still in its own list, because {unset} is not set. Run `octoprox init` to enter it."));
+            continue;
+        }
+        let list: Vec<&str> = list.iter().map(String::as_str).collect();
+        let edit = ServerEdit { path: &place.path, list: &list, name: &name };
+        match edit.remove(&text) {
+            Ok(removed) => text = removed,
+            Err(why) => problems.push(format!("{title}: {path}: {why}. Remove `{name}` there yourself.")),
+        }
+    }
+    text
+}
+
+fn registration_problem(path: &Path, client: &Client, why: &str, program: &str, args: &[String]) -> String {
+    let (title, args) = (client.title, args.join(" "));
     format!("skipped {title}: {}: {why}. Add octoprox there yourself: {program} {args}", path.display())
 }
 
@@ -133,8 +174,15 @@ mod tests {
     fn what_is_written_can_be_read() {
         for (workspace, on) in [(None, false), (Some("/srv/a b".to_owned()), true)] {
             let switches = OPT_IN_TOOLBOXES.iter().map(|(name, _)| (*name, on)).collect();
-            let answers =
-                InitAnswers { workspace: workspace.clone(), switches, import: vec![], register: vec![] };
+            let answers = InitAnswers {
+                workspace: workspace.clone(),
+                switches,
+                import: vec![],
+                register: vec![],
+                remove: true,
+                store_secrets: true,
+                values: Default::default(),
+            };
             let text = initial_settings(&answers);
             let tree = settings_format::parse_as(Path::new("octoprox.yaml"), &text).unwrap();
             let settings: crate::settings::Settings = serde_json::from_value(tree).unwrap();

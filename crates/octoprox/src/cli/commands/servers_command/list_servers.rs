@@ -105,8 +105,8 @@ pub fn server_lines(loaded: &LoadedSettings, world: &Environment) -> Vec<ServerL
 }
 
 fn status(name: &str, server: &Server, loaded: &LoadedSettings, world: &Environment) -> ServerStatus {
-    if let Some(lacks) = loaded.unset_variables.for_server(name) {
-        return ServerStatus::Waiting(format!("set {lacks} where octoprox is started"));
+    if let Some(remedy) = loaded.unset_variables.remedy(name) {
+        return ServerStatus::Waiting(remedy);
     }
     if !server.enabled {
         return ServerStatus::Off("set `enabled: true` to use it".to_owned());

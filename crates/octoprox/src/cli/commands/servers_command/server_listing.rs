@@ -84,7 +84,7 @@ pub fn not_started(line: &ServerLine) -> MessageAndHint {
 fn readiness_text(status: &ServerStatus) -> String {
     let said = match status {
         ServerStatus::Off(_) => "it is disabled",
-        ServerStatus::Waiting(_) => "an environment variable that it needs is not set",
+        ServerStatus::Waiting(_) => "a variable or secret that it needs is not set",
         ServerStatus::Missing(_) => "its program was not found",
         ServerStatus::NeedsLogin(_) => "its login was lost",
         _ => "it cannot be used",

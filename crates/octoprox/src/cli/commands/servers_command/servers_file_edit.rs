@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// Header of a new file.
-const FILE_HEADER: &str = "# MCP servers behind octoprox, read beside octoprox.yaml. Variables are written ${NAME}.\n\
+const FILE_HEADER: &str = "# MCP servers behind octoprox, read beside octoprox.yaml. Variables are written ${NAME},\n\
+                    # stored secrets ${secret:NAME}.\n\
                     # `octoprox servers list` lists them, `octoprox servers test` tests them.\n";
 
 /// Returns the settings file in use. An unapproved project file is ignored here, too.

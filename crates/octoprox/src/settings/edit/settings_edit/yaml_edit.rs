@@ -1,4 +1,4 @@
-//! Line-based insertion and removal of entries in the `servers:` section of a YAML file. All other lines stay
+//! Line-based insertion and removal of entries in a section of a YAML file, such as `servers:`. All other lines stay
 //! unchanged.
 
 use serde_json::{Map, Value};
@@ -7,30 +7,30 @@ use serde_json::{Map, Value};
 const INDENT: usize = 2;
 
 /// Returns the text with a server added at the end of the section, which is created if missing.
-pub fn insert(text: &str, name: &str, server: &Map<String, Value>) -> Option<String> {
+pub fn insert(text: &str, section: &str, name: &str, server: &Map<String, Value>) -> Option<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let Some(head) = section_line(&lines) else {
+    let Some(head) = section_line(&lines, section) else {
         let mut whole = text.trim_end().to_owned();
         whole.push_str(if whole.is_empty() { "" } else { "\n\n" });
-        whole.push_str(&format!("servers:\n{}", entry(name, server, INDENT)));
+        whole.push_str(&format!("{section}:\n{}", entry(name, server, INDENT)));
         return Some(whole);
     };
-    let section = ServersSection::find(&lines, head);
+    let below = ServersSection::find(&lines, head);
     if let Some(line) = lines.get_mut(head)
-        && let Some(rest) = line.strip_prefix("servers: {}")
+        && let Some(rest) = line.strip_prefix(&format!("{section}: {{}}"))
     {
-        *line = format!("servers:{rest}");
+        *line = format!("{section}:{rest}");
     }
-    let written = entry(name, server, section.indent);
-    let at = section.end.min(lines.len());
+    let written = entry(name, server, below.indent);
+    let at = below.end.min(lines.len());
     lines.splice(at..at, written.lines().map(str::to_owned));
     Some(lines.join("\n") + "\n")
 }
 
 /// Returns the text without a server. Comments above it stay, since they may refer to something else.
-pub fn remove(text: &str, name: &str) -> Option<String> {
+pub fn remove(text: &str, section: &str, name: &str) -> Option<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    let section = ServersSection::find(&lines, section_line(&lines)?);
+    let section = ServersSection::find(&lines, section_line(&lines, section)?);
     let own = |line: &String| is_key(line, section.indent, name);
     let first = lines.iter().take(section.end).position(own).filter(|at| *at >= section.start)?;
     let deeper = |line: &String| !line.trim().is_empty() && indent_of(line) > section.indent;
@@ -43,7 +43,7 @@ pub fn remove(text: &str, name: &str) -> Option<String> {
     Some(if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" })
 }
 
-/// Lines below `servers:`.
+/// Lines below the first line of a section.
 struct ServersSection {
     start: usize,
     /// Line after the last indented one.
@@ -66,9 +66,10 @@ impl ServersSection {
 }
 
 /// Returns the first line of the section.
-fn section_line(lines: &[String]) -> Option<usize> {
+fn section_line(lines: &[String], section: &str) -> Option<usize> {
+    let head = format!("{section}:");
     lines.iter().position(|line| {
-        let rest = line.strip_prefix("servers:").map(|rest| rest.strip_prefix(" {}").unwrap_or(rest));
+        let rest = line.strip_prefix(&head).map(|rest| rest.strip_prefix(" {}").unwrap_or(rest));
         rest.is_some_and(|rest| rest.trim().is_empty() || rest.trim_start().starts_with('#'))
     })
 }
@@ -171,9 +172,9 @@ mod tests {
                 format!("listen: {{port: 1}}\nservers:\n  # none yet\n{WRITTEN}"),
             ),
         ] {
-            assert_eq!(insert(&text, "o", &server()), Some(expected), "{text}");
+            assert_eq!(insert(&text, "servers", "o", &server()), Some(expected), "{text}");
         }
-        let wide = insert("servers:\n    a:\n        command: x\n", "o", &server()).unwrap();
+        let wide = insert("servers:\n    a:\n        command: x\n", "servers", "o", &server()).unwrap();
         assert!(
             wide.starts_with("servers:\n    a:\n        command: x\n    o:\n      command: npx\n"),
             "{wide}"
@@ -184,10 +185,10 @@ mod tests {
     fn entries_go_with_their_own_lines_and_no_others() {
         let text = "servers:\n  # about a\n  a:\n    command: x\n    # inside a\n\n  # about o\n  'o':\n    args:\n      - |\n        one\n\n        two\n    # inside o\n\n  # about b\n  b: {command: y}\nlisten:\n  o: 1\n";
         let without = "servers:\n  # about a\n  a:\n    command: x\n    # inside a\n\n  # about o\n\n  # about b\n  b: {command: y}\nlisten:\n  o: 1\n";
-        assert_eq!(remove(text, "o").as_deref(), Some(without));
-        assert_eq!(remove("servers:\n  o: {command: x}\n", "o").as_deref(), Some("servers:\n"));
-        assert_eq!(remove("servers:\n  oo: {command: x}\nlisten:\n  o: 1\n", "o"), None);
-        assert_eq!(remove("listen:\n  o: 1\n", "o"), None);
+        assert_eq!(remove(text, "servers", "o").as_deref(), Some(without));
+        assert_eq!(remove("servers:\n  o: {command: x}\n", "servers", "o").as_deref(), Some("servers:\n"));
+        assert_eq!(remove("servers:\n  oo: {command: x}\nlisten:\n  o: 1\n", "servers", "o"), None);
+        assert_eq!(remove("listen:\n  o: 1\n", "servers", "o"), None);
     }
 
     #[test]

@@ -1,5 +1,7 @@
+use crate::settings::SettingsFile;
 use crate::settings::load::load_settings::*;
 use serde_json::json;
+use std::path::Path;
 
 /// A home directory with a named settings file, and its environment.
 fn world(file: Option<&str>, variables: &[(&str, &str)]) -> (tempfile::TempDir, Environment) {
@@ -261,8 +263,11 @@ fn a_server_that_lacks_a_variable_is_left_out_and_the_rest_works() {
     let loaded = load(&world, &Flags::default()).unwrap();
     let on = loaded.settings.servers.iter().filter(|(_, server)| server.enabled);
     assert_eq!(on.map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["fine", "local"]);
-    assert_eq!(loaded.unset_variables.for_server("notion").as_deref(), Some("NO_SUCH"));
-    assert_eq!(loaded.unset_variables.for_server("local"), None, "its key can be given later");
+    assert_eq!(
+        loaded.unset_variables.remedy("notion").as_deref(),
+        Some("set NO_SUCH where octoprox is started")
+    );
+    assert_eq!(loaded.unset_variables.remedy("local"), None, "its key can be given later");
     assert!(
         loaded
             .notes

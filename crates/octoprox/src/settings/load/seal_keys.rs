@@ -1,7 +1,8 @@
 //! Encryption key of the credential store.
 
 use crate::app_error::AppError;
-use crate::settings::{Environment, Settings};
+use crate::settings::Environment;
+use crate::settings::model::section_models::Logins;
 use octo_model::Secret;
 use octo_store::SealKeys;
 
@@ -15,8 +16,8 @@ const MIN_SECRET_LEN: usize = 16;
 ///
 /// To rotate the secret without new logins, set both: the new one in `OCTOPROX_SECRET`, the previous one in
 /// `TOOL_GATEWAY_SECRET`.
-pub fn sealing_keys(settings: &Settings, world: &Environment) -> Result<SealKeys, AppError> {
-    let Some(secret) = operator_secret(settings)? else { return Ok(SealKeys::default()) };
+pub fn seal_keys(logins: &Logins, world: &Environment) -> Result<SealKeys, AppError> {
+    let Some(secret) = operator_secret(logins)? else { return Ok(SealKeys::default()) };
     if secret.len() < MIN_SECRET_LEN {
         return Err(AppError::invalid(format!(
             "logins.secret: the secret has fewer than {MIN_SECRET_LEN} characters. \
@@ -30,11 +31,11 @@ pub fn sealing_keys(settings: &Settings, world: &Environment) -> Result<SealKeys
 }
 
 /// Returns the secret from the settings or from the file.
-fn operator_secret(settings: &Settings) -> Result<Option<String>, AppError> {
-    if let Some(secret) = &settings.logins.secret {
+fn operator_secret(logins: &Logins) -> Result<Option<String>, AppError> {
+    if let Some(secret) = &logins.secret {
         return Ok(Some(secret.expose().to_owned()));
     }
-    let Some(file) = &settings.logins.secret_file else { return Ok(None) };
+    let Some(file) = &logins.secret_file else { return Ok(None) };
     let text = std::fs::read_to_string(file).map_err(|error| {
         AppError::invalid(format!("logins.secret_file: cannot read {}: {error}.", file.display()))
     })?;
@@ -44,74 +45,68 @@ fn operator_secret(settings: &Settings) -> Result<Option<String>, AppError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::{Flags, load};
-    use crate::stores::stores_with_logins;
-    use octo_ports::{Credentials, Owner, Slot};
+    use crate::settings::{Flags, SecretStore, load};
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    fn opened(state: &Path, variables: &[(&str, &str)]) -> Result<Credentials, AppError> {
+    fn opened(state: &Path, variables: &[(&str, &str)]) -> Result<SecretStore, AppError> {
         let mut world = Environment { current_dir: std::env::temp_dir(), ..Environment::default() };
         world.variables.insert("OCTOPROX_STATE_DIR".to_owned(), state.display().to_string());
         let given = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         world.variables.extend(given);
         let loaded = load(&world, &Flags::default()).unwrap();
-        Ok(stores_with_logins(&loaded.settings, &world)?.credentials)
+        SecretStore::open(&loaded.settings.logins, loaded.settings.state_dir.as_ref(), &world)
     }
 
-    fn slot() -> Slot {
-        Slot { owner: Owner::Shared, server: "notion".to_owned(), issuer: "https://as.example".to_owned() }
+    fn read(secrets: &SecretStore) -> Option<String> {
+        secrets.get_all(["K"]).unwrap().remove("K").map(|secret| secret.expose().to_owned())
     }
 
-    async fn read(kept: &Credentials) -> Option<String> {
-        kept.find(&slot()).await.unwrap().map(|kept| kept.secret.expose().to_owned())
-    }
-
-    #[tokio::test]
-    async fn without_a_secret_a_key_file_for_its_owner_alone_is_made_on_first_use() {
+    #[test]
+    fn without_a_secret_a_key_file_for_its_owner_alone_is_made_on_first_use() {
         let temp = tempfile::tempdir().unwrap();
         let state = temp.path().join("state");
         let kept = opened(&state, &[]).unwrap();
         assert!(!state.exists());
-        kept.put(&slot(), Secret::new("k3y"), None).await.unwrap();
+        kept.set("K", Secret::new("k3y")).unwrap();
         let mode = std::fs::metadata(state.join("seal.key")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
-        assert_eq!(read(&opened(&state, &[]).unwrap()).await.as_deref(), Some("k3y"));
+        assert_eq!(read(&opened(&state, &[]).unwrap()).as_deref(), Some("k3y"));
     }
 
-    #[tokio::test]
-    async fn either_variable_gives_the_secret_and_both_together_change_it() {
+    #[test]
+    fn either_variable_gives_the_secret_and_both_together_change_it() {
         let temp = tempfile::tempdir().unwrap();
         let (old, new) =
             (("TOOL_GATEWAY_SECRET", "the old secret 1"), ("OCTOPROX_SECRET", "the new secret 2"));
-        opened(temp.path(), &[old]).unwrap().put(&slot(), Secret::new("k3y"), None).await.unwrap();
+        opened(temp.path(), &[old]).unwrap().set("K", Secret::new("k3y")).unwrap();
         assert!(!temp.path().join("seal.key").exists());
-        assert!(opened(temp.path(), &[new]).unwrap().find(&slot()).await.is_err());
-        assert_eq!(read(&opened(temp.path(), &[new, old]).unwrap()).await.as_deref(), Some("k3y"));
-        assert_eq!(read(&opened(temp.path(), &[new]).unwrap()).await.as_deref(), Some("k3y"));
-        assert!(opened(temp.path(), &[old]).unwrap().find(&slot()).await.is_err());
+        assert!(opened(temp.path(), &[new]).unwrap().get_all(["K"]).is_err());
+        assert_eq!(read(&opened(temp.path(), &[new, old]).unwrap()).as_deref(), Some("k3y"));
+        assert_eq!(read(&opened(temp.path(), &[new]).unwrap()).as_deref(), Some("k3y"));
+        assert!(opened(temp.path(), &[old]).unwrap().get_all(["K"]).is_err());
     }
 
-    #[tokio::test]
-    async fn a_file_gives_the_secret_and_must_be_there() {
+    #[test]
+    fn a_file_gives_the_secret_and_must_be_there() {
         let temp = tempfile::tempdir().unwrap();
         let file = temp.path().join("secret");
         std::fs::write(&file, "the new secret 2\n").unwrap();
         let named = [("OCTOPROX_SECRET_FILE", file.to_str().unwrap())];
-        opened(temp.path(), &named).unwrap().put(&slot(), Secret::new("k3y"), None).await.unwrap();
+        opened(temp.path(), &named).unwrap().set("K", Secret::new("k3y")).unwrap();
         let given = opened(temp.path(), &[("OCTOPROX_SECRET", "the new secret 2")]).unwrap();
-        assert_eq!(read(&given).await.as_deref(), Some("k3y"));
+        assert_eq!(read(&given).as_deref(), Some("k3y"));
         std::fs::remove_file(&file).unwrap();
         assert!(format!("{:?}", opened(temp.path(), &named).err().unwrap()).contains("cannot read"));
     }
 
-    #[tokio::test]
-    async fn a_secret_that_can_be_guessed_is_refused_at_once_and_not_told() {
+    #[test]
+    fn a_secret_that_can_be_guessed_is_refused_at_once_and_not_told() {
         let temp = tempfile::tempdir().unwrap();
         let refused = opened(temp.path(), &[("OCTOPROX_SECRET", "fifteen letters")]).err().unwrap();
         let text = format!("{refused:?}");
         assert!(text.contains("16 characters") && !text.contains("fifteen letters"), "{text}");
         let taken = opened(temp.path(), &[("OCTOPROX_SECRET", "sixteen letters!")]).unwrap();
-        taken.put(&slot(), Secret::new("k3y"), None).await.unwrap();
+        taken.set("K", Secret::new("k3y")).unwrap();
     }
 }
