@@ -156,8 +156,6 @@ for (const [name, args] of [
   ["get-sum", { a: 1.5, b: -7 }],
   ["get-tiny-image", {}],
   ["get-roots-list", {}],
-  // It wants to be run as a task, which no client of this hub can ask for; the refusal must be the server's own.
-  ["simulate-research-query", { topic: "python", ambiguous: false }],
   ["gzip-file-as-resource", { name: "whole.gz", data: "data:text/plain,hello", outputType: "resource" }],
 ]) {
   said.calls[`${name} ${JSON.stringify(args)}`] = await call(name, args);

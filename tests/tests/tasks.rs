@@ -9,15 +9,18 @@
     reason = "a test that cannot go on fails, and starts the programs that it tests"
 )]
 
+#[path = "tasks/task_server.rs"]
+mod task_server;
 #[path = "tasks/task_upstream.rs"]
 mod task_upstream;
 
 use anyhow::{Context, Result};
 use octo_tests::eventually;
-use octo_tests::hub_process::HubHome;
+use octo_tests::hub_process::{HubHome, RunningHub};
 use octo_tests::mcp_clients::{LegacyClient, MODERN, ModernClient, answer_nothing};
 use octo_tests::stdio_client::StdioClient;
 use serde_json::{Value, json};
+use task_server::TaskServer;
 use task_upstream::TaskUpstream;
 
 const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
@@ -255,5 +258,100 @@ async fn clients_without_the_extension_see_nothing_of_it() -> Result<()> {
     let result = modern.request("tools/call", slow_call(1.0, "sums")).await?;
     assert_eq!(result.result()?["content"][0]["text"], "Computed sums.");
     assert!(result.messages_before.is_empty(), "{:?}", result.messages_before);
+    Ok(())
+}
+
+/// A hub with a server that answers calls with tasks of its own.
+async fn hub_with_task_server() -> Result<(TaskServer, HubHome, RunningHub)> {
+    let upstream = TaskServer::start().await?;
+    let home = HubHome::new(&json!({"servers": {"far": {"url": upstream.url}}}))?;
+    let hub = home.serve().await?;
+    hub.until_listed("far__steps").await?;
+    Ok((upstream, home, hub))
+}
+
+fn call_of(tool: &str) -> Value {
+    json!({"name": format!("far__{tool}"), "arguments": {}})
+}
+
+#[tokio::test]
+async fn clients_without_tasks_wait_for_the_task_of_a_server_and_see_its_progress() -> Result<()> {
+    let (upstream, _home, hub) = hub_with_task_server().await?;
+    let legacy = LegacyClient::connect(&hub.mcp_url(), json!({}), answer_nothing).await?;
+    let mut call = call_of("steps");
+    call["_meta"] = json!({"progressToken": "p"});
+    let turn = legacy.call("tools/call", call).await?;
+    assert_eq!(turn.result()?["content"][0]["text"], "All steps are done.");
+    let messages: Vec<&str> = turn
+        .notifications("notifications/progress")
+        .iter()
+        .filter_map(|note| note["params"]["message"].as_str())
+        .collect();
+    assert_eq!(
+        (messages.first(), messages.last()),
+        (Some(&"Created"), Some(&"Step 20 of 20")),
+        "{messages:?}"
+    );
+    assert_eq!(upstream.undeclared(), 0);
+    let failed = legacy.call("tools/call", call_of("fails")).await?.answer.to_string();
+    assert!(failed.contains("Out of tea."), "{failed}");
+    for (tool, expected) in
+        [("odd_status", "violates the protocol"), ("no_id", "violates the protocol"), ("flaky", "not now")]
+    {
+        let turn = legacy.call("tools/call", call_of(tool)).await?.answer.to_string();
+        assert!(turn.contains(expected), "{tool}: {turn}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn clients_with_tasks_get_a_task_of_the_hub_for_the_task_of_a_server() -> Result<()> {
+    let (upstream, home, hub) = hub_with_task_server().await?;
+    let client = task_client(&hub.mcp_url());
+    let id = start_task(&client, call_of("steps")).await?;
+    assert_ne!(id, "steps", "the id of the server stays in the hub");
+    wait_for_message(&client, &id, "of 20").await?;
+    let done = wait_for_status(&client, &id, "completed").await?;
+    assert_eq!(done["result"]["content"][0]["text"], "All steps are done.");
+    // The server's own id is no task of the hub.
+    let refused = client.request("tasks/get", json!({"taskId": "steps"})).await?;
+    assert_eq!(refused.answer["error"]["code"], -32602);
+
+    let asking = start_task(&client, call_of("asks")).await?;
+    let question = wait_for_status(&client, &asking, "input_required").await?;
+    let requests = question["inputRequests"].as_object().context("no questions")?;
+    let (key, request) = requests.iter().next().context("no question")?;
+    assert_eq!(request["params"]["message"], "Your name?");
+    let answer = json!({"taskId": asking, "inputResponses": {key.as_str(): {"action": "accept", "content": {"name": "Ada"}}}});
+    client.request("tasks/update", answer).await?.result()?;
+    let done = wait_for_status(&client, &asking, "completed").await?;
+    assert_eq!(done["result"]["content"][0]["text"], "You said \"Ada\".");
+
+    let endless = start_task(&client, call_of("endless")).await?;
+    eventually("it is polled", async || (upstream.polls("endless") > 2).then_some(())).await?;
+    assert_eq!(upstream.cancelled(), [""; 0]);
+    client.request("tasks/cancel", json!({"taskId": endless})).await?.result()?;
+    wait_for_status(&client, &endless, "cancelled").await?;
+    eventually("the server is told", async || (upstream.cancelled() == ["endless"]).then_some(())).await?;
+    let records = home.audit_tail(100).await?;
+    let target = |record: &&Value| record["target"] == "far/steps";
+    assert_eq!(records.iter().filter(target).count(), 1, "one call, one record: {records:?}");
+    Ok(())
+}
+
+/// Questions of a task reach a client that can be asked within its call.
+#[tokio::test]
+async fn a_client_without_tasks_answers_the_questions_of_a_task() -> Result<()> {
+    let (_upstream, _home, hub) = hub_with_task_server().await?;
+    let answer = |_: &str, _: &Value| json!({"action": "accept", "content": {"name": "Grace"}});
+    let asked = LegacyClient::connect(&hub.mcp_url(), json!({"elicitation": {}}), answer).await?;
+    let turn = asked.call("tools/call", call_of("asks")).await?;
+    assert_eq!(turn.result()?["content"][0]["text"], "You said \"Grace\".");
+    let mute = LegacyClient::connect(&hub.mcp_url(), json!({}), answer_nothing).await?;
+    let turn = mute.call("tools/call", call_of("asks")).await?.answer.to_string();
+    assert!(
+        turn.contains("You said") || turn.contains("needs input that this client did not give"),
+        "{turn}"
+    );
     Ok(())
 }

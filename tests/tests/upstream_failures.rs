@@ -9,6 +9,9 @@
     reason = "a test that cannot go on fails, and starts the programs that it tests"
 )]
 
+#[path = "upstream_failures/sse_upstream.rs"]
+mod sse_upstream;
+
 use anyhow::{Context, Result};
 use octo_tests::eventually;
 use octo_tests::fixture_process::FixtureServer;
@@ -18,6 +21,7 @@ use octo_tests::mcp_clients::{LegacyClient, ModernClient, accept_all, answer_not
 use octo_tests::stdio_client::StdioClient;
 use octo_tests::test_binaries::binary_path;
 use serde_json::{Value, json};
+use sse_upstream::SseUpstream;
 use std::time::{Duration, Instant};
 
 async fn tool_names(server: &RunningHub) -> Result<Vec<String>> {
@@ -100,6 +104,26 @@ async fn one_that_restarts_or_forgets_its_sessions_is_not_noticed() -> Result<()
     upstream = FixtureServer::http_at(port, "legacy", &[]).await?;
     echo(&client, "web__fix_echo").await?;
     drop(upstream);
+    Ok(())
+}
+
+/// Over HTTP+SSE all calls share a stream, and a lost session ends it for all of them.
+#[tokio::test]
+async fn a_running_call_is_not_repeated_because_another_one_was_refused() -> Result<()> {
+    let upstream = SseUpstream::start().await?;
+    let home = HubHome::new(&json!({"servers": {"old": {"url": upstream.url, "type": "sse"}}}))?;
+    let server = home.serve().await?;
+    server.until_listed("old__forget").await?;
+    let client = ModernClient::new(&server.mcp_url(), json!({}), answer_nothing);
+    let running = client.call_tool("old__wait", json!({}));
+    let refused = async {
+        eventually("the first call runs", async || (upstream.waiting_calls() == 1).then_some(())).await?;
+        client.call_tool("old__forget", json!({})).await
+    };
+    let (running, refused) = tokio::try_join!(running, refused)?;
+    assert_eq!(refused.result()?["content"][0]["text"], "forgotten", "{}", refused.answer);
+    assert!(running.answer.to_string().contains("may have taken effect"), "{}", running.answer);
+    assert_eq!(upstream.waiting_calls(), 1);
     Ok(())
 }
 

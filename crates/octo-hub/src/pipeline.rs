@@ -13,5 +13,5 @@ pub(crate) mod rate_limit;
 pub(crate) mod redact;
 pub(crate) mod response_cache;
 pub(crate) mod telemetry;
-pub(crate) mod upstream_call;
+pub(crate) mod upstream_telemetry;
 pub(crate) mod validate;

@@ -6,6 +6,7 @@ use octo_model::{CallId, Json, JsonObject};
 use octo_toolkit::{AskError, BoxFuture, Peer};
 use octo_wire::Level;
 use octo_wire::{Message, meta};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -111,6 +112,8 @@ pub struct ModernPeer {
     pub wants_progress: bool,
     /// Latest progress, as text.
     pub progress_text: watch::Sender<String>,
+    /// Whether the call goes on as a task of a server.
+    pub is_upstream_task: AtomicBool,
 }
 
 impl ModernPeer {
@@ -122,7 +125,8 @@ impl ModernPeer {
         let (ask, questions) = mpsc::unbounded_channel();
         let wants_progress = params.inner("_meta", meta::PROGRESS_TOKEN).is_some();
         let (client, out, progress_text) = (client.clone(), Mutex::new(out), watch::Sender::default());
-        (Self { client, out, questions: ask, wants_progress, progress_text }, questions)
+        let is_upstream_task = AtomicBool::default();
+        (Self { client, out, questions: ask, wants_progress, progress_text, is_upstream_task }, questions)
     }
 
     pub fn redirect(&self, out: Outbox) {
@@ -166,6 +170,10 @@ impl Peer for ModernPeer {
             self.questions.send(question).map_err(|_| AskError::Gone)?;
             answered.await.unwrap_or(Err(AskError::Gone))
         })
+    }
+
+    fn task_started(&self) {
+        self.is_upstream_task.store(true, Ordering::Relaxed);
     }
 
     fn key(&self) -> u64 {

@@ -189,7 +189,7 @@ impl Mcp {
                 }
                 Some(question) = running.questions.recv() => break question,
                 () = tokio::time::sleep(self.settings.tasks.long_tool_wait), if may_last => {
-                    if !self.should_become_task(&again, begun.elapsed()) {
+                    if !self.should_become_task(&running, &again, begun.elapsed()) {
                         continue;
                     }
                     (running, again) = match self.into_task(running, again) {

@@ -48,7 +48,7 @@ impl Mcp {
             key: next_client_key(),
             epoch: ClientEpoch::default(),
         };
-        let session = Mutex::new(Session::new(client));
+        let session = Mutex::new(Session::transient(client));
         let connection = Arc::new(StdioConnection { mcp: self, out, session });
         let notices = tokio::spawn(forward_changes(Arc::clone(&connection)));
         let connection = OpenConnection { connection, notices };

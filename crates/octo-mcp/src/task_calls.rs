@@ -11,6 +11,7 @@ use octo_hub::CallOutcome;
 use octo_model::{ItemKind, JsonObject, Kind, Method};
 use octo_wire::code;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -50,8 +51,14 @@ impl Mcp {
 
     /// Whether a call that has taken this long becomes a task. The tool's support is looked up late, because an
     /// upstream may list it only after the call started.
-    pub(crate) fn should_become_task(&self, again: &CallReplay, waited: Duration) -> bool {
+    pub(crate) fn should_become_task(
+        &self,
+        running: &RunningCall,
+        again: &CallReplay,
+        waited: Duration,
+    ) -> bool {
         waited >= self.settings.tasks.default_wait
+            || running.peer.is_upstream_task.load(Ordering::Relaxed)
             || self.task_support(&again.client, &again.params) != TaskSupport::Unspecified
     }
 

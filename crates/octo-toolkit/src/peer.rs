@@ -27,6 +27,9 @@ pub trait Peer: Send + Sync {
     /// for the answer.
     fn ask<'a>(&'a self, method: &'a str, params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>>;
 
+    /// The call goes on as a task of a server, so that it may take long.
+    fn task_started(&self) {}
+
     /// Two calls with the same key belong to the same client.
     fn key(&self) -> u64 {
         0

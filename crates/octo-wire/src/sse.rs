@@ -1,6 +1,6 @@
 //! Encoder and decoder of server-sent events.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 
 /// One received event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct Decoder {
     /// Where the search for the next line end continues.
     scanned: usize,
     event: Event,
+    /// Lines of the event's data so far.
+    data: BytesMut,
     has_data: bool,
     limit: usize,
 }
@@ -51,12 +53,19 @@ pub struct LineTooLong;
 
 impl Decoder {
     pub fn new(limit: usize) -> Self {
-        Self { buffer: BytesMut::new(), scanned: 0, event: Event::default(), has_data: false, limit }
+        Self {
+            buffer: BytesMut::new(),
+            scanned: 0,
+            event: Event::default(),
+            data: BytesMut::new(),
+            has_data: false,
+            limit,
+        }
     }
 
     pub fn push(&mut self, chunk: &[u8]) -> Result<(), LineTooLong> {
         self.buffer.extend_from_slice(chunk);
-        let size = self.buffer.len() + self.event.data.len();
+        let size = self.buffer.len() + self.data.len();
         if size > self.limit { Err(LineTooLong) } else { Ok(()) }
     }
 
@@ -66,6 +75,7 @@ impl Decoder {
             if line.is_empty() {
                 if self.has_data || self.event.id.is_some() || self.event.retry_ms.is_some() {
                     self.has_data = false;
+                    self.event.data = std::mem::take(&mut self.data).freeze();
                     return Some(std::mem::take(&mut self.event));
                 }
                 self.event.name = None;
@@ -76,7 +86,7 @@ impl Decoder {
         None
     }
 
-    fn line(&mut self) -> Option<Bytes> {
+    fn line(&mut self) -> Option<BytesMut> {
         let fresh = self.buffer.get(self.scanned..)?;
         let Some(found) = fresh.iter().position(|byte| *byte == b'\n') else {
             self.scanned = self.buffer.len();
@@ -88,17 +98,17 @@ impl Decoder {
         if line.last() == Some(&b'\r') {
             line.truncate(line.len() - 1);
         }
-        Some(line.freeze())
+        Some(line)
     }
 
-    fn field(&mut self, line: Bytes) {
+    fn field(&mut self, mut line: BytesMut) {
         let colon = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
-        let mut value = line.slice((colon + 1).min(line.len())..);
+        let mut value = line.split_off((colon + 1).min(line.len()));
         if value.first() == Some(&b' ') {
-            value = value.slice(1..);
+            value.advance(1);
         }
         match line.get(..colon) {
-            Some(b"data") => self.data(value),
+            Some(b"data") => self.append_data(value),
             Some(b"event") => self.event.name = std::str::from_utf8(&value).ok().map(str::to_owned),
             Some(b"id") => self.event.id = std::str::from_utf8(&value).ok().map(str::to_owned),
             Some(b"retry") => {
@@ -108,14 +118,13 @@ impl Decoder {
         }
     }
 
-    fn data(&mut self, value: Bytes) {
+    /// A single line is not copied.
+    fn append_data(&mut self, value: BytesMut) {
         if self.has_data {
-            let mut joined = BytesMut::from(self.event.data.as_ref());
-            joined.extend_from_slice(b"\n");
-            joined.extend_from_slice(&value);
-            self.event.data = joined.freeze();
+            self.data.extend_from_slice(b"\n");
+            self.data.extend_from_slice(&value);
         } else {
-            self.event.data = value;
+            self.data = value;
         }
         self.has_data = true;
     }
@@ -165,5 +174,28 @@ mod tests {
     fn a_line_without_end_stops_at_the_limit() {
         let mut decoder = Decoder::new(10);
         assert_eq!(decoder.push(&[b'x'; 11]), Err(LineTooLong));
+    }
+
+    #[test]
+    fn many_lines_are_joined_within_the_limit() {
+        const LINES: usize = 200_000;
+        let mut decoder = Decoder::new(LINES * 4);
+        for number in 0..LINES {
+            decoder.push(format!("data: {}\n", number % 10).as_bytes()).unwrap();
+            assert_eq!(decoder.next_event(), None);
+        }
+        decoder.push(b"\ndata: last\n\n").unwrap();
+        let expected: Vec<String> = (0..LINES).map(|number| (number % 10).to_string()).collect();
+        assert_eq!(decoder.next_event().unwrap().data, expected.join("\n").as_bytes());
+        assert_eq!(decoder.next_event().unwrap().data, "last".as_bytes());
+    }
+
+    #[test]
+    fn lines_of_one_event_count_together() {
+        let mut decoder = Decoder::new(20);
+        for (line, fits) in [("data: 12345678\n", true), ("data: 90\n", true), ("data: 123\n", false)] {
+            assert_eq!(decoder.push(line.as_bytes()).is_ok(), fits, "{line}");
+            assert_eq!(decoder.next_event(), None);
+        }
     }
 }

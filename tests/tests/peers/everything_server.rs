@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use octo_tests::hub_process::HubHome;
+use octo_tests::mcp_clients::LegacyClient;
 use octo_tests::test_binaries::service_variable;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -100,5 +101,30 @@ async fn the_reference_server_answers_as_it_does_directly() -> Result<()> {
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
+    Ok(())
+}
+
+/// A tool that can only be called as a task works for clients without tasks, also when its definition is not known yet.
+#[tokio::test]
+async fn a_tool_that_requires_a_task_is_called_as_one() -> Result<()> {
+    let server = EverythingServer::new()?;
+    let home = server.hub("tasks")?;
+    let answer = |_: &str, _: &Value| json!({"action": "accept", "content": {"interpretation": "technical"}});
+    // The second hub lists the server from its store, and has not seen the definitions itself.
+    for _ in 0..2 {
+        let hub = home.serve().await?;
+        hub.until_listed("every__simulate-research-query").await?;
+        let client = LegacyClient::connect(&hub.mcp_url(), json!({"elicitation": {}}), answer).await?;
+        let call = json!({"name": "every__simulate-research-query", "arguments": {"topic": "python", "ambiguous": true},
+            "_meta": {"progressToken": 1}});
+        let turn = client.call("tools/call", call).await?;
+        let text = turn.result()?["content"][0]["text"].as_str().context("no text")?;
+        assert!(text.starts_with("# Research Report: python (technical)"), "{text}");
+        let progress = turn.notifications("notifications/progress");
+        assert!(
+            progress.iter().any(|note| note["params"]["message"] == "Gathering sources..."),
+            "{progress:?}"
+        );
+    }
     Ok(())
 }

@@ -260,15 +260,22 @@ async fn folders_and_prompts_of_the_operator_are_skills() -> Result<()> {
 #[tokio::test]
 async fn rules_for_skills_hold_for_their_prompts() -> Result<()> {
     let server = |effects: Value| json!({"command": "python3", "args": ["-c", SKILL_SERVER], "env": {"NAME": "maps"}, "effects": effects});
-    let home = HubHome::new(&json!({
-        "servers": {"maps": server(Value::Null)},
-        "policy": {"rules": [{"name": "no-skills", "tools": ["skill://maps/*"], "decision": "deny"}]},
-    }))?;
-    let hub = home.serve().await?;
-    hub.until_listed("maps__turn").await?;
-    let plain = LegacyClient::connect(&hub.mcp_url(), json!({}), answer_nothing).await?;
-    let prompt = plain.call("prompts/get", json!({"name": "maps__skill-refunds"})).await?.answer.to_string();
-    assert!(prompt.contains("no-skills") && !prompt.contains("first"), "{prompt}");
+    // As clients get the URIs, and as the server knows them.
+    for pattern in ["skill://maps/*", "skill://shop/*"] {
+        let home = HubHome::new(&json!({
+            "servers": {"maps": server(Value::Null)},
+            "policy": {"rules": [{"name": "no-skills", "tools": [pattern], "decision": "deny"}]},
+        }))?;
+        let hub = home.serve().await?;
+        hub.until_listed("maps__turn").await?;
+        let plain = LegacyClient::connect(&hub.mcp_url(), json!({}), answer_nothing).await?;
+        let prompt = plain.call("prompts/get", json!({"name": "maps__skill-refunds"})).await?;
+        let prompt = prompt.answer.to_string();
+        assert!(prompt.contains("no-skills") && !prompt.contains("first"), "{pattern}: {prompt}");
+        let client = ModernClient::new(&hub.mcp_url(), json!({}), answer_nothing);
+        let listed = client.request("skills/list", json!({})).await?;
+        assert_eq!(listed.result()?["skills"], json!([]), "{pattern}");
+    }
     let home = HubHome::new(&json!({
         "servers": {"maps": server(json!({"reads": ["skill://shop/*"]}))},
         "policy": {"default": "deny", "rules": [{"name": "reading", "effects": ["reads"], "decision": "allow"}]},

@@ -11,6 +11,9 @@ use octo_toolkit::{Definition, Source};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 
+/// Label of all items without a definition in metrics: callers could make up any number of names.
+const UNLISTED_LABEL: &str = "{unlisted}";
+
 /// An item of one source. Its schemas are compiled on first use.
 pub struct Item {
     pub source: Arc<dyn Source>,
@@ -75,9 +78,9 @@ impl Item {
         CompiledSchema::new(schema, &self.target())
     }
 
-    /// Returns whether it is listed by its own URI.
-    pub fn is_resource(&self) -> bool {
-        self.kind == ItemKind::Resource
+    /// Returns whether it is listed by its URI.
+    pub fn has_uri(&self) -> bool {
+        is_uri_kind(self.kind)
     }
 
     fn header_params(&self) -> &[HeaderParam] {
@@ -85,7 +88,11 @@ impl Item {
     }
 
     pub fn metrics(&self) -> &CallMetrics {
-        self.metrics.get_or_init(|| CallMetrics::new(self.source.name(), &self.key))
+        self.metrics.get_or_init(|| CallMetrics::new(self.source.name(), self.metric_label()))
+    }
+
+    fn metric_label(&self) -> &str {
+        if self.members.is_empty() { UNLISTED_LABEL } else { &self.key }
     }
 
     /// Its tags: its own, or the name of its toolbox or server.
@@ -100,8 +107,12 @@ impl Item {
     }
 }
 
+fn is_uri_kind(kind: ItemKind) -> bool {
+    matches!(kind, ItemKind::Resource | ItemKind::Template | ItemKind::Skill)
+}
+
 fn canonical_name(source: &Arc<dyn Source>, kind: ItemKind, key: &str) -> String {
-    if source.is_native() || matches!(kind, ItemKind::Resource | ItemKind::Template | ItemKind::Skill) {
+    if source.is_native() || is_uri_kind(kind) {
         key.to_owned()
     } else {
         listed_name(&format!("{}__{key}", source.name()))
@@ -139,5 +150,67 @@ impl Entry {
             members.set("name", &*self.listed_name);
         }
         members
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use octo_model::{Operation, ToolError};
+    use octo_toolkit::{BoxFuture, CallContext, ListingState, SourceState};
+    use serde_json::json;
+    use tokio::sync::watch;
+
+    struct StubSource(&'static str);
+
+    impl Source for StubSource {
+        fn name(&self) -> &str {
+            self.0
+        }
+
+        fn is_native(&self) -> bool {
+            false
+        }
+
+        fn listing(&self) -> watch::Receiver<ListingState> {
+            watch::channel(ListingState { state: SourceState::Ready, listing: Arc::default(), version: 0 }).1
+        }
+
+        fn run<'a>(
+            &'a self,
+            _: Operation,
+            _: &'a CallContext,
+        ) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+            Box::pin(async { Ok(JsonObject::new()) })
+        }
+    }
+
+    /// An upstream server without a listing.
+    pub(crate) fn stub_source(name: &'static str) -> Arc<dyn Source> {
+        Arc::new(StubSource(name))
+    }
+
+    /// An item of that server with these members.
+    pub(crate) fn stub_item(source: &Arc<dyn Source>, kind: ItemKind, key: &str, members: Value) -> Item {
+        let definition = Definition {
+            key: key.to_owned(),
+            members: Json::from(members).members().unwrap(),
+            effect: Effect::unknown(),
+            effect_origin: EffectOrigin::Assumed,
+        };
+        Item::new(source, kind, &definition)
+    }
+
+    #[test]
+    fn items_without_a_definition_share_a_label() {
+        let source = stub_source("up");
+        for (kind, key, members, expected) in [
+            (ItemKind::Tool, "search", json!({"name": "search"}), "search"),
+            (ItemKind::Tool, "made_up_1", json!({}), UNLISTED_LABEL),
+            (ItemKind::Prompt, "made_up_2", json!({}), UNLISTED_LABEL),
+            (ItemKind::Resource, "{+uri}", json!({}), UNLISTED_LABEL),
+        ] {
+            assert_eq!(stub_item(&source, kind, key, members).metric_label(), expected, "{key}");
+        }
     }
 }

@@ -15,7 +15,7 @@ use regex::Regex;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-/// One key for all unlisted resources: keys are metric labels, and callers could make up any number of URIs.
+/// One key for all unlisted resources: callers could make up any number of URIs.
 const UNLISTED_URI_KEY: &str = "{+uri}";
 
 /// Maximum characters of a name in an error message.

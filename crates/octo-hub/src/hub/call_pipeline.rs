@@ -10,7 +10,7 @@ use crate::pipeline::policy::{Obligations, Permit};
 use crate::pipeline::redact::redact;
 use crate::pipeline::telemetry;
 use crate::pipeline::telemetry::CallLog;
-use crate::pipeline::upstream_call::UpstreamCall;
+use crate::pipeline::upstream_telemetry::UpstreamCallTimer;
 use crate::trust::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
 use futures_util::FutureExt;
 use octo_model::{CallId, JsonObject, Method, Operation, ToolError};
@@ -172,7 +172,7 @@ impl Hub {
         let _cancelled_with_this_future = cancel.clone().drop_guard();
         let progress_token = op.params.inner("_meta", "progressToken");
         use_source_name(&mut op, &item.key);
-        let upstream = UpstreamCall::begin(item, op.method);
+        let upstream = UpstreamCallTimer::begin(item, op.method);
         let span = upstream.as_ref().map(|call| call.span.clone()).filter(|span| !span.is_none());
         let span = span.unwrap_or_else(tracing::Span::current);
         let parent = self.tracer.as_ref().and_then(|it| it.parent_for_target(&span));

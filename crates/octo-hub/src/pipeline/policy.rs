@@ -148,7 +148,7 @@ pub fn check_visible(
     caller: &Caller,
     entry: &Entry,
 ) -> Result<(), Denial> {
-    let uri = entry.item.is_resource().then_some(&*entry.listed_name);
+    let uri = entry.item.has_uri().then_some(&*entry.listed_name);
     let request = PolicyRequest { caller, profile, action: Action::List, entry, uri, arguments: None };
     authorize(engine, &request).map(drop)
 }
@@ -157,4 +157,51 @@ fn denial(entry: &Entry, rule: &str, hint: Option<&str>) -> Denial {
     let hint = hint.unwrap_or("Use another tool, or ask the operator to change the rule.").to_owned();
     let error = ToolError::denied(format!("The policy rule `{rule}` does not allow {}.", entry.listed_name));
     Denial { rule: rule.into(), error: Box::new(error.hint(hint)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalogue::item::tests::{stub_item, stub_source};
+    use octo_model::ItemKind;
+    use serde_json::json;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_denied_uri_is_not_listed_in_any_spelling() {
+        let source = stub_source("up");
+        for (kind, uri, expected) in [
+            (ItemKind::Skill, "skill://up/internal/refunds/SKILL.md", false),
+            (ItemKind::Skill, "skill://up/public/SKILL.md", true),
+            (ItemKind::Resource, "skill://up/internal/a.md", false),
+            (ItemKind::Template, "skill://up/internal/{file}", false),
+            (ItemKind::Template, "skill://up/public/{file}", true),
+            (ItemKind::Template, "notes://{id}", true),
+        ] {
+            let item = stub_item(&source, kind, uri, json!({"name": "x"}));
+            let entry = Entry { listed_name: uri.into(), item: Arc::new(item), tool_override: None };
+            for pattern in ["skill://internal/*", "skill://up/internal/*"] {
+                let rule = json!({"name": "no", "tools": [pattern], "decision": "deny"});
+                let settings: PolicySettings = serde_json::from_value(json!({"rules": [rule]})).unwrap();
+                let rules = PolicyRules::new(&settings).unwrap();
+                assert_eq!(is_visible(&rules, "", &Caller::local(), &entry), expected, "{pattern} {uri}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_allowed_template_is_listed() {
+        let source = stub_source("up");
+        let rule = json!({"name": "yes", "tools": ["notes://*"], "decision": "allow"});
+        let settings: PolicySettings =
+            serde_json::from_value(json!({"default": "deny", "rules": [rule]})).unwrap();
+        let rules = PolicyRules::new(&settings).unwrap();
+        for (uri, expected) in
+            [("notes://{id}", true), ("notes://today/{+path}", true), ("files://{id}", false)]
+        {
+            let item = stub_item(&source, ItemKind::Template, uri, json!({"name": "x"}));
+            let entry = Entry { listed_name: uri.into(), item: Arc::new(item), tool_override: None };
+            assert_eq!(is_visible(&rules, "", &Caller::local(), &entry), expected, "{uri}");
+        }
+    }
 }

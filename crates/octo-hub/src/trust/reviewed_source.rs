@@ -3,7 +3,7 @@
 use super::review::{Review, review};
 use super::sanitizing_peer::SanitizingPeer;
 use super::{DeclaredEffects, Difference, HeldCalls, SharedPins, TrustSettings, sanitize, worst_severity};
-use crate::apps::app_content::{AppContent, check_app};
+use crate::apps::app_content::{AppContent, app_pins, check_app};
 use crate::apps::app_tool::{app_uri, supports_apps};
 use crate::apps::scoped_uris;
 use crate::catalogue::uri_spellings::normalize;
@@ -11,7 +11,7 @@ use crate::skills::skill_entry::SkillEntry;
 use crate::skills::skill_prompt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use octo_model::{ItemKind, Json, JsonObject, Method, Operation, Remedy, ToolError, extension};
+use octo_model::{ItemKind, Json, JsonObject, Method, Operation, Remedy, ToolError};
 use octo_ports::{Changes, Pin, PinKind, PinSet, PinWrite, ServerIdentity};
 use octo_toolkit::{BoxFuture, CallContext, Definition, Layer, Listing, ListingState, Source, SourceState};
 use std::collections::HashMap;
@@ -218,17 +218,25 @@ impl ReviewedSource {
         }
     }
 
-    /// Refuses an app that differs from its pin. Apps that are neither listed nor named by a tool are not pinned: a server may
-    /// generate any number of them, and clients do not show them.
+    /// Refuses an app that differs from its pin, whatever type its content has. Apps that are neither listed nor named by a
+    /// tool are not pinned: a server may generate any number of them, and clients do not show them.
     async fn check_app(&self, uri: &str, result: &JsonObject) -> Result<(), ToolError> {
         let listing = Arc::clone(&self.listing.borrow().listing);
         let scoped = scoped_uris::to_scoped(&self.identity.server, uri).unwrap_or_default();
         let listed = listing.resources.iter().find(|resource| resource.key == scoped);
         let is_named = |tool: &Definition| app_uri(&tool.members).as_deref() == Some(&*scoped);
         let is_pinned = listed.is_some() || listing.tools.iter().any(is_named);
+        if !is_pinned && !is_html(result) && !self.has_app_pin(uri).await? {
+            return Ok(());
+        }
         let listed = listed.and_then(|resource| resource.members.inner("_meta", "ui"));
         let app = AppContent { uri, result, listed, is_pinned };
         check_app(self.pins.as_ref(), &self.identity, app, self.settings.changes).await
+    }
+
+    async fn has_app_pin(&self, uri: &str) -> Result<bool, ToolError> {
+        let pinned = self.pins.load(&app_pins(&self.identity)).await?;
+        Ok(pinned.pins.iter().any(|pin| pin.key == uri))
     }
 
     /// The answer to `skills/get` for a listed skill: the reviewed entry.
@@ -349,12 +357,11 @@ fn only_content(uri: &str, result: &JsonObject) -> Option<Vec<u8>> {
     }
 }
 
-/// Whether the contents are HTML of an app.
-fn is_app(result: &JsonObject) -> bool {
+/// Whether the contents are HTML, which clients show as an app.
+fn is_html(result: &JsonObject) -> bool {
     let is_html = |part: &Json| {
         let kind = part.member("mimeType").and_then(|kind| kind.to_text()).unwrap_or_default();
-        let kind: String = kind.to_ascii_lowercase().split_whitespace().collect();
-        kind == extension::APP_MIME_TYPE
+        kind.trim_start().to_ascii_lowercase().starts_with("text/html")
     };
     result.list("contents").iter().any(is_html)
 }
@@ -394,12 +401,14 @@ impl Layer for ReviewedSource {
             let result = self.source.run(op, &cx).await.map_err(sanitize::sanitize_error)?;
             if method == Method::ReadResource
                 && scoped_uris::is_app_uri(&name)
-                && is_app(&result)
                 && supports_apps(cx.peer.capabilities())
             {
                 self.check_app(&name, &result).await?;
-                // It is for a browser, and any change could break it.
-                return Ok(scoped_uris::scope_result(server, method, sanitize::strip_hub_meta(result, &[])));
+                if is_html(&result) {
+                    // It is for a browser, and any change could break it.
+                    let result = sanitize::strip_hub_meta(result, &[]);
+                    return Ok(scoped_uris::scope_result(server, method, result));
+                }
             }
             match method {
                 Method::ReadResource if scoped_uris::is_scoped(&name) => {

@@ -26,6 +26,10 @@ impl Peer for SanitizingPeer {
         }
     }
 
+    fn task_started(&self) {
+        self.0.task_started();
+    }
+
     fn key(&self) -> u64 {
         self.0.key()
     }

@@ -3,6 +3,7 @@
 use crate::client_context::ClientContext;
 use crate::methods::route_method;
 use octo_model::{Frontend, JsonObject, RpcError};
+use octo_wire::code;
 use std::time::Instant;
 
 /// Methods besides those that are routed. Others share a label, because clients could make up any number of them.
@@ -16,6 +17,23 @@ const OTHER_METHODS: [&str; 9] = [
     "tasks/get",
     "tasks/update",
     "tasks/cancel",
+];
+
+/// A URL has to be opened first (2025-11-25 only).
+const URL_ELICITATION_REQUIRED: i64 = -32042;
+
+/// Error codes of the protocol. Others share a label, because servers could make up any number of them.
+const PROTOCOL_CODES: [i64; 10] = [
+    code::PARSE,
+    code::INVALID_REQUEST,
+    code::METHOD_NOT_FOUND,
+    code::INVALID_PARAMS,
+    code::INTERNAL,
+    code::LEGACY_NOT_FOUND,
+    code::HEADER_MISMATCH,
+    code::MISSING_CAPABILITY,
+    code::UNSUPPORTED_REVISION,
+    URL_ELICITATION_REQUIRED,
 ];
 
 /// Measures an operation of a client. It is recorded as cancelled if it is dropped.
@@ -44,7 +62,7 @@ impl OperationTimer {
         let error = match outcome {
             Ok(result) if result.is_true("isError") => "tool_error".to_owned(),
             Ok(_) => String::new(),
-            Err(error) => error.code.to_string(),
+            Err(error) => error_label(error.code),
         };
         self.record(error);
     }
@@ -69,6 +87,10 @@ impl Drop for OperationTimer {
     }
 }
 
+fn error_label(code: i64) -> String {
+    if PROTOCOL_CODES.contains(&code) { code.to_string() } else { "other".to_owned() }
+}
+
 /// Records the duration of a session that has ended.
 pub fn record_session(client: &ClientContext, begun: Instant) {
     let labels = [
@@ -80,4 +102,26 @@ pub fn record_session(client: &ClientContext, begun: Instant) {
 
 fn transport(client: &ClientContext) -> &'static str {
     if client.frontend == Frontend::Stdio { "pipe" } else { "tcp" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_that_a_server_makes_up_share_a_label() {
+        for (code, expected) in [
+            (-32700, "-32700"),
+            (-32603, "-32603"),
+            (-32002, "-32002"),
+            (-32022, "-32022"),
+            (-32042, "-32042"),
+            (-32001, "other"),
+            (0, "other"),
+            (7, "other"),
+            (i64::MIN, "other"),
+        ] {
+            assert_eq!(error_label(code), expected, "{code}");
+        }
+    }
 }

@@ -198,6 +198,13 @@ fn parse_definitions(connection: &Connection, kind: ItemKind, entries: &[Json]) 
     if mirrors_wanted {
         connection.header_params.store(Arc::new(mirrors));
     }
+    if kind == ItemKind::Tool && connection.offers_legacy_tasks() {
+        let requires_task = |tool: &&Definition| {
+            tool.members.inner_text("execution", "taskSupport").as_deref() == Some("required")
+        };
+        let tools = kept.iter().filter(requires_task).map(|tool| tool.key.clone());
+        connection.task_tools.store(Some(Arc::new(tools.collect())));
+    }
     kept
 }
 

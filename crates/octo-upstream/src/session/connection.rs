@@ -11,11 +11,11 @@ use crate::transport::header_params::{self, HeaderParam};
 use crate::transport::http::endpoint::Endpoint;
 use crate::transport::stdio::child_process::ChildProcess;
 use crate::transport::{Transport, TransportRequest};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use octo_model::JsonObject;
 use octo_toolkit::Peer;
 use octo_wire::Era;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
@@ -32,6 +32,8 @@ pub(crate) struct Connection {
     pub(crate) closed: CloseSignal,
     pub(crate) dispatcher: Arc<Dispatcher>,
     pub(crate) header_params: ArcSwap<ToolHeaderParams>,
+    /// Tools of a legacy server that can only be called as tasks; `None` before they are listed.
+    pub(crate) task_tools: ArcSwapOption<HashSet<String>>,
     /// Rank in the listing election; later connections have larger numbers.
     pub(crate) listing_rank: u64,
     transport: Transport,
@@ -87,6 +89,7 @@ impl Connection {
             closed,
             dispatcher,
             header_params: ArcSwap::default(),
+            task_tools: ArcSwapOption::default(),
             listing_rank: 0,
             transport,
             log_level: RequestedLogLevel::default(),
@@ -136,6 +139,12 @@ impl Connection {
         under_way.answered =
             !matches!(outcome, Err(UpstreamError::ConnectionLost(_) | UpstreamError::TooLarge(_)));
         outcome
+    }
+
+    /// Whether a legacy server offers tasks for calls of tools. Modern servers decide themselves which calls become tasks.
+    pub(crate) fn offers_legacy_tasks(&self) -> bool {
+        let requests = self.server.capabilities.object("tasks").object("requests");
+        self.server.era == Era::Legacy && requests.object("tools").get("call").is_some()
     }
 
     /// Raises a legacy server's log level to the most verbose one requested; each frontend filters for its clients.

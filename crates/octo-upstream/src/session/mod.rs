@@ -10,3 +10,4 @@ pub(crate) mod post_message;
 mod request_meta;
 pub(crate) mod server_info;
 pub(crate) mod upstream_call;
+pub(crate) mod upstream_task;

@@ -95,15 +95,17 @@ impl PendingRequests {
         self.table().entries.values().filter(|entry| entry.answer.is_some()).count()
     }
 
-    /// Fails all pending and later requests.
-    pub(crate) fn close(&self, fail: UpstreamError) {
+    /// Fails all pending and later requests. Only later ones fail with the reason itself: the server may have accepted a
+    /// pending one, even if it has refused another.
+    pub(crate) fn close(&self, why: UpstreamError) {
+        let lost = lost_error(&why);
         let answers: Vec<_> = {
             let mut table = self.table();
-            table.closed = Some(fail.clone());
+            table.closed = Some(why);
             table.entries.values_mut().filter_map(|entry| entry.answer.take()).collect()
         };
         for answer in answers {
-            let _ = answer.send(Err(fail.clone()));
+            let _ = answer.send(Err(lost.clone()));
         }
     }
 
@@ -152,6 +154,15 @@ impl PendingRequests {
         for entry in self.table().entries.values_mut() {
             entry.server_requests.retain(|(id, _)| id != question);
         }
+    }
+}
+
+/// Error of a request that was pending when the connection ended.
+fn lost_error(why: &UpstreamError) -> UpstreamError {
+    match why {
+        // Neither is ever sent again.
+        UpstreamError::ConnectionLost(_) | UpstreamError::TooLarge(_) => why.clone(),
+        other => UpstreamError::ConnectionLost(other.to_string()),
     }
 }
 
@@ -207,5 +218,40 @@ mod tests {
         calls.close(UpstreamError::ConnectionLost("x".into()));
         calls.insert(5, PendingRequest::default());
         assert!(calls.response_receiver(5).await.unwrap().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_pending_request_never_fails_with_the_refusal_of_another() {
+        for why in [
+            UpstreamError::SessionExpired,
+            UpstreamError::NotSent("refused".to_owned()),
+            UpstreamError::Unauthorized(401),
+            UpstreamError::ConnectionLost("gone".to_owned()),
+        ] {
+            let calls = PendingRequests::default();
+            calls.insert(1, PendingRequest::default());
+            let pending = calls.response_receiver(1);
+            calls.close(why.clone());
+            let pending = pending.await.unwrap().unwrap_err();
+            assert!(matches!(pending, UpstreamError::ConnectionLost(_)), "{why}: {pending}");
+            calls.insert(2, PendingRequest::default());
+            let later = calls.response_receiver(2).await.unwrap().unwrap_err();
+            assert_eq!(later.to_string(), why.to_string());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_reason_of_a_lost_connection_is_kept() {
+        for (why, expected) in [
+            (UpstreamError::ConnectionLost("gone".to_owned()), "connection lost: gone"),
+            (UpstreamError::SessionExpired, "connection lost: the session expired"),
+            (UpstreamError::TooLarge(10), "message exceeds the limit of 10 bytes"),
+        ] {
+            let calls = PendingRequests::default();
+            calls.insert(1, PendingRequest::default());
+            let pending = calls.response_receiver(1);
+            calls.close(why);
+            assert_eq!(pending.await.unwrap().unwrap_err().to_string(), expected);
+        }
     }
 }

@@ -43,7 +43,7 @@ pub(crate) fn own_capabilities() -> (&'static JsonObject, JsonObject) {
 }
 
 /// Capabilities declared to a modern server: exactly what this client has declared, with the extensions that the server
-/// declares, too. Apps need no declaration of the server; tasks are the hub's.
+/// declares, too. Apps need no declaration of the server. The hub follows tasks itself, for every client.
 pub(crate) fn modern_capabilities(client: &JsonObject, server_extensions: &JsonObject) -> Json {
     let declared = CLIENT_CAPABILITIES.iter().filter_map(|ability| {
         let value = client.get(ability).filter(|value| value.is_object())?;
@@ -55,7 +55,10 @@ pub(crate) fn modern_capabilities(client: &JsonObject, server_extensions: &JsonO
         let is_common = *name == extension::APPS || server_extensions.get(name).is_some();
         is_common && *name != extension::TASKS && settings.is_object()
     });
-    let common: JsonObject = common.map(|(name, settings)| (name.to_owned(), settings.clone())).collect();
+    let mut common: JsonObject = common.map(|(name, settings)| (name.to_owned(), settings.clone())).collect();
+    if server_extensions.get(extension::TASKS).is_some() {
+        common.set(extension::TASKS, JsonObject::new());
+    }
     if !common.is_empty() {
         capabilities.set("extensions", common);
     }
@@ -125,7 +128,7 @@ mod tests {
         assert_eq!(meta.text(meta::REVISION).as_deref(), Some("2026-07-28"));
         assert_eq!(
             meta.get(meta::CAPABILITIES).unwrap().as_str(),
-            r#"{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":[]},"x.test/a":{"b":1}}}"#
+            r#"{"elicitation":{"form":{}},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":[]},"x.test/a":{"b":1},"io.modelcontextprotocol/tasks":{}}}"#
         );
         assert_eq!(meta.text(meta::LOG_LEVEL).as_deref(), Some("debug"));
         assert_eq!(meta.get("vendor/x").unwrap().as_str(), "[1.50]");

@@ -7,6 +7,7 @@ use crate::lifecycle::link_set::LinkSet;
 use crate::lifecycle::link_state::LinkState;
 use crate::listing::listing_refresh;
 use crate::session::connection::{Connection, OutgoingRequest};
+use crate::session::upstream_task::{follow_task, is_task};
 use octo_model::{ItemKind, JsonObject, Method, Operation, ToolError};
 use octo_toolkit::{CallContext, Json, Peer};
 use octo_wire::code;
@@ -42,6 +43,19 @@ impl<'a> CallRequest<'a> {
             Method::Complete => {}
         }
         Self { method: method.as_str(), params, peer }
+    }
+
+    /// Whether it is a tool that can only be called as a task.
+    async fn requires_task(&self, link: &Link, connection: &Connection) -> bool {
+        if self.method != Method::CallTool.as_str() || !connection.offers_legacy_tasks() {
+            return false;
+        }
+        if connection.task_tools.load().is_none() {
+            // Boxed, because every call would carry its state otherwise.
+            let _ = Box::pin(listing_refresh::refresh(link, connection, &[ItemKind::Tool])).await;
+        }
+        let tools = connection.task_tools.load();
+        tools.as_ref().zip(self.params.text("name")).is_some_and(|(tools, name)| tools.contains(&name))
     }
 
     /// Whether the method is idempotent.
@@ -84,7 +98,7 @@ async fn run_in_slot(
         .retry_after(wait)
     })?;
     let begun = Instant::now();
-    let call = report_start(&link, cx, send_with_retry(&link, job, deadline));
+    let call = report_start(&link, cx, send_with_retry(&link, job, cx, deadline));
     let Ok(answer) = tokio::time::timeout_at(deadline, call).await else {
         link.health_check.notify_one();
         let took = begun.elapsed();
@@ -135,15 +149,25 @@ type CallFailure = (CallHealth, ToolError);
 async fn send_with_retry(
     link: &Link,
     job: &CallRequest<'_>,
+    cx: &CallContext,
     deadline: Instant,
 ) -> Result<JsonObject, CallFailure> {
-    let connection = wait_for_connection(link, deadline).await?;
-    let why = match send_once(&connection, job).await {
-        Ok(answer) => return Ok(answer),
-        Err(why) => why,
+    let mut connection = wait_for_connection(link, deadline).await?;
+    // Boxed, because every call would carry their state otherwise.
+    let answer = match send_once(link, &connection, job).await {
+        Ok(answer) => answer,
+        Err(why) => {
+            let again = Box::pin(send_again(link, job, &connection, &why, deadline));
+            let answer;
+            (connection, answer) = again.await?;
+            answer
+        }
     };
-    // Boxed, because every call would carry its state otherwise.
-    Box::pin(send_again(link, job, &connection, &why, deadline)).await
+    if job.method != Method::CallTool.as_str() || !is_task(&answer, connection.era()) {
+        return Ok(answer);
+    }
+    let task = Box::pin(follow_task(link, &connection, answer, (cx, job.peer), deadline));
+    task.await.map_err(|why| call_failure(link, &why))
 }
 
 async fn send_again(
@@ -152,7 +176,7 @@ async fn send_again(
     connection: &Connection,
     why: &UpstreamError,
     deadline: Instant,
-) -> Result<JsonObject, CallFailure> {
+) -> Result<(Arc<Connection>, JsonObject), CallFailure> {
     if let UpstreamError::Status { code: 429 | 503, retry_after: Some(pause), .. } = why {
         link.server.queue.pause_for(*pause);
     }
@@ -160,7 +184,8 @@ async fn send_again(
         return Err(call_failure(link, why));
     }
     let connection = wait_for_connection(link, deadline).await?;
-    send_once(&connection, job).await.map_err(|why| call_failure(link, &why))
+    let answer = send_once(link, &connection, job).await.map_err(|why| call_failure(link, &why))?;
+    Ok((connection, answer))
 }
 
 fn call_failure(link: &Link, why: &UpstreamError) -> CallFailure {
@@ -179,14 +204,17 @@ async fn wait_for_connection(link: &Link, deadline: Instant) -> Result<Arc<Conne
     })
 }
 
-async fn send_once(connection: &Connection, job: &CallRequest<'_>) -> Result<JsonObject, UpstreamError> {
+async fn send_once(
+    link: &Link,
+    connection: &Connection,
+    job: &CallRequest<'_>,
+) -> Result<JsonObject, UpstreamError> {
     connection.raise_log_level(&job.params).await;
-    let ask = OutgoingRequest {
-        method: job.method,
-        params: job.params.clone(),
-        peer: Some(job.peer),
-        acknowledged: None,
-    };
+    let mut params = job.params.clone();
+    if job.requires_task(link, connection).await {
+        params.set("task", JsonObject::new());
+    }
+    let ask = OutgoingRequest { method: job.method, params, peer: Some(job.peer), acknowledged: None };
     connection.request(ask).await
 }
 

@@ -19,7 +19,7 @@ const SHARED_VARIABLES: [&str; 9] = [
     "TOOL_GATEWAY_SECRET",
     "TZ",
 ];
-const SHARED_PREFIXES: [&str; 2] = ["OCTOPROX_", "XDG_"];
+const SHARED_PREFIXES: [&str; 3] = ["OCTOPROX_", "OTEL_", "XDG_"];
 const KEY_LEN: usize = 24;
 
 /// Hash of all that. Reveals none of the values.
@@ -72,6 +72,7 @@ mod tests {
             (vec![("HOME", "/i")], top.path(), None, false),
             (vec![("HOME", "/h"), ("OCTOPROX_SECRET", "0123456789abcdef")], top.path(), None, false),
             (vec![("HOME", "/h"), ("TOOL_GATEWAY_SECRET", "0123456789abcdef")], top.path(), None, false),
+            (vec![("HOME", "/h"), ("OTEL_EXPORTER_OTLP_HEADERS", "key=1")], top.path(), None, false),
             (vec![("HOME", "/h")], project.as_path(), None, false),
             (vec![("HOME", "/h")], top.path(), Some("other.yaml"), false),
         ] {

@@ -12,7 +12,7 @@ const MAX_REPEATS: u8 = 2;
 /// Ids of requests that the relay itself makes.
 const OWN_ID_PREFIX: &str = "octoprox-relay-";
 /// Methods that change nothing, so that another hub can be asked again.
-const READ_METHODS: [&str; 14] = [
+const READ_METHODS: [&str; 16] = [
     "completion/complete",
     "initialize",
     "logging/setLevel",
@@ -25,6 +25,8 @@ const READ_METHODS: [&str; 14] = [
     "resources/templates/list",
     "resources/unsubscribe",
     "server/discover",
+    "skills/get",
+    "skills/list",
     "tasks/get",
     "tools/list",
 ];
@@ -490,6 +492,19 @@ mod tests {
         send_all(&mut session);
         assert_eq!(errors(&session.lose_hub()), [(3, false)]);
         assert!(!session.needs_hub());
+    }
+
+    #[test]
+    fn another_hub_is_asked_for_skills_again() {
+        let mut session = initialized();
+        for (id, method) in [(2, "skills/list"), (3, "skills/get")] {
+            session.accept_client_line(line(&request(id, method)));
+        }
+        send_all(&mut session);
+        assert!(session.lose_hub().is_empty());
+        session.join_hub("t".to_owned());
+        let methods = send_all(&mut session);
+        assert_eq!(methods, ["initialize", "notifications/initialized", "skills/list", "skills/get"]);
     }
 
     #[test]

@@ -40,7 +40,8 @@ impl FileChange {
                 collect_secrets(&tree, false, &mut secrets);
             }
         }
-        let redactor = Redactor::new(secrets);
+        let escaped: Vec<String> = secrets.iter().flat_map(|secret| escaped_forms(secret)).collect();
+        let redactor = Redactor::new(secrets.into_iter().chain(escaped));
         // A `${…}` reference is not a secret.
         let line = |line: &str| match line.contains("${") {
             true => redactor.redact_known(line),
@@ -139,6 +140,18 @@ impl ApprovalRenewal {
 
 fn write_error(path: &Path, error: &std::io::Error) -> AppError {
     AppError::new(format!("{}: cannot write file: {error}. Nothing was changed.", path.display()))
+}
+
+/// Forms of a string in JSON: escaped as needed, and in ASCII only.
+fn escaped_forms(text: &str) -> [String; 2] {
+    let quoted = Value::from(text).to_string();
+    let escaped = quoted.trim_matches('"').to_owned();
+    let ascii = |c: char| match c.is_ascii() {
+        true => c.to_string(),
+        false => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+    };
+    let ascii = escaped.chars().map(ascii).collect();
+    [escaped, ascii]
 }
 
 /// Collects the strings whose name or format indicates a secret.

@@ -1,21 +1,46 @@
 //! Translation of another product's server entry.
 
-use super::variable_references::References;
+use super::variable_references::{References, rewrite_shell_variable};
 use crate::settings::is_secret_name;
 use serde_json::{Map, Value, json};
 
-/// Translates an entry. Returns the settings and notes on unsupported fields.
-pub fn translate_entry(
-    entry: &Map<String, Value>,
-    references: &References,
-) -> (Map<String, Value>, Vec<String>) {
+/// Fields without which a server would lack credentials or offer more tools than the user permits.
+const ESSENTIAL_FIELDS: [&str; 11] = [
+    "envFile",
+    "headersHelper",
+    "authProviderType",
+    "includeTools",
+    "excludeTools",
+    "enabled_tools",
+    "disabled_tools",
+    "available_tools",
+    "disabledTools",
+    "allowedTools",
+    "toolFilter",
+];
+
+/// An entry in our format.
+pub struct TranslatedEntry {
+    pub server: Map<String, Value>,
+    pub notes: Vec<String>,
+    /// What octoprox does not support, although the server depends on it.
+    pub unsupported: Vec<String>,
+}
+
+/// Translates an entry, with notes on unsupported fields.
+pub fn translate_entry(entry: &Map<String, Value>, references: &References) -> TranslatedEntry {
     let mut server = Translation { references, server: Map::new(), unused: Vec::new(), notes: Vec::new() };
     entry.iter().filter(|(_, value)| !value.is_null()).for_each(|(key, value)| server.add_field(key, value));
     let Translation { server, unused, mut notes, .. } = server;
+    let mut unsupported: Vec<String> =
+        unused.iter().filter(|key| ESSENTIAL_FIELDS.contains(&key.as_str())).cloned().collect();
+    if Value::Object(server.clone()).to_string().contains("{file:") {
+        unsupported.push("{file:…}".to_owned());
+    }
     if !unused.is_empty() {
         notes.push(format!("not used: {}", unused.join(", ")));
     }
-    (server, notes)
+    TranslatedEntry { server, notes, unsupported }
 }
 
 struct Translation<'a> {
@@ -56,7 +81,9 @@ impl Translation<'_> {
             | "effects" => self.set(key, value.clone()),
             "trust" if value.is_object() => self.set(key, value.clone()),
             "sandbox" if is_own_sandbox(value) => self.set(key, value.clone()),
-            "env_vars" => self.add_env_vars(value),
+            "env_vars" | "env_keys" => self.add_env_vars(value),
+            // All tools.
+            "tools" if value.as_array().is_some_and(|tools| tools.iter().any(|tool| tool == "*")) => {}
             "env_http_headers" => {
                 let named = value.as_object().into_iter().flatten();
                 let headers = named.map(|(header, name)| {
@@ -103,7 +130,7 @@ impl Translation<'_> {
             return self.set(key, more.clone());
         };
         let more: Vec<(String, Value)> =
-            more.iter().map(|(name, value)| (name.clone(), self.text(value))).collect();
+            more.iter().map(|(name, value)| (name.clone(), self.variable_text(value))).collect();
         let slot = self.server.entry(key.to_owned()).or_insert_with(|| Value::Object(Map::new()));
         if let Value::Object(there) = slot {
             there.extend(more);
@@ -156,6 +183,14 @@ impl Translation<'_> {
         items.iter().map(|item| self.text(item)).collect()
     }
 
+    /// The value of a variable or header.
+    fn variable_text(&self, value: &Value) -> Value {
+        match self.text(value) {
+            Value::String(text) => Value::from(rewrite_shell_variable(text)),
+            other => other,
+        }
+    }
+
     /// Numbers and booleans are strings to a program.
     fn text(&self, value: &Value) -> Value {
         match value {
@@ -175,6 +210,19 @@ fn is_own_sandbox(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_server_depends_on_is_not_dropped() {
+        for (entry, unsupported) in [
+            (json!({"command": "x", "envFile": ".env"}), &["envFile"][..]),
+            (json!({"command": "x", "excludeTools": ["delete"]}), &["excludeTools"]),
+            (json!({"command": "x", "env": {"T": "{file:~/t}"}}), &["{file:…}"]),
+            (json!({"command": "x", "tools": ["*"], "alwaysAllow": ["y"]}), &[]),
+        ] {
+            let Value::Object(entry) = entry else { continue };
+            assert_eq!(translate_entry(&entry, &References::default()).unsupported, unsupported);
+        }
+    }
 
     #[test]
     fn every_product_s_words_become_ours() {
@@ -213,6 +261,11 @@ mod tests {
             ),
             (json!({"transport": "http", "uri": "https://x"}), json!({"url": "https://x"}), &[]),
             (
+                json!({"command": "x", "args": ["$A"], "env": {"A": "$B", "C": "$D/e"}, "env_keys": ["F_TOKEN"]}),
+                json!({"command": "x", "args": ["$A"], "env": {"A": "${B}", "C": "$D/e", "F_TOKEN": "${F_TOKEN}"}}),
+                &[],
+            ),
+            (
                 json!({"type": "sse", "serverUrl": "https://x/sse", "alwaysAllow": [], "cwd": null}),
                 json!({"url": "https://x/sse"}),
                 &["not used: alwaysAllow"],
@@ -240,9 +293,9 @@ mod tests {
             ),
         ] {
             let Value::Object(entry) = entry else { continue };
-            let (translated, said) = translate_entry(&entry, &References::default());
-            assert_eq!(Value::Object(translated), server);
-            assert_eq!(said, notes);
+            let translated = translate_entry(&entry, &References::default());
+            assert_eq!(Value::Object(translated.server), server);
+            assert_eq!(translated.notes, notes);
         }
     }
 }

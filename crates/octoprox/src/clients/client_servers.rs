@@ -1,6 +1,6 @@
 //! Servers listed in another product's file.
 
-use super::client_entry::translate_entry;
+use super::client_entry::{TranslatedEntry, translate_entry};
 use super::server_name::valid_name;
 use super::variable_references::References;
 use serde_json::{Map, Value};
@@ -16,6 +16,8 @@ pub struct ServerEntry {
     pub server: Map<String, Value>,
     /// Notes on the translation.
     pub notes: Vec<String>,
+    /// What octoprox does not support, although the server depends on it.
+    pub unsupported: Vec<String>,
 }
 
 /// Contents of a server list.
@@ -67,13 +69,14 @@ impl ClientServers {
             if is_octoprox(entry) || BUILT_IN_TYPES.contains(&kind) {
                 continue;
             }
-            let (server, mut notes) = translate_entry(entry, references);
+            let TranslatedEntry { server, mut notes, unsupported } = translate_entry(entry, references);
             let fits = valid_name(name, self.entries.iter().map(|entry| entry.name.as_str()));
             if fits != *name {
                 notes.insert(0, format!("renamed from `{name}`"));
             }
             let list = keys.iter().map(|key| (*key).to_owned()).collect();
-            self.entries.push(ServerEntry { name: fits, list, original_name: name.clone(), server, notes });
+            let original_name = name.clone();
+            self.entries.push(ServerEntry { name: fits, list, original_name, server, notes, unsupported });
         }
     }
 }

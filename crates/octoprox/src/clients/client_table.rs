@@ -161,7 +161,6 @@ pub static CLIENTS: &[Client] = {
 
 impl Client {
     /// The client with this name on the command line.
-    #[cfg(test)]
     pub fn find(id: &str) -> Option<&'static Self> {
         CLIENTS.iter().find(|client| client.id == id)
     }

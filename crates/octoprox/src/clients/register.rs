@@ -14,30 +14,58 @@ pub const SERVER_NAME: &str = "octoprox";
 pub enum Registration {
     /// Already registered under this name.
     AlreadyRegistered(String),
+    /// The entry of this name starts octoprox with other settings, or is disabled.
+    OtherHub(String),
     /// New content of the file.
     NewText(String),
 }
 
-/// Adds octoprox to a client's servers. `reading` is the client's file, if it exists.
+/// Adds octoprox to a client's servers. `reading` is the client's file, if it exists. `is_default` tells whether octoprox
+/// uses the settings of these arguments without `--config`, too.
 pub fn register(
     place: &ClientConfig,
     reading: Option<&ClientFile>,
     command: &str,
-    args: &[String],
+    (args, is_default): (&[String], bool),
 ) -> Result<Registration, String> {
-    if let Some(name) = reading.and_then(|reading| registered_name(place.client, &reading.tree)) {
-        return Ok(Registration::AlreadyRegistered(name));
+    if let Some((name, entry)) = reading.and_then(|reading| registered_entry(place.client, &reading.tree)) {
+        let is_same = is_enabled(entry) && starts_with_settings(entry, args, is_default);
+        let name = name.clone();
+        return Ok(if is_same {
+            Registration::AlreadyRegistered(name)
+        } else {
+            Registration::OtherHub(name)
+        });
     }
     let text = reading.map(|reading| reading.text.as_str()).unwrap_or_default();
     let change = ServerEdit { path: &place.path, list: place.client.list, name: SERVER_NAME };
     change.add(text, &entry(place.client.form, command, args)).map(Registration::NewText)
 }
 
-/// Returns the name under which a client starts octoprox.
-fn registered_name(client: &Client, tree: &Map<String, Value>) -> Option<String> {
-    let first = tree.get(*client.list.first()?)?.as_object()?;
-    let mut own = first.iter().filter(|(_, entry)| entry.as_object().is_some_and(is_octoprox));
-    own.next().map(|(name, _)| name.clone())
+/// Returns the entry with which a client starts octoprox.
+fn registered_entry<'a>(
+    client: &Client,
+    tree: &'a Map<String, Value>,
+) -> Option<(&'a String, &'a Map<String, Value>)> {
+    let list = tree.get(*client.list.first()?)?.as_object()?;
+    let entries = list.iter().filter_map(|(name, entry)| Some((name, entry.as_object()?)));
+    let own: Vec<_> = entries.filter(|(_, entry)| is_octoprox(entry)).collect();
+    let preferred = own.iter().find(|(name, _)| *name == SERVER_NAME);
+    preferred.or(own.first()).copied()
+}
+
+fn is_enabled(entry: &Map<String, Value>) -> bool {
+    entry.get("disabled") != Some(&Value::Bool(true)) && entry.get("enabled") != Some(&Value::Bool(false))
+}
+
+/// Whether an entry starts a hub with the settings of these arguments, `stdio --config FILE`.
+fn starts_with_settings(entry: &Map<String, Value>, args: &[String], is_default: bool) -> bool {
+    let words = |key: &str| entry.get(key).and_then(Value::as_array).into_iter().flatten();
+    let words: Vec<&str> = words("command").chain(words("args")).filter_map(Value::as_str).collect();
+    let config = words.iter().position(|word| *word == "--config").and_then(|at| words.get(at + 1));
+    let wanted = args.iter().position(|word| word == "--config").and_then(|at| args.get(at + 1));
+    words.contains(&"stdio")
+        && (config.copied() == wanted.map(String::as_str) || (config.is_none() && is_default))
 }
 
 /// Returns the entry in the client's format.
@@ -81,7 +109,7 @@ mod tests {
         }
         let place = ClientConfig::named(Client::find(client).unwrap(), path);
         let reading = place.read(Path::new("/")).unwrap();
-        register(&place, reading.as_ref(), "/bin/octoprox", &["stdio".to_owned()])
+        register(&place, reading.as_ref(), "/bin/octoprox", (&["stdio".to_owned()], false))
     }
 
     #[test]
@@ -118,15 +146,31 @@ mod tests {
 
     #[test]
     fn who_is_registered_stays_so() {
-        for text in [
-            r#"{"mcpServers": {"octoprox": {"command": "octoprox", "args": ["stdio", "--profile", "x"]}}}"#,
-            r#"{"mcpServers": {"octoprox": {"type": "stdio", "command": "/old/octoprox", "args": ["stdio"]}}}"#,
+        for (text, expected) in [
+            (
+                r#"{"octoprox": {"command": "octoprox", "args": ["stdio"]}}"#,
+                Ok(Registration::AlreadyRegistered("octoprox".to_owned())),
+            ),
+            (
+                r#"{"octoprox": {"type": "stdio", "command": "/old/octoprox", "args": ["stdio"]}}"#,
+                Ok(Registration::AlreadyRegistered("octoprox".to_owned())),
+            ),
+            (
+                r#"{"hub": {"command": "octoprox", "args": ["bridge", "https://x"]}}"#,
+                Ok(Registration::OtherHub("hub".to_owned())),
+            ),
+            (
+                r#"{"o": {"command": "octoprox", "args": ["stdio", "--config", "/x"]}}"#,
+                Ok(Registration::OtherHub("o".to_owned())),
+            ),
+            (
+                r#"{"o": {"command": "octoprox", "args": ["stdio"], "disabled": true}}"#,
+                Ok(Registration::OtherHub("o".to_owned())),
+            ),
+            (r#"{"octoprox": {"command": "something"}}"#, Err("octoprox already exists".to_owned())),
         ] {
-            let done = registered("claude-code", ".claude.json", Some(text));
-            assert_eq!(done, Ok(Registration::AlreadyRegistered("octoprox".to_owned())));
+            let text = format!(r#"{{"mcpServers": {text}}}"#);
+            assert_eq!(registered("claude-code", ".claude.json", Some(&text)), expected, "{text}");
         }
-        let other = r#"{"mcpServers": {"octoprox": {"command": "something"}}}"#;
-        let done = registered("claude-code", ".claude.json", Some(other));
-        assert_eq!(done, Err("octoprox already exists".to_owned()));
     }
 }

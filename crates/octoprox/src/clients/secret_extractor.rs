@@ -80,6 +80,11 @@ impl SecretExtractor {
                 hide_remaining(server, &original, text, &mut hide);
             }
         }
+        if let Some(Value::String(command)) =
+            entry.get_mut("command").filter(|command| command.to_string().contains(' '))
+        {
+            *command = hide_in_command_line(server, command, &mut hide);
+        }
         if let Some(Value::Array(args)) = entry.get_mut("args") {
             hide_in_args(server, args, &mut hide);
         }
@@ -125,7 +130,7 @@ fn header_variable(server: &str, header: &str) -> String {
 
 /// Splits a named value into its scheme and its secret.
 fn secret_value(name: &str, text: &str) -> Option<(String, String)> {
-    if text.is_empty() || text.contains("${") || text.contains("://") {
+    if text.is_empty() || has_reference(text) || text.contains("://") {
         return None;
     }
     let (scheme, rest) = match text.split_once(' ') {
@@ -136,6 +141,11 @@ fn secret_value(name: &str, text: &str) -> Option<(String, String)> {
         || (names_a_file(name) && rest.starts_with(['/', '~', '.']));
     let secret = (is_secret_name(name) && !plain) || looks_secret(rest);
     secret.then(|| (scheme, rest.to_owned()))
+}
+
+/// Returns whether a string contains a reference, `${…}`.
+fn has_reference(text: &str) -> bool {
+    text.split("${").skip(1).any(|rest| rest.contains('}'))
 }
 
 /// Authentication scheme before a secret in a header.
@@ -183,7 +193,7 @@ fn hide_in_url(server: &str, text: &str, hide: &mut impl FnMut(String, &str) -> 
             _ => (user, password),
         };
         let is_secret = !secret.is_empty() && !secret.contains("${");
-        let gap = if front.is_empty() { "" } else { ":" };
+        let gap = if password.is_empty() { "" } else { ":" };
         is_secret
             .then(|| format!("{front}{gap}{}@{host}", hide(env_name(&format!("{server}_password")), secret)))
     });
@@ -255,21 +265,39 @@ fn is_header_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
-/// Hides an entire string if part of it still looks like a secret.
+/// Hides what still looks like a secret: the whole string, or, between its references, the part that does.
 fn hide_remaining(
     server: &str,
     original: &str,
     text: &mut String,
     hide: &mut impl FnMut(String, &str) -> String,
 ) {
+    let is_secret = |text: &str| Redactor::default().redact(text) != text;
     let mut masked = String::new();
     for (at, part) in text.split("${").enumerate() {
         let rest = if at == 0 { None } else { part.split_once('}') };
         masked.push_str(&rest.map_or(part.to_owned(), |(_, rest)| format!("***{rest}")));
     }
-    if Redactor::default().redact(&masked) != masked {
-        *text = hide(env_name(&format!("{server}_secret")), original);
+    if !is_secret(&masked) {
+        return;
     }
+    if !has_reference(original) {
+        *text = hide(env_name(&format!("{server}_secret")), original);
+        return;
+    }
+    let mut whole = String::new();
+    for (at, part) in original.split("${").enumerate() {
+        let (reference, rest) = match part.split_once('}').filter(|_| at > 0) {
+            Some((name, rest)) => (format!("${{{name}}}"), rest),
+            None => (String::new(), part),
+        };
+        whole.push_str(&reference);
+        match is_secret(rest) {
+            true => whole.push_str(&hide(env_name(&format!("{server}_secret")), rest)),
+            false => whole.push_str(rest),
+        }
+    }
+    *text = whole;
 }
 
 /// Hides secrets in a shell command line, word by word.
@@ -385,6 +413,17 @@ mod tests {
                 json!({"args": ["--config", "{\"a\": {\"key\": \"ghp_0123456789abcdefghij0123456789abcdef\"}}"]}),
                 json!({"args": ["--config", "${MY_APP_SECRET}"]}),
                 &["MY_APP_SECRET"],
+            ),
+            (
+                json!({"env": {"R": "redis://:hunter2@db:6379/0", "CONN": "host=${DB_HOST} password=hunter4444", "P_PASS": "pa${ss"}}),
+                json!({"env": {"R": "redis://:${MY_APP_PASSWORD}@db:6379/0", "CONN": "host=${DB_HOST}${MY_APP_SECRET}",
+                               "P_PASS": "${P_PASS}"}}),
+                &["MY_APP_PASSWORD", "MY_APP_SECRET", "P_PASS"],
+            ),
+            (
+                json!({"command": "srv --token ghp_0123456789abcdefghij0123456789abcdef"}),
+                json!({"command": "srv --token ${MY_APP_TOKEN}"}),
+                &["MY_APP_TOKEN"],
             ),
             (
                 json!({"url": "https://x", "auth": {"type": "oauth2", "client_secret": "cs"}}),

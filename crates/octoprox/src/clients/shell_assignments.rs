@@ -32,7 +32,7 @@ pub fn move_assignments(server: &mut Map<String, Value>, is_secret: impl Fn(&str
         rest = tail;
     }
     // Without a command, the variables would be those of the shell itself.
-    if moved.is_empty() || rest.is_empty() {
+    if moved.is_empty() || rest.is_empty() || rest.starts_with(['&', ';', '|', '<', '>', ')']) {
         return;
     }
     *line = kept + rest;
@@ -113,6 +113,10 @@ mod tests {
             (
                 json!({"command": "sh", "args": ["-c", "DB_PASS=x"]}),
                 json!({"command": "sh", "args": ["-c", "DB_PASS=x"]}),
+            ),
+            (
+                json!({"command": "sh", "args": ["-c", "DB_PASS=x && y"]}),
+                json!({"command": "sh", "args": ["-c", "DB_PASS=x && y"]}),
             ),
             (
                 json!({"command": "node", "args": ["-c", "DB_PASS=x y"]}),

@@ -32,10 +32,15 @@ impl References {
             rest = tail;
         }
         whole.push_str(rest);
-        whole
+        rewrite_env_braces(&whole)
     }
 
     fn rewrite_reference(&self, inside: &str) -> String {
+        let inside = inside.strip_prefix("env:").unwrap_or(inside);
+        // Stored secrets are the user's; another product's file cannot name them.
+        if inside.starts_with("secret:") {
+            return format!("${{{}}}", env_name(inside));
+        }
         if let Some(id) = inside.strip_prefix("input:") {
             let default =
                 self.inputs.iter().find(|(known, _)| known == id).and_then(|(_, default)| default.as_ref());
@@ -52,8 +57,35 @@ impl References {
             }
             _ => None,
         };
-        known.unwrap_or_else(|| format!("${{{}}}", inside.strip_prefix("env:").unwrap_or(inside)))
+        known.unwrap_or_else(|| format!("${{{inside}}}"))
     }
+}
+
+/// Rewrites `{env:NAME}`, as OpenCode writes it.
+fn rewrite_env_braces(text: &str) -> String {
+    let mut parts = text.split("{env:");
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once('}').filter(|(name, _)| is_variable(name) && !whole.ends_with('$')) {
+            Some((name, rest)) => whole.push_str(&format!("${{{name}}}{rest}")),
+            None => whole.push_str(&format!("{{env:{part}")),
+        }
+    }
+    whole
+}
+
+/// Rewrites `$NAME` if it is the whole value of a variable or header, as Gemini CLI writes it.
+pub fn rewrite_shell_variable(text: String) -> String {
+    match text.strip_prefix('$').filter(|name| is_variable(name)) {
+        Some(name) => format!("${{{name}}}"),
+        None => text,
+    }
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty()
+        && !name.starts_with(|c: char| c.is_ascii_digit())
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 /// Returns the variables that a server needs.
@@ -152,6 +184,8 @@ mod tests {
             ("${userHome}${/}x", "${HOME}/x"),
             ("${workspaceFolder}/a ${workspaceFolderBasename}", "/work/shop/a shop"),
             ("open ${A", "open ${A"),
+            ("Bearer {env:A} {file:~/b} ${env:C}", "Bearer ${A} {file:~/b} ${C}"),
+            ("${secret:mine} ${env:secret:mine}", "${SECRET_MINE} ${SECRET_MINE}"),
         ] {
             assert_eq!(references.rewrite(text), expected);
         }

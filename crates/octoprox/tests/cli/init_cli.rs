@@ -60,7 +60,13 @@ fn everything_is_set_up_and_an_agent_can_begin() {
     );
     assert!(said.lines().all(|line| line.chars().count() <= 80 || line.contains('/')), "{said}");
     for name in CLIENT_FILES.iter().chain([&SETTINGS_FILE, &SERVERS_FILE]) {
-        assert!(!home.read(name).contains("canary"), "{name}: {}", home.read(name));
+        // A server with an `envFile` is left to its client.
+        assert_eq!(
+            home.read(name).contains("canary"),
+            *name == CLIENT_FILES[1],
+            "{name}: {}",
+            home.read(name)
+        );
         assert_eq!(home.exists(&format!("{name}.bak-1")), CLIENT_FILES.contains(name), "{name}");
     }
     assert_eq!(home.read(".claude.json.bak-1"), CLAUDE_CODE);
@@ -70,7 +76,8 @@ fn everything_is_set_up_and_an_agent_can_begin() {
     let lists = CLIENT_FILES.map(|name| home.read(name));
     for (removed, kept) in [
         ("context7", "octoprox"),
-        ("Postgres (main)", "linear"),
+        ("\"context7\"", "Postgres (main)"),
+        ("\"github\"", "linear"),
         ("\"old\"", "perplexity"),
         ("other", "docs"),
     ] {
@@ -149,13 +156,9 @@ fn undo_restores_every_file_and_deletes_the_secrets() {
     let home = home_with_clients();
     let before = CLIENT_FILES.map(|name| home.read(name));
     home.stdout(&["init", "--yes"]);
-    // Again, with a new server: the file is restored as it was before the first run.
-    let text = home.read(".cursor/mcp.json");
-    home.write(
-        ".cursor/mcp.json",
-        &text.replace("\"linear\"", "\"new\": {\"command\": \"new\"}, \"linear\""),
-    );
-    home.stdout(&["init", "--yes"]);
+    // Again, with a variable that was not set: the file is restored as it was before the first run.
+    assert!(home.command(&["init", "--yes"]).env("LINEAR_KEY", "k").output().unwrap().status.success());
+    assert!(home.exists(".cursor/mcp.json.bak-2"));
     home.stdout(&["init", "--undo"]);
     assert_eq!(CLIENT_FILES.map(|name| home.read(name)), before);
     assert!(!home.exists(".config/octoprox") && !home.exists(".claude.json.bak-1"));
@@ -164,18 +167,195 @@ fn undo_restores_every_file_and_deletes_the_secrets() {
     assert!(code == Some(3) && said.contains("Nothing to undo"), "{said}");
 }
 
+/// Clients write their files, too: what they changed stays.
 #[test]
-fn a_file_that_was_changed_since_is_not_undone() {
+fn undo_keeps_later_changes_of_a_client() {
     let home = home_with_clients();
     home.stdout(&["init", "--yes"]);
-    let changed = home.read(".claude.json").replace("42", "43");
-    home.write(".claude.json", &changed);
+    home.write(".claude.json", &home.read(".claude.json").replace("42", "43"));
+    let printed = home.stdout(&["init", "--undo"]);
+    let edited = format!("restored the servers in {}; later", home.path(".claude.json").display());
+    assert!(printed.contains(&edited), "{printed}");
+    let restored: Value = serde_json::from_str(&home.read(".claude.json")).unwrap();
+    let mut expected: Value = serde_json::from_str(CLAUDE_CODE).unwrap();
+    expected["numStartups"] = json!(43);
+    assert_eq!(restored, expected);
+    assert_eq!(home.read(".cursor/mcp.json"), CURSOR);
+}
+
+#[test]
+fn undo_keeps_what_was_changed_between_two_runs() {
+    let home = TestHome::new();
+    home.write_with_dirs(".cursor/mcp.json", r#"{"mcpServers": {"a": {"command": "srv-a"}}}"#);
+    home.stdout(&["init", "--yes"]);
+    let text = home.read(".cursor/mcp.json");
+    let between = text
+        .replace("\"mcpServers\": {", "\"history\": [1], \"mcpServers\": {\"b\": {\"command\": \"srv-b\"},");
+    home.write(".cursor/mcp.json", &between);
+    home.stdout(&["init", "--yes"]);
     let (code, printed, said) = home.run_text(&["init", "--undo"]);
-    assert_eq!(code, Some(1), "{said}");
-    let kept = format!("kept {}: it was changed after `octoprox init`", home.path(".claude.json").display());
-    assert!(printed.contains(&kept), "{printed}");
-    assert_eq!((home.read(".claude.json"), home.read(".cursor/mcp.json")), (changed, CURSOR.to_owned()));
-    assert_eq!(home.read(".claude.json.bak-1"), CLAUDE_CODE);
+    assert_eq!(code, Some(0), "{printed}{said}");
+    assert!(printed.contains("as it was before the last run"), "{printed}");
+    assert_eq!(home.read(".cursor/mcp.json"), between);
+    assert!(home.exists(".cursor/mcp.json.bak-1") && !home.exists(".cursor/mcp.json.bak-2"));
+}
+
+/// A client that still starts octoprox needs its settings.
+#[test]
+fn undo_leaves_the_settings_while_a_client_cannot_be_restored() {
+    let home = TestHome::new();
+    home.write_with_dirs(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"a": {"command": "srv-a", "env": {"A_KEY": "k"}}}}"#,
+    );
+    home.stdout(&["init", "--yes"]);
+    home.write(".cursor/mcp.json", &format!("{}\n", home.read(".cursor/mcp.json")));
+    home.write(".cursor/mcp.json.bak-1", "garbage");
+    let (code, printed, _) = home.run_text(&["init", "--undo"]);
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(
+        printed.contains("mcp.json.bak-1 was changed") && printed.contains("a client still uses octoprox"),
+        "{printed}"
+    );
+    assert!(home.exists(SERVERS_FILE) && home.stdout(&["secret", "list"]).contains("A_KEY"));
+}
+
+#[test]
+fn undo_keeps_secrets_with_another_value() {
+    let home = TestHome::new();
+    home.write_with_dirs(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"a": {"command": "srv-a", "env": {"A_KEY": "k", "B_KEY": "l"}}}}"#,
+    );
+    home.stdout(&["init", "--yes"]);
+    let mut set = home.command(&["secret", "set", "A_KEY"]);
+    let mut child = set.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"rotated").unwrap();
+    assert!(child.wait().unwrap().success());
+    let printed = home.stdout(&["init", "--undo"]);
+    assert!(
+        printed.contains("removed the stored secrets: B_KEY\nkept the stored secrets: A_KEY\n"),
+        "{printed}"
+    );
+}
+
+/// What the hub cannot run stays in the client.
+#[test]
+fn servers_that_would_be_lost_are_left_to_the_client() {
+    for (client, file, text, said) in [
+        (
+            "Cursor",
+            ".cursor/mcp.json",
+            r#"{"mcpServers": {"a": {"command": "x", "envFile": ".env"}}}"#,
+            "it uses envFile, which octoprox does not support",
+        ),
+        (
+            "Gemini CLI",
+            ".gemini/settings.json",
+            r#"{"mcpServers": {"a": {"command": "x", "excludeTools": ["delete"]}}}"#,
+            "it uses excludeTools",
+        ),
+        (
+            "Cursor",
+            ".cursor/mcp.json",
+            r#"{"mcpServers": {"a": {"url": "unix:///x", "headers": {"Authorization": "Bearer abcdef"}}}}"#,
+            "skipped a: ",
+        ),
+        (
+            "Cursor",
+            ".cursor/mcp.json",
+            r#"{"mcpServers": {"a": {"command": "x", "env": {"MODE": "a${b"}}}}"#,
+            "`${` without a closing `}`",
+        ),
+        (
+            "Cursor",
+            ".cursor/mcp.json",
+            r#"{"mcpServers": {"a": {"command": "x"}, "hub": {"command": "octoprox", "args": ["bridge", "https://x"]}}}"#,
+            "starts octoprox with other settings",
+        ),
+    ] {
+        let home = TestHome::new();
+        home.write_with_dirs(file, text);
+        let (code, printed, err) = home.run_text(&["init", "--yes"]);
+        let all = format!("{printed}{err}").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(code == Some(0) && all.contains(said), "{client}: {all}");
+        let now: Value = serde_json::from_str(&home.read(file)).unwrap();
+        let before: Value = serde_json::from_str(text).unwrap();
+        assert_eq!(now["mcpServers"]["a"], before["mcpServers"]["a"], "{all}");
+        assert_eq!(home.stdout(&["config", "check", "--config", SETTINGS_FILE]), "ok\n");
+    }
+}
+
+#[test]
+fn names_that_clients_cannot_distinguish_are_told_apart() {
+    let home = TestHome::new();
+    home.write_with_dirs(".cursor/mcp.json", r#"{"mcpServers": {"my-db": {"command": "x"}}}"#);
+    home.write_with_dirs(".config/Code/User/mcp.json", r#"{"servers": {"my_db": {"command": "y"}}}"#);
+    let printed = home.stdout(&["init", "--yes"]);
+    assert!(printed.contains("added my-db\n") && printed.contains("added my_db-vscode: "), "{printed}");
+    assert_eq!(home.stdout(&["config", "check", "--config", SETTINGS_FILE]), "ok\n");
+}
+
+/// A variable of one server is not the secret of another.
+#[test]
+fn a_variable_never_gets_a_stored_secret_of_its_name() {
+    let home = TestHome::new();
+    let list = r#"{"mcpServers": {"bank": {"command": "x", "env": {"API_KEY": "bank-secret-1"}},
+        "weather": {"url": "https://weather.example/mcp", "headers": {"Authorization": "Bearer ${API_KEY}"}}}}"#;
+    home.write_with_dirs(".cursor/mcp.json", list);
+    for _ in 0..2 {
+        home.stdout(&["init", "--yes"]);
+        assert!(
+            home.read(SERVERS_FILE).contains("Authorization: \"Bearer ${API_KEY}\""),
+            "{}",
+            home.read(SERVERS_FILE)
+        );
+    }
+}
+
+/// A secret of an entry that exists is stored, and an entry with another credential is kept.
+#[test]
+fn entries_that_exist_keep_their_credentials() {
+    let home = TestHome::new();
+    let entry = "servers:\n  gh:\n    command: x\n    env:\n      GH_TOKEN: \"${secret:GH_TOKEN}\" # mine\n";
+    home.write_with_dirs(SERVERS_FILE, entry);
+    home.write_with_dirs(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"gh": {"command": "x", "env": {"GH_TOKEN": "personal"}}}}"#,
+    );
+    home.stdout(&["init", "--yes"]);
+    assert_eq!(home.read(SERVERS_FILE), entry);
+    assert!(home.stdout(&["secret", "list"]).contains("GH_TOKEN  used by gh"));
+    let home = TestHome::new();
+    home.write_with_dirs(SERVERS_FILE, &entry.replace("secret:", ""));
+    home.write_with_dirs(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"gh": {"command": "x", "env": {"GH_TOKEN": "personal"}}}}"#,
+    );
+    let output = home.command(&["import", "cursor"]).env("GH_TOKEN", "work").output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        printed.contains("skipped gh: it exists with another value of GH_TOKEN and is kept"),
+        "{printed}"
+    );
+    assert_eq!(home.read(SERVERS_FILE), entry.replace("secret:", ""));
+}
+
+/// One client's file that cannot be written does not stop the others.
+#[test]
+fn a_client_that_cannot_be_written_is_reported() {
+    let home = TestHome::new();
+    home.write_with_dirs(".windsurf-is-later", "");
+    home.write_with_dirs(".codeium/windsurf/mcp_config.json", r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+    std::fs::create_dir(home.path(".cursor")).unwrap();
+    std::os::unix::fs::symlink("/nowhere/mcp.json", home.path(".cursor/mcp.json")).unwrap();
+    let (code, printed, said) = home.run_text(&["init", "--yes"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(
+        said.contains("cannot write file") && printed.contains("registered with Windsurf"),
+        "{printed}{said}"
+    );
+    assert!(home.read(".codeium/windsurf/mcp_config.json").contains("octoprox"));
 }
 
 #[test]

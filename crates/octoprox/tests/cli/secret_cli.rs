@@ -123,3 +123,32 @@ fn variables_cannot_refer_to_secrets() {
     command.env("FROM_OUTSIDE", "${secret:MY_WORD}").output().unwrap();
     assert_eq!(home.read("got"), "a ${secret:MY_WORD}!");
 }
+
+/// Settings that cannot be used are reported without the secrets in them.
+#[test]
+fn problems_of_settings_do_not_show_secrets() {
+    let home = TestHome::new();
+    assert_eq!(set(&home, "HOOK", "hooks.example/canary-77").0, Some(0));
+    for text in
+        ["listen: {port: '${secret:HOOK}'}", "servers: {c: {type: openapi, document: '${secret:HOOK}'}}"]
+    {
+        home.write("octoprox.yaml", text);
+        for words in [&["config", "check"][..], &["doctor"], &["tools", "--json"]] {
+            let (_, printed, said) = home.run_text(words);
+            assert!(!format!("{printed}{said}").contains("canary"), "{words:?}: {printed}{said}");
+        }
+    }
+}
+
+#[test]
+fn secrets_that_cannot_be_opened_disable_their_servers_and_say_why() {
+    let home = home_with_server();
+    let mut command = home.command(&["secret", "set", "MY_WORD"]);
+    command.env("OCTOPROX_SECRET", "a-master-secret-of-one-shell");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"x").unwrap();
+    assert!(child.wait().unwrap().success());
+    let (_, printed, said) = home.run_text(&["servers", "list"]);
+    let all = format!("{printed}{said}");
+    assert!(all.contains("cannot be read") && !all.contains("secret set"), "{all}");
+}

@@ -2,12 +2,12 @@
 
 use super::super::{ChangePolicy, HeldCalls, Trust, TrustSettings};
 use super::{everything, listing_from, listing_json, with_change};
-use octo_model::{Caller, Json, JsonObject, Kind, Operation, ToolError};
+use octo_model::{Caller, Json, JsonObject, Kind, Method, Operation, ToolError};
 use octo_ports::{
     Changes, PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, Port, ServerIdentity, StoreError,
     StoreResult, in_memory,
 };
-use octo_toolkit::{BoxFuture, CallContext, ListingState, Source, SourceState};
+use octo_toolkit::{AskError, BoxFuture, CallContext, ListingState, Peer, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,13 +18,19 @@ use tokio_util::sync::CancellationToken;
 struct StubServer {
     listing: watch::Sender<ListingState>,
     calls: AtomicUsize,
+    /// The contents of its resources.
+    contents: Mutex<Value>,
 }
 
 impl StubServer {
     fn new(all: &Value) -> Arc<Self> {
         let listing =
             ListingState { state: SourceState::Ready, listing: Arc::new(listing_from(all)), version: 1 };
-        Arc::new(Self { listing: watch::Sender::new(listing), calls: AtomicUsize::new(0) })
+        Arc::new(Self {
+            listing: watch::Sender::new(listing),
+            calls: AtomicUsize::new(0),
+            contents: Mutex::default(),
+        })
     }
 
     fn relist(&self, all: &Value) {
@@ -48,10 +54,36 @@ impl Source for StubServer {
         self.listing.subscribe()
     }
 
-    fn run<'a>(&'a self, _: Operation, _: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
+    fn run<'a>(&'a self, op: Operation, _: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
         self.calls.fetch_add(1, Ordering::Relaxed);
+        if op.method == Method::ReadResource {
+            let contents = Json::from(self.contents.lock().unwrap().clone());
+            return Box::pin(async move { Ok(JsonObject::new().with("contents", contents)) });
+        }
         let block = json!({"type": "text", "text": "found\u{e0041} it"});
         Box::pin(async move { Ok(JsonObject::new().with("content", Json::array([&Json::from(block)]))) })
+    }
+}
+
+/// A client that shows apps.
+struct AppClient(JsonObject);
+
+impl AppClient {
+    fn peer() -> Arc<dyn Peer> {
+        let capabilities = json!({"extensions": {"io.modelcontextprotocol/ui": {}}});
+        Arc::new(Self(Json::from(capabilities).members().unwrap()))
+    }
+}
+
+impl Peer for AppClient {
+    fn capabilities(&self) -> &JsonObject {
+        &self.0
+    }
+
+    fn notify(&self, _: &str, _: JsonObject) {}
+
+    fn ask<'a>(&'a self, _: &'a str, _: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
+        Box::pin(async { Err(AskError::Unable) })
     }
 }
 
@@ -142,10 +174,13 @@ async fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-async fn call(source: &Arc<dyn Source>) -> Result<JsonObject, ToolError> {
+fn context() -> CallContext {
     let deadline = Instant::now() + Duration::from_secs(5);
-    let cx = CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new());
-    source.run(Operation::tool("search", Json::from(json!({}))), &cx).await
+    CallContext::new(Arc::new(Caller::local()), deadline, CancellationToken::new())
+}
+
+async fn call(source: &Arc<dyn Source>) -> Result<JsonObject, ToolError> {
+    source.run(Operation::tool("search", Json::from(json!({}))), &context()).await
 }
 
 fn changed_listing() -> Value {
@@ -243,4 +278,37 @@ async fn the_first_of_two_processes_pins() {
     wait_until("the listing", || source.listing().borrow().state == SourceState::Ready).await;
     assert_eq!(visible(&source), everything(), "what the other process saw first counts");
     assert_eq!(pins.fresh.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_app_is_compared_with_its_pin_whatever_its_type() {
+    let meta = json!({"ui": {"resourceUri": "ui://board"}});
+    let tool = json!({"name": "show", "inputSchema": {"type": "object"}, "_meta": meta});
+    let (pins, stub) = (Arc::new(RecordingPins::default()), StubServer::new(&json!({"tools": [tool]})));
+    let source = reviewed_source(&pins, &stub, TrustSettings::default());
+    wait_until("the first listing", || source.listing().borrow().state == SourceState::Ready).await;
+    let cx = context().with_peer(AppClient::peer());
+    let read = async |path: &str, kind: &str, text: &str| {
+        let own = format!("ui://{path}");
+        *stub.contents.lock().unwrap() = json!([{"uri": own, "mimeType": kind, "text": text}]);
+        let name = format!("ui://evil/{path}");
+        let params = JsonObject::new().with("uri", name.as_str());
+        source.run(Operation { method: Method::ReadResource, name, params }, &cx).await
+    };
+    assert!(read("board", "text/html;profile=mcp-app", "<p>1").await.is_ok(), "the first one");
+    for kind in [
+        "text/html;profile=mcp-app",
+        "text/html",
+        "text/html; charset=utf-8",
+        "TEXT/HTML+skybridge",
+        "application/xhtml+xml",
+        "",
+    ] {
+        let error = read("board", kind, "<p>2").await.unwrap_err();
+        assert_eq!(error.kind, Kind::Denied, "{kind}: {error}");
+    }
+    assert!(read("board", "text/html;profile=mcp-app", "<p>1").await.is_ok());
+    for (kind, text) in [("application/json", "1"), ("application/json", "2"), ("text/html", "<p>3")] {
+        assert!(read("data", kind, text).await.is_ok(), "no tool names it: {kind} {text}");
+    }
 }

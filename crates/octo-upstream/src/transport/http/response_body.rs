@@ -81,7 +81,7 @@ fn rpc_error_in(text: &Bytes) -> Option<RpcError> {
 }
 
 /// The specification requires 404; servers based on an SDK example return 400 and name the session.
-fn is_session_expired(status: StatusCode, text: &[u8]) -> bool {
+pub(super) fn is_session_expired(status: StatusCode, text: &[u8]) -> bool {
     let names_it = || String::from_utf8_lossy(text).to_ascii_lowercase().contains("session");
     status == StatusCode::NOT_FOUND || (status == StatusCode::BAD_REQUEST && names_it())
 }

@@ -3,6 +3,7 @@
 
 use super::endpoint::Endpoint;
 use super::event_stream::{EventStream, ResumePoint};
+use super::response_body::is_session_expired;
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::session::dispatcher::{Dispatcher, MessageOrigin};
 use crate::session::post_message::PostMessage;
@@ -10,7 +11,7 @@ use crate::transport::TransportRequest;
 use crate::transport::abort_on_drop::AbortOnDrop;
 use crate::transport::close_signal::CloseSignal;
 use crate::transport::decode::decode;
-use http::Uri;
+use http::{StatusCode, Uri};
 use octo_wire::{Id, Message};
 use std::sync::Arc;
 use url::Url;
@@ -67,18 +68,23 @@ impl SseChannel {
         let id = Id::number(request.id);
         let message = Message::Request { id, method: request.method, params: request.params };
         let lost = |_| Err(UpstreamError::ConnectionLost("the stream ended without a response".to_owned()));
-        // The response may come before that of the POST, or without it.
-        tokio::select! {
+        // The response may come before that of the POST, or without it. On a closed connection nothing is sent.
+        let sent = tokio::select! {
+            biased;
             answer = &mut answer => return answer.unwrap_or_else(lost),
-            sent = self.send(message) => sent?,
+            sent = self.send(message) => sent,
+        };
+        match sent {
+            Ok(()) => answer.await.unwrap_or_else(lost),
+            Err(why) => answer.try_recv().unwrap_or(Err(why)),
         }
-        answer.await.unwrap_or_else(lost)
     }
 
     pub(crate) async fn send(&self, message: Message) -> UpstreamResult<()> {
         match self.messages.endpoint.send_at(&self.messages.uri, message).await {
-            // The session is part of the URL.
-            Err(UpstreamError::Status { code: 400 | 404 | 410, .. }) => Err(UpstreamError::SessionExpired),
+            Err(UpstreamError::Status { code, text, .. }) if is_expired(code, &text) => {
+                Err(UpstreamError::SessionExpired)
+            }
             sent => sent,
         }
     }
@@ -86,6 +92,12 @@ impl SseChannel {
     pub(crate) fn post(&self, message: Message) {
         self.messages.post(message);
     }
+}
+
+/// Whether a status says that the server no longer knows the session, which is part of the URL.
+fn is_expired(code: u16, text: &str) -> bool {
+    let status = StatusCode::from_u16(code).unwrap_or_default();
+    status == StatusCode::GONE || is_session_expired(status, text.as_bytes())
 }
 
 async fn read_events(
@@ -108,6 +120,10 @@ async fn read_events(
                 }
             },
             Ok(None) => break UpstreamError::ConnectionLost("the server closed the stream".to_owned()),
+            // A single pending call is the one that was being answered.
+            Err(UpstreamError::TooLarge(limit)) if inbox.pending.waiting_count() != 1 => {
+                break UpstreamError::ConnectionLost(format!("event exceeds the limit of {limit} bytes"));
+            }
             Err(why) => break why,
         }
     };
@@ -155,6 +171,22 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(uri(named).as_deref(), expected, "{named}");
+        }
+    }
+
+    #[test]
+    fn a_bad_request_expires_the_session_only_if_it_names_it() {
+        for (code, text, expected) in [
+            (400, "No transport found for sessionId", true),
+            (400, "Invalid Session ID", true),
+            (400, "Missing field `arguments`", false),
+            (400, "", false),
+            (404, "", true),
+            (410, "", true),
+            (403, "session", false),
+            (500, "session", false),
+        ] {
+            assert_eq!(is_expired(code, text), expected, "{code} {text}");
         }
     }
 }

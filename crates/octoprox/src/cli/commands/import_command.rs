@@ -9,11 +9,12 @@ use crate::clients::{
     CLIENTS, Client, ClientConfig, ServerEntry, client_configs, replace_references, required_variables,
     stored_secrets,
 };
-use crate::settings::{Environment, Flags, SecretSettings, check_server, load};
+use crate::settings::{Environment, Flags, MAX_SERVER_NAME_LEN, SecretSettings, check_server, load};
 use crate::terminal::console;
 use crate::terminal::text_table::sanitize_text;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
+use octo_model::normalized_name;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,6 +78,8 @@ pub struct ImportedEntry {
     pub name: String,
     /// Variables that the server needs.
     pub variables: BTreeSet<String>,
+    /// The variable whose value in the environment is not that of the client.
+    pub mismatch: Option<String>,
 }
 
 /// Server that was added or skipped, with a reason or note.
@@ -98,13 +101,13 @@ impl Import {
         let mut secrets = if self.no_secrets || self.to.is_some() {
             ImportSecrets::as_variables()
         } else {
-            ImportSecrets::storing(SecretSettings::read(&world, flags)?.store, |_| BTreeMap::new())?
+            ImportSecrets::storing(SecretSettings::read(&world, flags)?.store, BTreeMap::new())?
         };
-        let known = if self.to.is_some() { BTreeMap::new() } else { existing_servers(&world, flags) };
-        let taken = import_servers(&mut target, found, &known, &mut secrets, None)?;
+        let known = if self.to.is_some() { BTreeMap::new() } else { existing_servers(&world, flags)? };
+        let taken = import_servers(&mut target, found, (&known, &world), &mut secrets, None)?;
         let change = target.into_change();
         if !self.dry_run {
-            secrets.store(&taken.secrets)?;
+            secrets.store(&taken.secrets, |_, _| Ok(()))?;
         }
         let backup = if self.dry_run || change.is_empty() { None } else { change.write()? };
         if self.json {
@@ -177,48 +180,70 @@ pub fn warn_ignored(names: &[String], place: &ClientConfig) {
     }
 }
 
-/// Returns the servers of the settings, each with the file that defines it.
-pub fn existing_servers(world: &Environment, flags: &Flags) -> BTreeMap<String, String> {
-    let Ok(loaded) = load(world, flags) else { return BTreeMap::new() };
+/// Returns the servers of the settings, each with the file that defines it. Fails if the settings are invalid.
+pub fn existing_servers(world: &Environment, flags: &Flags) -> Result<BTreeMap<String, String>, AppError> {
+    let loaded = load(world, flags)?;
     let origin = |name: &String| loaded.layers.origin(&format!("servers.{name}")).to_string();
-    loaded.settings.servers.keys().map(|name| (name.clone(), origin(name))).collect()
+    Ok(loaded.settings.servers.keys().map(|name| (name.clone(), origin(name))).collect())
 }
 
 /// Adds servers to a file, with references to their secrets. Existing entries are kept. With `suffix`, a server whose
-/// name another one has is added under its name with the suffix.
+/// name another one has is added under its name with the suffix, and one that octoprox cannot run as the client does is
+/// skipped.
 pub fn import_servers(
     target: &mut ServersFileEdit,
     entries: Vec<ServerEntry>,
-    known: &BTreeMap<String, String>,
+    (known, world): (&BTreeMap<String, String>, &Environment),
     secrets: &mut ImportSecrets,
     suffix: Option<&str>,
 ) -> Result<ImportResult, AppError> {
     let mut taken = ImportResult::default();
-    for ServerEntry { name, list, original_name, mut server, mut notes } in entries {
+    for ServerEntry { name, list, original_name, mut server, mut notes, unsupported } in entries {
         secrets.extractor.extract(&name, &mut server);
-        let entry = ImportedEntry { list, name: original_name, variables: required_variables(&server) };
-        let mut placement = Placement::of(&name, &server, target, known);
+        let skip = |why: String| ImportedServer { name: sanitize_text(&name), reason: sanitize_text(&why) };
+        if suffix.is_some() && !unsupported.is_empty() {
+            taken
+                .skipped
+                .push(skip(format!("it uses {}, which octoprox does not support", unsupported.join(", "))));
+            continue;
+        }
+        let place = |name: &str, target: &ServersFileEdit| {
+            Placement::of(name, &server, target, known, (secrets, world))
+        };
+        let mut placement = place(&name, target);
         if let (Placement::Taken(_), Some(suffix)) = (&placement, suffix) {
             notes.push(format!("another server is named {name}"));
-            placement = Placement::of(&format!("{name}-{suffix}"), &server, target, known);
+            placement = place(&with_suffix(&name, suffix), target);
         }
-        let skip = |why: String| ImportedServer { name: sanitize_text(&name), reason: why };
+        let mut entry = ImportedEntry {
+            list,
+            name: original_name,
+            variables: required_variables(&server),
+            mismatch: secrets.mismatch(&required_variables(&server), world),
+        };
         let free = match placement {
             Placement::Free(free) => free,
-            Placement::Exists(there, at) => {
-                if stored_secrets(&server).is_subset(&stored_secrets(&there)) || target.remove(&at).is_err() {
-                    taken.imported.push(entry);
-                    taken.skipped.push(skip("already exists".to_owned()));
-                    continue;
-                }
-                // It is replaced: it needed variables, whose values are stored now.
-                at
+            Placement::Exists(there) => {
+                taken.secrets.extend(stored_secrets(&there));
+                entry.variables = required_variables(&there);
+                taken.imported.push(entry);
+                taken.skipped.push(skip("already exists".to_owned()));
+                continue;
+            }
+            Placement::Outdated(at) if target.remove(&at).is_ok() => at,
+            Placement::Outdated(_) => {
+                taken.skipped.push(skip("it exists, with variables, and cannot be edited safely".to_owned()));
+                continue;
             }
             Placement::Taken(why) => {
                 taken.skipped.push(skip(why));
                 continue;
             }
         };
+        if !secrets.fit(&stored_secrets(&server)) {
+            taken.skipped.push(skip("its secret is too long to be stored".to_owned()));
+            continue;
+        }
         if let Err(problems) = check_server(&free, &server) {
             let why = problems.0.iter().map(|problem| format!("{} {}", problem.message, problem.hint));
             taken.skipped.push(skip(why.collect::<Vec<_>>().join(" ")));
@@ -236,11 +261,20 @@ pub fn import_servers(
     Ok(taken)
 }
 
+/// A name with a suffix, within the limit.
+fn with_suffix(name: &str, suffix: &str) -> String {
+    let room = MAX_SERVER_NAME_LEN.saturating_sub(suffix.len() + 1);
+    let name: String = name.chars().take(room).collect();
+    format!("{}-{suffix}", name.trim_end_matches(['-', '_']))
+}
+
 /// Whether a server can be added under a name.
 enum Placement {
     Free(String),
-    /// The same server is there, under this name.
-    Exists(Map<String, Value>, String),
+    /// The same server is there.
+    Exists(Map<String, Value>),
+    /// The same server is there under this name, with variables that are not set; their values can be stored now.
+    Outdated(String),
     /// Another server is there, with the reason to skip this one.
     Taken(String),
 }
@@ -251,16 +285,34 @@ impl Placement {
         server: &Map<String, Value>,
         target: &ServersFileEdit,
         known: &BTreeMap<String, String>,
+        (secrets, world): (&ImportSecrets, &Environment),
     ) -> Self {
-        match (target.entry(name), known.get(name)) {
-            (Some(Value::Object(there)), _) if is_same_server(&there, server) => {
-                Self::Exists(there, name.to_owned())
-            }
-            (Some(_), _) => Self::Taken("another server of this name exists and is kept".to_owned()),
-            (None, Some(file)) => {
-                Self::Taken(format!("another server of this name is in {file} and is kept"))
-            }
-            (None, None) => Self::Free(name.to_owned()),
+        let there = match target.entry(name) {
+            Some(Value::Object(there)) if is_same_server(&there, server) => there,
+            Some(_) => return Self::Taken("another server of this name exists and is kept".to_owned()),
+            None => return Self::of_new(name, target, known),
+        };
+        let variables = required_variables(&there);
+        if let Some(variable) = secrets.mismatch(&variables, world) {
+            return Self::Taken(format!("it exists with another value of {variable} and is kept"));
+        }
+        let stored = stored_secrets(server);
+        let is_unset = |name: &&String| stored.contains(*name) && world.variable(name).is_none();
+        match variables.iter().find(is_unset) {
+            Some(_) => Self::Outdated(name.to_owned()),
+            None => Self::Exists(there),
+        }
+    }
+
+    fn of_new(name: &str, target: &ServersFileEdit, known: &BTreeMap<String, String>) -> Self {
+        if let Some(file) = known.get(name) {
+            return Self::Taken(format!("another server of this name is in {file} and is kept"));
+        }
+        let names = target.names();
+        let mut others = names.iter().chain(known.keys());
+        match others.find(|other| normalized_name(other) == normalized_name(name)) {
+            Some(other) => Self::Taken(format!("some clients cannot distinguish its name from `{other}`")),
+            None => Self::Free(name.to_owned()),
         }
     }
 }

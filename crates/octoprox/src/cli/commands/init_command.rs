@@ -1,5 +1,6 @@
 //! `octoprox init`: writes settings, imports servers and registers octoprox with clients.
 
+mod file_undo;
 mod init_answers;
 mod init_plan;
 mod undo_record;
@@ -16,13 +17,13 @@ use crate::terminal::console;
 use crate::terminal::prompter::Prompter;
 use crate::terminal::terminal_width::{columns, wrap_words};
 use clap::Args;
+use file_undo::FileUndo;
 use init_answers::{InitAnswers, needed_variables};
-use init_plan::InitPlan;
+use init_plan::{InitPlan, PlannedChange};
 use octo_model::ToolError;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use undo_record::{FileUndo, UndoRecord};
+use undo_record::{UndoRecord, UndoResult};
 
 /// Set up octoprox: write commented settings, import the servers of installed clients, and register octoprox with them.
 ///
@@ -82,72 +83,95 @@ impl Init {
             print_intro(&settings, &present);
         }
         let store = if self.no_secrets { None } else { secret_store(&settings, &world, &mut problems) };
-        let stored = store.as_ref().map_or_else(|| Ok(Vec::new()), SecretStore::names)?;
-        let is_known =
-            |name: &str| world.variable(name).is_some() || stored.iter().any(|stored| stored == name);
-        let answers = InitAnswers::ask(self, asker, &settings, &present, &is_known)?;
+        let is_set = |name: &str| world.variable(name).is_some();
+        let answers = InitAnswers::ask(self, asker, &settings, &present, &is_set)?;
         let secrets = match store.filter(|_| answers.store_secrets) {
-            Some(store) => ImportSecrets::storing(store, |stored| {
+            Some(store) => {
                 let needed = needed_variables(answers.imported(&present)).into_keys();
-                needed
-                    .filter_map(|name| Some((name.clone(), value_to_store(&name, &answers, stored, &world)?)))
-                    .collect()
-            })?,
+                let value = |name: String| Some((name.clone(), value_to_store(&name, &answers, &world)?));
+                ImportSecrets::storing(store, needed.filter_map(value).collect())?
+            }
             None => ImportSecrets::as_variables(),
         };
         let steps = InitPlan::plan(&answers, settings.clone(), present, &world, secrets, &mut problems)?;
         if self.dry_run {
-            for change in steps.changes.iter().filter(|_| !self.json) {
-                console::print(&change.redacted_diff_without(&steps.secret_values()))?;
+            for planned in steps.changes.iter().filter(|_| !self.json) {
+                console::print(&planned.change.redacted_diff_without(&steps.secret_values()))?;
             }
             return self.report(&steps, &[], &problems, &world);
         }
-        let mut backups = Vec::new();
-        let mut record = UndoRecord::read(&settings);
-        // Before the files that use them.
-        record.add_secrets(steps.secrets.store(&steps.imported.secrets)?);
-        if !record.is_empty() {
-            record.write(&settings)?;
-        }
-        for change in &steps.changes {
-            let backup = change.write()?;
-            record.add(change, backup.clone());
-            // After each file, so that a failure in the middle can be undone.
-            record.write(&settings)?;
-            if !self.json {
-                report_written(change, backup.as_ref());
-            }
-            backups.push(backup);
-        }
+        let backups = self.write(&steps, &settings, &world, &mut problems)?;
         self.report(&steps, &backups, &problems, &world)
     }
 
+    /// Stores the secrets and writes the files. A client's file that cannot be written is added to `problems`.
+    fn write(
+        &self,
+        steps: &InitPlan,
+        settings: &Path,
+        world: &Environment,
+        problems: &mut Vec<String>,
+    ) -> Result<Vec<(PathBuf, Option<PathBuf>)>, AppError> {
+        let mut record = UndoRecord::open(settings, world)?;
+        if steps.changes.is_empty() && steps.imported.secrets.is_empty() {
+            return Ok(Vec::new());
+        }
+        record.note_dir(settings);
+        // Before the files that use them.
+        steps.secrets.store(&steps.imported.secrets, |name, value| record.add_secret(name, value))?;
+        let mut backups = Vec::new();
+        for PlannedChange { change, client } in &steps.changes {
+            let backup = match change.write() {
+                Err(error) if client.is_some() => {
+                    problems.push(error.text().to_owned());
+                    continue;
+                }
+                written => written?,
+            };
+            record.add(change, backup.clone(), client.clone())?;
+            if !self.json {
+                report_written(change, backup.as_ref());
+            }
+            backups.push((change.path.clone(), backup));
+        }
+        Ok(backups)
+    }
+
     fn run_undo(&self, settings: &Path, world: &Environment) -> Result<(), AppError> {
-        let record = UndoRecord::read(settings);
+        let record = UndoRecord::open(settings, world)?;
         if record.is_empty() {
             let error = ToolError::not_found("Nothing to undo: `octoprox init` has changed no file.");
             return Err(error.hint("Backups have the name of the file with .bak.").into());
         }
-        let store = secret_store(settings, world, &mut Vec::new());
-        let secrets = record.secrets().join(", ");
-        let done = record.undo(settings, store.as_ref())?;
+        let mut problems = Vec::new();
+        let store = secret_store(settings, world, &mut problems);
+        if let (None, true, Some(why)) = (&store, record.has_secrets(), problems.first()) {
+            return Err(AppError::new(format!("Nothing was changed: {why}")));
+        }
+        let UndoResult { files, removed_secrets, kept_secrets } = record.undo(settings, store.as_ref())?;
         let line = |undone: &FileUndo| match undone {
             FileUndo::Restored(path) => format!("restored {}", path.display()),
+            FileUndo::RestoredLast(path) => {
+                format!(
+                    "restored {} as it was before the last run: it was changed between the runs",
+                    path.display()
+                )
+            }
+            FileUndo::Edited(path) => {
+                format!("restored the servers in {}; later changes are kept", path.display())
+            }
             FileUndo::Removed(path) => format!("removed {}", path.display()),
             FileUndo::Kept(path, why) => format!("kept {}: {why}", path.display()),
         };
-        let is_kept = |undone: &&FileUndo| matches!(undone, FileUndo::Kept(..));
-        let kept = done.iter().filter(is_kept).count();
+        let mut lines: Vec<String> = files.iter().map(line).collect();
+        let secrets = [("removed", removed_secrets), ("kept", kept_secrets)];
+        let secrets = secrets.iter().filter(|(_, names)| !names.is_empty());
+        lines.extend(secrets.map(|(what, names)| format!("{what} the stored secrets: {}", names.join(", "))));
+        let kept = files.iter().filter(|undone| matches!(undone, FileUndo::Kept(..))).count();
         if self.json {
-            let lines: Vec<String> = done.iter().map(line).collect();
             console::print(&json!({"undone": lines, "kept": kept}).to_string())?;
         } else {
-            for undone in &done {
-                console::print(&line(undone))?;
-            }
-            if kept == 0 && !secrets.is_empty() {
-                console::print(&format!("removed the stored secrets: {secrets}"))?;
-            }
+            lines.iter().try_for_each(|line| console::print(line))?;
         }
         if kept == 0 { Ok(()) } else { Err(AppError::silent(1)) }
     }
@@ -170,15 +194,14 @@ impl Init {
     fn report(
         &self,
         steps: &InitPlan,
-        backups: &[Option<PathBuf>],
+        backups: &[(PathBuf, Option<PathBuf>)],
         problems: &[String],
         world: &Environment,
     ) -> Result<(), AppError> {
         let unset = unset_variables(&steps.imported, world);
         if self.json {
-            let files = steps.changes.iter().zip(backups);
-            let files = files.map(|(change, backup)| json!({"file": change.path, "backup": backup}));
-            let planned = steps.changes.iter().filter(|_| self.dry_run).map(|change| {
+            let files = backups.iter().map(|(path, backup)| json!({"file": path, "backup": backup}));
+            let planned = steps.changes.iter().filter(|_| self.dry_run).map(|PlannedChange { change, .. }| {
                 json!({"file": change.path, "diff": change.redacted_diff_without(&steps.secret_values())})
             });
             let told = json!({
@@ -234,19 +257,10 @@ fn secret_store(settings: &Path, world: &Environment, problems: &mut Vec<String>
 }
 
 /// Returns the value of a variable that is stored, so that a server works wherever octoprox is started: the one that was
-/// entered, the one of the environment if it is a secret, or the one stored before.
-fn value_to_store(
-    name: &str,
-    answers: &InitAnswers,
-    stored: &BTreeMap<String, String>,
-    world: &Environment,
-) -> Option<String> {
-    let set = world.variable(name).map(|value| is_secret_name(name).then(|| value.to_owned()));
-    match (answers.values.get(name), set) {
-        (Some(entered), _) => Some(entered.clone()),
-        (None, Some(set)) => set,
-        (None, None) => stored.get(name).cloned(),
-    }
+/// entered, or the one of the environment if it is a secret.
+fn value_to_store(name: &str, answers: &InitAnswers, world: &Environment) -> Option<String> {
+    let set = || world.variable(name).filter(|_| is_secret_name(name)).map(str::to_owned);
+    answers.values.get(name).cloned().or_else(set)
 }
 
 fn registered_line(client: &Client) -> String {

@@ -61,6 +61,18 @@ impl fmt::Display for SettingsProblem {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SettingsProblems(pub Vec<SettingsProblem>);
 
+impl SettingsProblems {
+    /// The problems without secrets, which a value in a message may contain.
+    pub fn without(mut self, secrets: Vec<String>) -> Self {
+        let redactor = Redactor::new(secrets);
+        for problem in &mut self.0 {
+            problem.message = redactor.redact_known(&problem.message);
+            problem.hint = redactor.redact_known(&problem.hint);
+        }
+        self
+    }
+}
+
 impl fmt::Display for SettingsProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, problem) in self.0.iter().enumerate() {

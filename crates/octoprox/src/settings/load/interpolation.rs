@@ -1,7 +1,7 @@
 //! Interpolation of `${NAME}` in the strings of a file.
 
 use crate::settings::Environment;
-use crate::settings::check::settings_problem::SettingsProblem;
+use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
 use crate::settings::load::secret_references::{SECRET_PREFIX, SecretText, TextPart};
 use crate::settings::load::settings_layers::Layers;
 use crate::settings::load::unset_variables::UnsetVariables;
@@ -115,6 +115,24 @@ fn replace_variables(
     }
     parts.push(TextPart::Text(rest.to_owned()));
     Ok(Some(parts))
+}
+
+/// Returns the text with a word in place of each reference without a default, to check a setting before its values are
+/// known.
+pub fn with_placeholders(text: &str) -> Result<String, SettingsProblem> {
+    let mut whole = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("${") {
+        let Some((inside, tail)) = after.split_once('}') else {
+            let (what, remedy) = VariableError::Unclosed.into_message();
+            return Err(SettingsProblem::new(SettingOrigin::Default, "", what, remedy));
+        };
+        whole.push_str(before);
+        whole.push_str(inside.split_once(":-").map_or("placeholder", |(_, default)| default));
+        rest = tail;
+    }
+    whole.push_str(rest);
+    Ok(whole)
 }
 
 #[cfg(test)]

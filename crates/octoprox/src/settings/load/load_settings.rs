@@ -97,7 +97,7 @@ fn load_for(
                 problems.extend(guard.problems(&read, chooser));
             }
             if !problems.is_empty() {
-                return Err(SettingsProblems(problems));
+                return Err(SettingsProblems(problems).without(filled.secrets));
             }
             let approve = guard.approval_check(&read, chooser);
             let followed = with_lock_files(file.iter().cloned().chain(beside).chain(named).collect());
@@ -117,7 +117,7 @@ fn load_for(
                 trust,
             })
         }
-        _ => Err(SettingsProblems(problems)),
+        _ => Err(SettingsProblems(problems).without(filled.secrets)),
     }
 }
 
@@ -129,16 +129,20 @@ fn with_lock_files(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
     files
 }
 
-/// Checks a server definition before it is written. Unset variables are not checked.
+/// Checks a server definition before it is written, with placeholders for variables and secrets.
 pub fn check_server(name: &str, server: &Map<String, Value>) -> Result<(), SettingsProblems> {
-    let mut server = server.clone();
-    if Value::Object(server.clone()).to_string().contains("${") {
-        server.insert("enabled".to_owned(), Value::Bool(false));
-    }
     let mut layers = Layers::default();
-    let list = Map::from_iter([(name.to_owned(), Value::Object(server))]);
+    let list = Map::from_iter([(name.to_owned(), Value::Object(server.clone()))]);
     layers.merge(Map::from_iter([("servers".to_owned(), Value::Object(list))]), &SettingOrigin::Default);
     let mut problems = Vec::new();
+    layers.for_each_text(&mut |path, text| {
+        let is_url = path.ends_with(".url") || path.ends_with(".document");
+        match interpolation::with_placeholders(text) {
+            Ok(_) if is_url && text.starts_with("${") => *text = "https://placeholder.example".to_owned(),
+            Ok(whole) => *text = whole,
+            Err(problem) => problems.push(problem),
+        }
+    });
     deserialize(&layers, &mut problems);
     if problems.is_empty() { Ok(()) } else { Err(SettingsProblems(problems)) }
 }

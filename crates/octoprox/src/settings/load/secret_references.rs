@@ -57,10 +57,19 @@ pub fn resolve_secrets(filled: &mut Interpolation, layers: &mut Layers, world: &
     if texts.is_empty() {
         return;
     }
-    let stored = stored_secrets(&texts, layers, world).unwrap_or_else(|error| {
-        filled.notes.push(format!("the stored secrets cannot be read: {}", error.text()));
-        BTreeMap::new()
-    });
+    let stored = match stored_secrets(&texts, layers, world) {
+        Ok(stored) => stored,
+        Err(error) => {
+            let why = format!("the stored secrets cannot be read: {}", error.text());
+            texts
+                .iter()
+                .filter_map(|text| server_of(&text.path))
+                .for_each(|server| filled.missing.block(server, &why));
+            let others = texts.iter().filter(|text| server_of(&text.path).is_none());
+            let others = others.map(|text| problem(layers, &text.path, &why, "Use an environment variable."));
+            return filled.problems.extend(others);
+        }
+    };
     let mut resolved = BTreeMap::new();
     for text in &texts {
         match join_parts(&text.parts, &stored) {
@@ -115,12 +124,16 @@ impl SecretSettings {
     pub fn read(world: &Environment, flags: &Flags) -> Result<Self, AppError> {
         let SettingsSources { mut layers, unapproved, .. } = SettingsSources::read(world, flags)?;
         let mut uses: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for text in interpolation::interpolate(&mut layers, world).secret_texts {
-            let user = server_of(&text.path).unwrap_or(&text.path);
-            for name in text.parts.iter().filter_map(secret_name) {
+        // Disabled servers use theirs, too.
+        layers.for_each_text(&mut |path, text| {
+            let references = text.split("${secret:").skip(1).filter_map(|rest| rest.split_once('}'));
+            for (name, _) in references {
+                let name = name.split_once(":-").map_or(name, |(name, _)| name);
+                let user = server_of(path).unwrap_or(path);
                 uses.entry(name.to_owned()).or_default().insert(user.to_owned());
             }
-        }
+        });
+        interpolation::interpolate(&mut layers, world);
         Ok(Self { store: store_of(&layers, world)?, uses, unapproved })
     }
 }

@@ -12,6 +12,8 @@ pub struct UnsetVariables(BTreeMap<String, MissingValues>);
 struct MissingValues {
     variables: BTreeSet<String>,
     secrets: BTreeSet<String>,
+    /// Why secrets cannot be read.
+    blocked: Option<String>,
 }
 
 impl UnsetVariables {
@@ -23,22 +25,28 @@ impl UnsetVariables {
         self.0.entry(server.to_owned()).or_default().secrets.insert(secret.to_owned());
     }
 
+    /// Disables a server whose secrets cannot be read.
+    pub fn block(&mut self, server: &str, why: &str) {
+        self.0.entry(server.to_owned()).or_default().blocked = Some(why.to_owned());
+    }
+
     /// Returns what to do before a server can be used; `None` if it lacks nothing.
     pub fn remedy(&self, server: &str) -> Option<String> {
-        let MissingValues { variables, secrets } = self.0.get(server)?;
+        let MissingValues { variables, secrets, blocked } = self.0.get(server)?;
         let set =
             (!variables.is_empty()).then(|| format!("set {} where octoprox is started", join(variables)));
         let stores = secrets.iter().map(|secret| format!("run `octoprox secret set {secret}`"));
-        Some(set.into_iter().chain(stores).collect::<Vec<_>>().join("; "))
+        Some(set.into_iter().chain(stores).chain(blocked.clone()).collect::<Vec<_>>().join("; "))
     }
 
     /// Disables those servers and returns a note for each.
     pub fn disable_servers(&self, layers: &mut Layers) -> Vec<String> {
         let mut notes = Vec::new();
-        for (server, MissingValues { variables, secrets }) in &self.0 {
+        for (server, MissingValues { variables, secrets, blocked }) in &self.0 {
             let setting = format!("servers.{server}.enabled");
             let origin = layers.origin(&setting);
             layers.set(&setting, Value::Bool(false), &origin);
+            notes.extend(blocked.iter().map(|why| format!("the server {server} is disabled: {why}")));
             for (lacks, until) in [
                 (variables, "these variables are set"),
                 (secrets, "these secrets are stored with `octoprox secret set`"),

@@ -1,7 +1,7 @@
 //! Fingerprints of the servers that a hub has applied, to compute later changes.
 
 use crate::settings::model::server_auth::ServerAuth;
-use crate::settings::model::server_model::Server;
+use crate::settings::model::server_model::{Kind, Server};
 use crate::settings::reload::server_plan::{ServerChange, ServerFingerprint, Servers, compare_server};
 use octo_hub::trust::TrustSetting;
 use octo_model::{Secret, sha256_hex};
@@ -80,7 +80,7 @@ fn fingerprint_server(server: &Server, salt: &str) -> ServerFingerprint {
         url,
         headers,
         document,
-        kind: _,
+        kind,
         auth,
         enabled,
         connect,
@@ -119,7 +119,9 @@ fn fingerprint_server(server: &Server, salt: &str) -> ServerFingerprint {
     ];
     // Absent unless set, so that existing fingerprints stay valid.
     let effects = effects.as_ref().map(|effects| format!("{effects:?}"));
-    let later = [("package", package), ("digest", digest), ("effects", &effects)]
+    // Other types follow from the rest of the settings.
+    let kind = kind.filter(|kind| *kind == Kind::Sse).map(|kind| format!("{kind:?}"));
+    let later = [("package", package), ("digest", digest), ("effects", &effects), ("type", &kind)]
         .into_iter()
         .filter_map(|(name, value)| Some((name, value.clone()?)));
     let fields = fields
@@ -176,5 +178,21 @@ mod tests {
         assert_ne!(AppliedServers::new_salted(&old).unwrap(), applied, "each has a salt of its own");
         std::fs::write(state.path().join(APPLIED_FILE), "broken").unwrap();
         assert_eq!(AppliedServers::read(state.path()), None);
+    }
+
+    #[test]
+    fn a_server_that_becomes_sse_is_connected_again() {
+        let fingerprint = |kind: &str| {
+            let servers: Servers =
+                serde_saphyr::from_str(&format!("a: {{url: 'https://x.test/mcp'{kind}}}")).unwrap();
+            AppliedServers::with_salt(&servers, String::new())
+        };
+        let plain = fingerprint("");
+        assert_eq!(fingerprint(", type: http"), plain, "it follows from the URL");
+        assert!(!plain.servers["a"].fields.contains_key("type"));
+        let sse: Servers = serde_saphyr::from_str("a: {url: 'https://x.test/mcp', type: sse}").unwrap();
+        let change = plain.plan(&sse).remove(0);
+        assert_eq!((change.action, change.reason.as_str()), (Action::Swap, "`type` changed"));
+        assert_eq!(fingerprint(", type: sse").plan(&sse)[0].action, Action::Unchanged);
     }
 }

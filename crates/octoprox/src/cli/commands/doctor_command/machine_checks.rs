@@ -313,9 +313,9 @@ fn clients(world: &Environment) -> Vec<Finding> {
         let title = place.client.title;
         let known = place
             .read(&world.current_dir)
-            .and_then(|reading| register(place, reading.as_ref(), "octoprox", &[]));
+            .and_then(|reading| register(place, reading.as_ref(), "octoprox", (&[], true)));
         findings.push(match known {
-            Ok(Registration::AlreadyRegistered(name)) => {
+            Ok(Registration::AlreadyRegistered(name) | Registration::OtherHub(name)) => {
                 Finding::ok("client", format!("{title} starts octoprox as `{name}`"))
             }
             Ok(Registration::NewText(_)) => Finding::problem(

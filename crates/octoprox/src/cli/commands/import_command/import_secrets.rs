@@ -2,8 +2,9 @@
 
 use crate::app_error::AppError;
 use crate::clients::SecretExtractor;
-use crate::settings::SecretStore;
+use crate::settings::{Environment, SecretStore};
 use octo_model::Secret;
+use octo_ports::credentials::MAX_SECRET_BYTES;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The extractor of an import, and the store for what it finds.
@@ -20,27 +21,42 @@ impl ImportSecrets {
         Self { extractor: SecretExtractor::default(), store: None, before: BTreeMap::new() }
     }
 
-    /// Stores secrets. `values` returns the values of variables to store, given the secrets stored before.
-    pub fn storing(
-        store: SecretStore,
-        values: impl FnOnce(&BTreeMap<String, String>) -> BTreeMap<String, String>,
-    ) -> Result<Self, AppError> {
+    /// Stores secrets, and the values of these variables.
+    pub fn storing(store: SecretStore, variables: BTreeMap<String, String>) -> Result<Self, AppError> {
         let before = stored_values(&store)?;
-        let extractor = SecretExtractor::storing(before.clone(), values(&before));
+        let extractor = SecretExtractor::storing(before.clone(), variables);
         Ok(Self { extractor, store: Some(store), before })
     }
 
-    /// Stores the secrets of these names that are new, and returns their names.
-    pub fn store(&self, names: &BTreeSet<String>) -> Result<Vec<String>, AppError> {
-        let Some(store) = &self.store else { return Ok(Vec::new()) };
-        let mut stored = Vec::new();
+    /// Stores the secrets of these names that are new. `stored` is called after each.
+    pub fn store(
+        &self,
+        names: &BTreeSet<String>,
+        mut stored: impl FnMut(&str, &str) -> Result<(), AppError>,
+    ) -> Result<(), AppError> {
+        let Some(store) = &self.store else { return Ok(()) };
         for name in names.iter().filter(|name| !self.before.contains_key(*name)) {
             if let Some(value) = self.extractor.values().get(name) {
                 store.set(name, Secret::new(value.as_str()))?;
-                stored.push(name.clone());
+                stored(name, value)?;
             }
         }
-        Ok(stored)
+        Ok(())
+    }
+
+    /// Whether all of these secrets can be stored.
+    pub fn fit(&self, names: &BTreeSet<String>) -> bool {
+        let values = names.iter().filter_map(|name| self.extractor.values().get(name));
+        values.map(String::len).all(|len| len <= MAX_SECRET_BYTES)
+    }
+
+    /// The variable among these whose value in the environment is not the one of the client's file.
+    pub fn mismatch(&self, variables: &BTreeSet<String>, world: &Environment) -> Option<String> {
+        let differs = |name: &&String| {
+            let (found, set) = (self.extractor.values().get(*name), world.variable(name));
+            found.zip(set).is_some_and(|(found, set)| found != set)
+        };
+        variables.iter().find(differs).cloned()
     }
 }
 

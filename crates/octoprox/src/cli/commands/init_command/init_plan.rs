@@ -6,21 +6,30 @@ use crate::cli::commands::import_command::{
 };
 use crate::cli::commands::init_command::InstalledClient;
 use crate::cli::commands::init_command::init_answers::{InitAnswers, OPT_IN_TOOLBOXES};
+use crate::cli::commands::init_command::undo_record::{ClientEdit, RemovedEntry};
 use crate::cli::commands::servers_command::ServersFileEdit;
 use crate::cli::file_change::FileChange;
 use crate::clients::{Client, ClientConfig, Registration, register};
 use crate::process::local_programs::own_program;
 use crate::settings::edit::settings_edit::ServerEdit;
+use crate::settings::load::settings_locations::user_config_dir;
 use crate::settings::{Environment, Flags};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 /// Non-empty file changes, with the imported servers, their secrets and the registered clients.
 pub struct InitPlan {
-    pub changes: Vec<FileChange>,
+    pub changes: Vec<PlannedChange>,
     pub imported: ImportResult,
     pub secrets: ImportSecrets,
     pub registered: Vec<&'static Client>,
+}
+
+/// Change of a file. Those of the hub's own files come first.
+pub struct PlannedChange {
+    pub change: FileChange,
+    /// For the file of a client.
+    pub client: Option<ClientEdit>,
 }
 
 impl InitPlan {
@@ -37,48 +46,74 @@ impl InitPlan {
         let (changes, imported, registered) = (Vec::new(), ImportResult::default(), Vec::new());
         let mut steps = Self { changes, imported, secrets, registered };
         if !settings.exists() {
-            steps.add(FileChange { path: settings.clone(), before: None, after: initial_settings(answers) });
+            let after = initial_settings(answers);
+            steps.add(FileChange { path: settings.clone(), before: None, after }, None);
         }
         let mut target = ServersFileEdit::beside_settings(&flags, world)?;
-        let known = existing_servers(world, &flags);
+        let known = if settings.exists() { existing_servers(world, &flags)? } else { BTreeMap::new() };
         let mut imported: HashMap<&str, Vec<ImportedEntry>> = HashMap::new();
         for client in answers.imported(&present) {
             let Some(reading) = &client.file else { continue };
             warn_ignored(&reading.servers.ignored, &client.config);
             let (entries, suffix) = (reading.servers.entries.clone(), Some(client.config.client.id));
-            let taken = import_servers(&mut target, entries, &known, &mut steps.secrets, suffix)?;
+            let taken = import_servers(&mut target, entries, (&known, world), &mut steps.secrets, suffix)?;
             imported.insert(client.config.client.id, taken.imported);
             steps.imported.added.extend(taken.added);
             steps.imported.skipped.extend(taken.skipped);
             steps.imported.variables.extend(taken.variables);
             steps.imported.secrets.extend(taken.secrets);
         }
-        steps.add(target.into_change());
+        steps.add(target.into_change(), None);
         let program = own_program(world.variable("PATH"))?.display().to_string();
         // With an explicit --config, a project's own octoprox.yaml has no effect.
         let args = ["stdio".to_owned(), "--config".to_owned(), settings.display().to_string()];
-        for InstalledClient { config: place, file: reading } in present {
-            if !answers.register.contains(&place.client) {
-                continue;
-            }
-            let before = reading.as_ref().map(|reading| reading.text.clone());
-            let mut after = match register(&place, reading.as_ref(), &program, &args) {
-                Ok(Registration::AlreadyRegistered(_)) => before.clone().unwrap_or_default(),
-                Ok(Registration::NewText(after)) => {
-                    steps.registered.push(place.client);
-                    after
-                }
-                Err(why) => {
-                    problems.push(registration_problem(&place.path, place.client, &why, &program, &args));
-                    continue;
-                }
-            };
-            if let Some(entries) = imported.remove(place.client.id).filter(|_| answers.remove) {
-                after = remove_imported(&place, after, entries, world, problems);
-            }
-            steps.add(FileChange { path: place.path, before, after });
+        let is_default = user_config_dir(world).is_some_and(|dir| dir.join("octoprox.yaml") == settings);
+        let registered: Vec<_> =
+            present.into_iter().filter(|client| answers.register.contains(&client.config.client)).collect();
+        for client in registered {
+            let entries = imported.remove(client.config.client.id).filter(|_| answers.remove);
+            steps.plan_client(
+                client,
+                entries.unwrap_or_default(),
+                (&program, &args),
+                (world, is_default),
+                problems,
+            );
         }
         Ok(steps)
+    }
+
+    /// Plans the change of a client's file.
+    fn plan_client(
+        &mut self,
+        InstalledClient { config: place, file: reading }: InstalledClient,
+        entries: Vec<ImportedEntry>,
+        (program, args): (&str, &[String]),
+        (world, is_default): (&Environment, bool),
+        problems: &mut Vec<String>,
+    ) {
+        let title = place.client.title;
+        let before = reading.as_ref().map(|reading| reading.text.clone());
+        let (registered, after) = match register(&place, reading.as_ref(), program, (args, is_default)) {
+            Ok(Registration::AlreadyRegistered(_)) => (false, before.clone().unwrap_or_default()),
+            Ok(Registration::NewText(after)) => (true, after),
+            Ok(Registration::OtherHub(name)) => {
+                problems.push(format!(
+                    "{title}: `{name}` starts octoprox with other settings, or is disabled. Nothing was changed there."
+                ));
+                return;
+            }
+            Err(why) => {
+                problems.push(registration_problem(&place.path, place.client, &why, program, args));
+                return;
+            }
+        };
+        if registered {
+            self.registered.push(place.client);
+        }
+        let (after, removed) = remove_imported(&place, after, entries, world, problems);
+        let client = ClientEdit { id: place.client.id.to_owned(), registered, removed };
+        self.add(FileChange { path: place.path, before, after }, Some(client));
     }
 
     /// Secrets of the clients' files, which must not be shown.
@@ -86,9 +121,9 @@ impl InitPlan {
         self.secrets.extractor.values().values().collect()
     }
 
-    fn add(&mut self, change: FileChange) {
+    fn add(&mut self, change: FileChange, client: Option<ClientEdit>) {
         if !change.is_empty() {
-            self.changes.push(change);
+            self.changes.push(PlannedChange { change, client });
         }
     }
 }
@@ -101,21 +136,31 @@ fn remove_imported(
     entries: Vec<ImportedEntry>,
     world: &Environment,
     problems: &mut Vec<String>,
-) -> String {
+) -> (String, Vec<RemovedEntry>) {
     let (title, path) = (place.client.title, place.path.display());
-    for ImportedEntry { list, name, variables } in entries {
-        if let Some(unset) = variables.iter().find(|variable| world.variable(variable).is_none()) {
-            problems.push(format!("{title}: `{name}` is still in its own list, because {unset} is not set. Run `octoprox init` to enter it."));
+    let mut gone = Vec::new();
+    for ImportedEntry { list, name, variables, mismatch } in entries {
+        let unset = variables.iter().find(|variable| world.variable(variable).is_none());
+        let why = match (unset, mismatch) {
+            (Some(unset), _) => Some(format!("{unset} is not set. Run `octoprox init` to enter it.")),
+            (None, Some(variable)) => Some(format!("{variable} has another value in the environment.")),
+            (None, None) => None,
+        };
+        if let Some(why) = why {
+            problems.push(format!("{title}: `{name}` is still in its own list, because {why}"));
             continue;
         }
-        let list: Vec<&str> = list.iter().map(String::as_str).collect();
-        let edit = ServerEdit { path: &place.path, list: &list, name: &name };
+        let keys: Vec<&str> = list.iter().map(String::as_str).collect();
+        let edit = ServerEdit { path: &place.path, list: &keys, name: &name };
         match edit.remove(&text) {
-            Ok(removed) => text = removed,
+            Ok(removed) => {
+                text = removed;
+                gone.push(RemovedEntry { list, name });
+            }
             Err(why) => problems.push(format!("{title}: {path}: {why}. Remove `{name}` there yourself.")),
         }
     }
-    text
+    (text, gone)
 }
 
 fn registration_problem(path: &Path, client: &Client, why: &str, program: &str, args: &[String]) -> String {

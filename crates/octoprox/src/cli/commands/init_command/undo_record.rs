@@ -1,141 +1,182 @@
-//! What `octoprox init` has changed, so that it can be undone.
+//! What `octoprox init` has changed, so that it can be undone. The record is in the state directory, which only the user
+//! can write.
 
 use crate::app_error::AppError;
+use crate::cli::commands::init_command::file_undo::{FileUndo, undo_files};
 use crate::cli::file_change::FileChange;
-use crate::settings::SecretStore;
-use crate::settings::edit::replace_file::replace_generated;
+use crate::settings::edit::replace_file::{lock_folder_of, replace_generated};
+use crate::settings::load::settings_locations;
+use crate::settings::{Environment, SecretStore, state_dir};
 use octo_model::sha256_hex;
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Name of the record, beside the settings.
-const RECORD_FILE: &str = ".init-undo.json";
+const RECORD_DIR: &str = "init";
 
-/// Files that were changed, in order. A file may be in it several times.
+/// Files that were changed, in order, and secrets that were stored. A file may be in it several times.
 #[derive(Default, Serialize, Deserialize)]
 pub struct UndoRecord {
-    files: Vec<ChangedFile>,
-    /// Secrets that were stored.
-    #[serde(default)]
-    secrets: Vec<String>,
+    /// Whether the directory of the settings was created.
+    created_dir: bool,
+    pub(super) changes: Vec<RecordedChange>,
+    secrets: Vec<RecordedSecret>,
+    #[serde(skip)]
+    path: PathBuf,
+    /// Content of the record when it was read.
+    #[serde(skip)]
+    before: Option<String>,
+    /// One process at a time sets up or undoes.
+    #[serde(skip)]
+    _lock: Option<File>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct ChangedFile {
-    path: PathBuf,
+pub(super) struct RecordedChange {
+    pub(super) path: PathBuf,
     /// The file as it was; `None` if it did not exist.
-    backup: Option<PathBuf>,
-    /// SHA-256 of the file after the change.
+    pub(super) backup: Option<PathBuf>,
+    /// SHA-256 of the file before and after the change.
+    pub(super) before: Option<String>,
+    pub(super) after: String,
+    /// For the file of a client.
+    pub(super) client: Option<ClientEdit>,
+}
+
+/// What was changed in a client's list.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct ClientEdit {
+    pub id: String,
+    /// Whether octoprox was added.
+    pub registered: bool,
+    pub removed: Vec<RemovedEntry>,
+}
+
+/// Place of an entry in a client's file: the keys of its list, and its name.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct RemovedEntry {
+    pub list: Vec<String>,
+    pub name: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RecordedSecret {
+    name: String,
     sha256: String,
 }
 
-/// Result of undoing the changes of one file.
-pub enum FileUndo {
-    Restored(PathBuf),
-    Removed(PathBuf),
-    /// It cannot be restored, with the reason.
-    Kept(PathBuf, String),
+/// Result of undoing everything.
+pub struct UndoResult {
+    pub files: Vec<FileUndo>,
+    pub removed_secrets: Vec<String>,
+    /// Secrets with another value than the one that was stored.
+    pub kept_secrets: Vec<String>,
 }
 
 impl UndoRecord {
-    fn path(settings: &Path) -> PathBuf {
-        settings.with_file_name(RECORD_FILE)
-    }
-
-    /// Reads the record beside the settings.
-    pub fn read(settings: &Path) -> Self {
-        let text = std::fs::read_to_string(Self::path(settings)).unwrap_or_default();
-        serde_json::from_str(&text).unwrap_or_default()
+    /// Opens the record of a settings file, for one process at a time.
+    pub fn open(settings: &Path, world: &Environment) -> Result<Self, AppError> {
+        let named = world.variable("OCTOPROX_STATE_DIR").map(|dir| world.current_dir.join(dir));
+        let dir =
+            state_dir(named.or_else(|| settings_locations::state_dir(world)).as_ref())?.join(RECORD_DIR);
+        let settings = settings.canonicalize().unwrap_or_else(|_| settings.to_owned());
+        let path = dir.join(format!("{}.json", sha256_hex(settings.as_os_str().as_encoded_bytes())));
+        let failed = |error: &dyn std::fmt::Display| {
+            AppError::new(format!("{}: the record of changes cannot be read: {error}.", path.display()))
+        };
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&dir)
+            .map_err(|error| failed(&error))?;
+        let lock = lock_folder_of(&path).map_err(|error| failed(&error))?;
+        let before = match std::fs::read_to_string(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+            read => Some(read.map_err(|error| failed(&error))?),
+        };
+        let record: Option<Self> =
+            before.as_deref().map(serde_json::from_str).transpose().map_err(|error| failed(&error))?;
+        Ok(Self { path, before, _lock: Some(lock), ..record.unwrap_or_default() })
     }
 
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.secrets.is_empty()
+        self.changes.is_empty() && self.secrets.is_empty()
+    }
+
+    pub fn has_secrets(&self) -> bool {
+        !self.secrets.is_empty()
+    }
+
+    /// Records whether the directory of the settings exists, before the first change.
+    pub fn note_dir(&mut self, settings: &Path) {
+        self.created_dir |= settings.parent().is_some_and(|dir| !dir.exists());
     }
 
     /// Adds a change that was written.
-    pub fn add(&mut self, change: &FileChange, backup: Option<PathBuf>) {
-        let sha256 = sha256_hex(change.after.as_bytes());
-        self.files.push(ChangedFile { path: change.path.clone(), backup, sha256 });
+    pub fn add(
+        &mut self,
+        change: &FileChange,
+        backup: Option<PathBuf>,
+        client: Option<ClientEdit>,
+    ) -> Result<(), AppError> {
+        let before = change.before.as_ref().map(|text| sha256_hex(text.as_bytes()));
+        let (path, after) = (change.path.clone(), sha256_hex(change.after.as_bytes()));
+        self.changes.push(RecordedChange { path, backup, before, after, client });
+        self.write()
     }
 
-    /// The secrets that were stored.
-    pub fn secrets(&self) -> &[String] {
-        &self.secrets
+    /// Adds a secret that was stored.
+    pub fn add_secret(&mut self, name: &str, value: &str) -> Result<(), AppError> {
+        self.secrets.push(RecordedSecret { name: name.to_owned(), sha256: sha256_hex(value.as_bytes()) });
+        self.write()
     }
 
-    /// Adds secrets that were stored.
-    pub fn add_secrets(&mut self, names: Vec<String>) {
-        self.secrets.extend(names);
-    }
-
-    pub fn write(&self, settings: &Path) -> Result<(), AppError> {
-        let path = Self::path(settings);
-        let failed = |error| AppError::new(format!("{}: cannot write file: {error}.", path.display()));
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-        }
-        let before = std::fs::read_to_string(&path).ok();
+    fn write(&mut self) -> Result<(), AppError> {
         let text = serde_json::to_string_pretty(self).unwrap_or_default() + "\n";
-        replace_generated(&path, before.as_deref(), &text).map_err(failed)
+        replace_generated(&self.path, self.before.as_deref(), &text).map_err(|error| {
+            AppError::new(format!("{}: cannot write file: {error}.", self.path.display()))
+        })?;
+        self.before = Some(text);
+        Ok(())
     }
 
-    /// Restores every file as it was before the first change. A file that somebody has changed since is kept. Removes the
-    /// record when everything is restored.
-    pub fn undo(self, settings: &Path, secrets: Option<&SecretStore>) -> Result<Vec<FileUndo>, AppError> {
-        let mut paths: Vec<&PathBuf> = Vec::new();
-        for file in &self.files {
-            if !paths.contains(&&file.path) {
-                paths.push(&file.path);
+    /// Restores every file as it was before the first change. While a client has to be left as it is, the settings and
+    /// secrets that it needs stay, too.
+    pub fn undo(mut self, settings: &Path, store: Option<&SecretStore>) -> Result<UndoResult, AppError> {
+        let files = undo_files(&self.changes);
+        let is_kept =
+            |path: &Path| files.iter().any(|undo| matches!(undo, FileUndo::Kept(kept, _) if kept == path));
+        self.changes.retain(|change| is_kept(&change.path));
+        let mut result =
+            UndoResult { files: Vec::new(), removed_secrets: Vec::new(), kept_secrets: Vec::new() };
+        if self.changes.is_empty() {
+            self.remove_secrets(store, &mut result)?;
+            let _ = std::fs::remove_file(&self.path);
+            if self.created_dir {
+                // Only if it is empty.
+                let _ = settings.parent().map(std::fs::remove_dir);
             }
-        }
-        let mut done = Vec::new();
-        let mut left = Vec::new();
-        for path in paths {
-            let changes: Vec<&ChangedFile> = self.files.iter().filter(|file| file.path == *path).collect();
-            let undone = undo_file(path, &changes);
-            if matches!(undone, FileUndo::Kept(..)) {
-                left.push(path.clone());
-            }
-            done.push(undone);
-        }
-        let files: Vec<ChangedFile> =
-            self.files.into_iter().filter(|file| left.contains(&file.path)).collect();
-        if files.is_empty() {
-            for name in &self.secrets {
-                secrets.map_or(Ok(false), |secrets| secrets.remove(name))?;
-            }
-            let _ = std::fs::remove_file(Self::path(settings));
-            // Only if it is empty.
-            let _ = settings.parent().map(std::fs::remove_dir);
         } else {
-            Self { files, secrets: self.secrets }.write(settings)?;
+            self.write()?;
         }
-        Ok(done)
+        result.files = files;
+        Ok(result)
     }
-}
 
-fn undo_file(path: &Path, changes: &[&ChangedFile]) -> FileUndo {
-    let kept = |why: &str| FileUndo::Kept(path.to_owned(), why.to_owned());
-    let (Some(first), Some(last)) = (changes.first(), changes.last()) else {
-        return kept("nothing is recorded");
-    };
-    let Ok(now) = std::fs::read_to_string(path) else { return kept("it cannot be read") };
-    if sha256_hex(now.as_bytes()) != last.sha256 {
-        return kept("it was changed after `octoprox init`");
-    }
-    let undone = match &first.backup {
-        None => std::fs::remove_file(path).map(|()| FileUndo::Removed(path.to_owned())),
-        Some(backup) => std::fs::read_to_string(backup)
-            .and_then(|before| replace_generated(path, Some(&now), &before))
-            .map(|()| FileUndo::Restored(path.to_owned())),
-    };
-    match undone {
-        Ok(undone) => {
-            for backup in changes.iter().filter_map(|change| change.backup.as_ref()) {
-                let _ = std::fs::remove_file(backup);
+    fn remove_secrets(&self, store: Option<&SecretStore>, result: &mut UndoResult) -> Result<(), AppError> {
+        let Some(store) = store else { return Ok(()) };
+        let stored = store.get_all(self.secrets.iter().map(|secret| secret.name.as_str()))?;
+        for secret in &self.secrets {
+            match stored.get(&secret.name) {
+                Some(value) if sha256_hex(value.expose().as_bytes()) == secret.sha256 => {
+                    store.remove(&secret.name)?;
+                    result.removed_secrets.push(secret.name.clone());
+                }
+                Some(_) => result.kept_secrets.push(secret.name.clone()),
+                None => {}
             }
-            undone
         }
-        Err(error) => kept(&error.to_string()),
+        Ok(())
     }
 }

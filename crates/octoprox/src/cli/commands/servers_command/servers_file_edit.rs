@@ -87,6 +87,12 @@ impl ServersFileEdit {
         self.tree()?.get(*self.list.first()?)?.get(name).cloned()
     }
 
+    /// Names of all entries.
+    pub fn names(&self) -> Vec<String> {
+        let list = self.tree().and_then(|tree| tree.get(*self.list.first()?)?.as_object().cloned());
+        list.unwrap_or_default().into_iter().map(|(name, _)| name).collect()
+    }
+
     fn tree(&self) -> Option<Map<String, Value>> {
         settings_format::parse_as(&self.path, &self.text).ok()?.as_object().cloned()
     }

@@ -1,33 +1,41 @@
 //! Telemetry of calls to upstream servers: a client span and a histogram, by OpenTelemetry's conventions for MCP.
 
 use crate::catalogue::item::Item;
-use octo_model::{ItemKind, JsonObject, Method, ToolError};
+use octo_model::{ItemKind, JsonObject, Kind, Method, ToolError};
 use std::time::Instant;
 use tracing::Span;
 
-/// One call to an upstream server.
-pub struct UpstreamCall<'a> {
+/// Measures one call to an upstream server. It is recorded as cancelled if it is dropped.
+pub struct UpstreamCallTimer<'a> {
     item: &'a Item,
     method: Method,
     begun: Instant,
+    is_finished: bool,
     pub span: Span,
 }
 
-impl<'a> UpstreamCall<'a> {
+impl<'a> UpstreamCallTimer<'a> {
     /// Begins a call within the span of the hub's own call. `None` for native items.
     pub fn begin(item: &'a Item, method: Method) -> Option<Self> {
         if item.source.is_native() {
             return None;
         }
-        Some(Self { item, method, begun: Instant::now(), span: span(item, method) })
+        let span = span(item, method);
+        Some(Self { item, method, begun: Instant::now(), is_finished: false, span })
     }
 
-    pub fn finish(self, outcome: &Result<JsonObject, ToolError>) {
+    pub fn finish(mut self, outcome: &Result<JsonObject, ToolError>) {
         let error = match outcome {
             Ok(result) if result.is_true("isError") => "tool_error",
             Ok(_) => "",
             Err(error) => error.kind.as_str(),
         };
+        self.is_finished = true;
+        self.record(error);
+    }
+
+    /// Records the end of the call; without an error if `error` is empty.
+    fn record(&self, error: &str) {
         self.span.record("otel.status_code", if error.is_empty() { "OK" } else { "ERROR" });
         if !error.is_empty() {
             self.span.record("error.type", error);
@@ -46,6 +54,14 @@ impl<'a> UpstreamCall<'a> {
         }
         metrics::histogram!("mcp_client_operation_duration_seconds", &labels)
             .record(self.begun.elapsed().as_secs_f64());
+    }
+}
+
+impl Drop for UpstreamCallTimer<'_> {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.record(Kind::Cancelled.as_str());
+        }
     }
 }
 
