@@ -12,9 +12,9 @@ mod shell_assignments;
 mod variable_references;
 
 pub use client_config::{ClientConfig, ClientFile, client_configs};
-pub use client_servers::{ServerEntry, read_servers};
+pub use client_servers::{ServerEntry, is_octoprox, read_servers};
 pub use client_table::{CLIENTS, Client};
-pub use register::{Registration, SERVER_NAME, register};
+pub use register::{Registration, register};
 pub use secret_extractor::{SecretExtractor, looks_secret};
 pub use server_name::valid_name;
 pub use variable_references::{replace_references, required_variables, stored_secrets};

@@ -63,6 +63,9 @@ impl ClientConfig {
         if let Some((keys, list)) = project_servers(&tree, folder) {
             found.add_list(list, &keys, &References::default());
         }
+        if self.client.is_literal {
+            found.mark_references("${…}, which is literal there");
+        }
         Ok(Some(ClientFile { text, tree, servers: found }))
     }
 }

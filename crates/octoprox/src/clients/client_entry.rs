@@ -1,23 +1,27 @@
 //! Translation of another product's server entry.
 
-use super::variable_references::{References, rewrite_shell_variable};
+use super::variable_references::{References, is_variable, required_variables, rewrite_shell_variable};
 use crate::settings::is_secret_name;
 use serde_json::{Map, Value, json};
+use std::path::Path;
 
 /// Fields without which a server would lack credentials or offer more tools than the user permits.
-const ESSENTIAL_FIELDS: [&str; 11] = [
+const ESSENTIAL_FIELDS: [&str; 10] = [
     "envFile",
     "headersHelper",
     "authProviderType",
     "includeTools",
-    "excludeTools",
     "enabled_tools",
-    "disabled_tools",
-    "available_tools",
-    "disabledTools",
+    "enabledTools",
     "allowedTools",
+    "tools",
     "toolFilter",
+    "tool_filter",
 ];
+/// The same, unless they are empty.
+const TOOL_LISTS: [&str; 5] =
+    ["excludeTools", "disabled_tools", "disabledTools", "blockedTools", "available_tools"];
+const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "ksh"];
 
 /// An entry in our format.
 pub struct TranslatedEntry {
@@ -32,15 +36,34 @@ pub fn translate_entry(entry: &Map<String, Value>, references: &References) -> T
     let mut server = Translation { references, server: Map::new(), unused: Vec::new(), notes: Vec::new() };
     entry.iter().filter(|(_, value)| !value.is_null()).for_each(|(key, value)| server.add_field(key, value));
     let Translation { server, unused, mut notes, .. } = server;
-    let mut unsupported: Vec<String> =
-        unused.iter().filter(|key| ESSENTIAL_FIELDS.contains(&key.as_str())).cloned().collect();
-    if Value::Object(server.clone()).to_string().contains("{file:") {
-        unsupported.push("{file:…}".to_owned());
-    }
+    let is_empty = |key: &str| entry.get(key).and_then(Value::as_array).is_some_and(Vec::is_empty);
+    let is_essential = |key: &&String| {
+        ESSENTIAL_FIELDS.contains(&key.as_str()) || (TOOL_LISTS.contains(&key.as_str()) && !is_empty(key))
+    };
+    let mut unsupported: Vec<String> = unused.iter().filter(is_essential).cloned().collect();
+    unsupported.extend(unsupported_texts(&server));
     if !unused.is_empty() {
         notes.push(format!("not used: {}", unused.join(", ")));
     }
     TranslatedEntry { server, notes, unsupported }
+}
+
+/// References that octoprox would resolve in another way than the client or a shell.
+fn unsupported_texts(server: &Map<String, Value>) -> Vec<String> {
+    let mut found = Vec::new();
+    if Value::Object(server.clone()).to_string().contains("{file:") {
+        found.push("{file:…}".to_owned());
+    }
+    let command = server.get("command").and_then(Value::as_str).map(Path::new);
+    let program = command.and_then(Path::file_name).and_then(|name| name.to_str());
+    let args = server.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+    let is_shell = program.is_some_and(|program| SHELLS.contains(&program));
+    if is_shell && args.into_iter().any(|word| word.contains("${")) {
+        found.push("${…} in a shell command".to_owned());
+    }
+    let names = required_variables(server);
+    found.extend(names.iter().filter(|name| !is_variable(name)).map(|name| format!("${{{name}}}")));
+    found
 }
 
 struct Translation<'a> {
@@ -218,6 +241,10 @@ mod tests {
             (json!({"command": "x", "excludeTools": ["delete"]}), &["excludeTools"]),
             (json!({"command": "x", "env": {"T": "{file:~/t}"}}), &["{file:…}"]),
             (json!({"command": "x", "tools": ["*"], "alwaysAllow": ["y"]}), &[]),
+            (json!({"command": "x", "tools": ["read"]}), &["tools"]),
+            (json!({"command": "x", "disabledTools": [], "available_tools": []}), &[]),
+            (json!({"command": "sh", "args": ["-c", "x ${PORT:-1}"]}), &["${…} in a shell command"]),
+            (json!({"command": "x", "args": ["${#X}"]}), &["${#X}"]),
         ] {
             let Value::Object(entry) = entry else { continue };
             assert_eq!(translate_entry(&entry, &References::default()).unsupported, unsupported);

@@ -81,6 +81,17 @@ impl ClientServers {
     }
 }
 
+impl ClientServers {
+    /// Marks entries with references as unsupported.
+    pub fn mark_references(&mut self, what: &str) {
+        for entry in &mut self.entries {
+            if Value::Object(entry.server.clone()).to_string().contains("${") {
+                entry.unsupported.push(what.to_owned());
+            }
+        }
+    }
+}
+
 /// Returns whether an entry starts octoprox itself, which would create a loop.
 pub fn is_octoprox(entry: &Map<String, Value>) -> bool {
     let command = entry.get("command").or_else(|| entry.get("cmd"));

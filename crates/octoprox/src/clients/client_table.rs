@@ -17,6 +17,8 @@ pub struct Client {
     /// Keys that lead to its server list.
     pub list: &'static [&'static str],
     pub form: EntryForm,
+    /// Whether `${…}` in its entries is literal text.
+    pub is_literal: bool,
 }
 
 /// Directory that the paths of a client are relative to.
@@ -64,11 +66,15 @@ const fn client(
     list: &'static [&'static str],
     form: EntryForm,
 ) -> Client {
-    Client { id, title, base, files, marker: None, list, form }
+    Client { id, title, base, files, marker: None, list, form, is_literal: false }
 }
 
 const fn with_marker(client: Client, marker: &'static str) -> Client {
     Client { marker: Some(marker), ..client }
+}
+
+const fn literal(client: Client) -> Client {
+    Client { is_literal: true, ..client }
 }
 
 /// The supported clients, most common first.
@@ -90,14 +96,14 @@ pub static CLIENTS: &[Client] = {
             ),
             ".claude",
         ),
-        client(
+        literal(client(
             "claude-desktop",
             "Claude Desktop",
             Apps,
             &["Claude/claude_desktop_config.json"],
             MCP_SERVERS,
             Plain,
-        ),
+        )),
         client("cursor", "Cursor", Home, &[".cursor/mcp.json"], MCP_SERVERS, Plain),
         client("vscode", "VS Code", VsCode, &["mcp.json"], &["servers"], Typed),
         client("codex", "Codex", Own("CODEX_HOME", ".codex"), &["config.toml"], &["mcp_servers"], Plain),

@@ -327,15 +327,15 @@ fn hide_in_command_line(server: &str, line: &str, hide: &mut impl FnMut(String, 
         let hidden = match value {
             Some((secret, name)) => {
                 let hidden = hide(header_variable(server, name.trim_start_matches('-')), &secret);
-                Some(word.replace(&secret, &hidden))
+                Some(replace_last(word, &secret, &hidden))
             }
             None if has_known_format(bare)
                 && !bare.contains("://")
                 && !bare.contains(['"', '\'', '{', '}', ',']) =>
             {
-                Some(word.replace(bare, &hide(env_name(&format!("{server}_key")), bare)))
+                Some(replace_last(word, bare, &hide(env_name(&format!("{server}_key")), bare)))
             }
-            None => hide_in_url(server, bare, hide).map(|hidden| word.replace(bare, &hidden)),
+            None => hide_in_url(server, bare, hide).map(|hidden| replace_last(word, bare, &hidden)),
         };
         if hidden.is_none() && bare.starts_with('-') && !bare.contains('=') {
             flag = Some(bare.to_owned());
@@ -343,6 +343,11 @@ fn hide_in_command_line(server: &str, line: &str, hide: &mut impl FnMut(String, 
         words.push(hidden.unwrap_or_else(|| word.to_owned()));
     }
     words.join(" ")
+}
+
+/// Replaces the last occurrence: a flag may contain its value, as in `--password=pass`.
+fn replace_last(text: &str, from: &str, to: &str) -> String {
+    text.rsplit_once(from).map_or_else(|| text.to_owned(), |(before, after)| format!("{before}{to}{after}"))
 }
 
 #[cfg(test)]
@@ -414,11 +419,27 @@ mod tests {
                 json!({"args": ["--config", "${MY_APP_SECRET}"]}),
                 &["MY_APP_SECRET"],
             ),
+        ] {
+            assert_eq!(
+                taken("my-app", server),
+                (expected, variables.iter().map(|it| (*it).to_owned()).collect())
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_secret_part_of_a_text_is_replaced() {
+        for (server, expected, variables) in [
             (
                 json!({"env": {"R": "redis://:hunter2@db:6379/0", "CONN": "host=${DB_HOST} password=hunter4444", "P_PASS": "pa${ss"}}),
                 json!({"env": {"R": "redis://:${MY_APP_PASSWORD}@db:6379/0", "CONN": "host=${DB_HOST}${MY_APP_SECRET}",
                                "P_PASS": "${P_PASS}"}}),
-                &["MY_APP_PASSWORD", "MY_APP_SECRET", "P_PASS"],
+                &["MY_APP_PASSWORD", "MY_APP_SECRET", "P_PASS"][..],
+            ),
+            (
+                json!({"command": "sh", "args": ["-c", "exec srv --password=pass x"]}),
+                json!({"command": "sh", "args": ["-c", "exec srv --password=${MY_APP_PASSWORD} x"]}),
+                &["MY_APP_PASSWORD"],
             ),
             (
                 json!({"command": "srv --token ghp_0123456789abcdefghij0123456789abcdef"}),
@@ -431,10 +452,8 @@ mod tests {
                 &["MY_APP_CLIENT_SECRET"],
             ),
         ] {
-            assert_eq!(
-                taken("my-app", server),
-                (expected, variables.iter().map(|it| (*it).to_owned()).collect())
-            );
+            let variables = variables.iter().map(|it| (*it).to_owned()).collect();
+            assert_eq!(taken("my-app", server), (expected, variables));
         }
     }
 

@@ -82,7 +82,8 @@ pub fn rewrite_shell_variable(text: String) -> String {
     }
 }
 
-fn is_variable(name: &str) -> bool {
+/// Returns whether it can be the name of a variable.
+pub fn is_variable(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|c: char| c.is_ascii_digit())
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')

@@ -55,7 +55,7 @@ fn everything_is_set_up_and_an_agent_can_begin() {
         assert!(printed.contains(line), "{line}: {printed}");
     }
     assert!(
-        said.contains("    LINEAR_KEY\n") && said.contains("Restart Claude Code, Cursor, VS Code, Codex"),
+        said.contains("  LINEAR_KEY\n") && said.contains("Restart Claude Code, Cursor, VS Code, Codex"),
         "{said}"
     );
     assert!(said.lines().all(|line| line.chars().count() <= 80 || line.contains('/')), "{said}");
@@ -174,7 +174,7 @@ fn undo_keeps_later_changes_of_a_client() {
     home.stdout(&["init", "--yes"]);
     home.write(".claude.json", &home.read(".claude.json").replace("42", "43"));
     let printed = home.stdout(&["init", "--undo"]);
-    let edited = format!("restored the servers in {}; later", home.path(".claude.json").display());
+    let edited = format!("restored the servers in {}; other", home.path(".claude.json").display());
     assert!(printed.contains(&edited), "{printed}");
     let restored: Value = serde_json::from_str(&home.read(".claude.json")).unwrap();
     let mut expected: Value = serde_json::from_str(CLAUDE_CODE).unwrap();
@@ -195,9 +195,59 @@ fn undo_keeps_what_was_changed_between_two_runs() {
     home.stdout(&["init", "--yes"]);
     let (code, printed, said) = home.run_text(&["init", "--undo"]);
     assert_eq!(code, Some(0), "{printed}{said}");
-    assert!(printed.contains("as it was before the last run"), "{printed}");
-    assert_eq!(home.read(".cursor/mcp.json"), between);
-    assert!(home.exists(".cursor/mcp.json.bak-1") && !home.exists(".cursor/mcp.json.bak-2"));
+    let restored: Value = serde_json::from_str(&home.read(".cursor/mcp.json")).unwrap();
+    let expected =
+        json!({"history": [1], "mcpServers": {"a": {"command": "srv-a"}, "b": {"command": "srv-b"}}});
+    assert_eq!(restored, expected, "{printed}");
+    assert!(!home.exists(".config/octoprox") && !home.exists(".cursor/mcp.json.bak-1"));
+}
+
+/// Also in TOML, with tables, and under another name.
+#[test]
+fn undo_edits_the_files_of_all_formats() {
+    let home = TestHome::new();
+    let codex = "model = \"m\"\n\n[mcp_servers.docs]\ncommand = \"npx\"\n\n[mcp_servers.docs.env]\nA_TOKEN = \"x1\"\n";
+    home.write_with_dirs(".codex/config.toml", codex);
+    home.write_with_dirs(".cursor/mcp.json", r#"{"mcpServers": {"a": {"command": "srv-a"}}}"#);
+    home.write_with_dirs(".codeium/windsurf/mcp_config.json", "{}");
+    home.stdout(&["init", "--yes"]);
+    home.write(
+        ".codex/config.toml",
+        &format!("{}\n[tui]\ntheme = \"dark\"\n", home.read(".codex/config.toml")),
+    );
+    home.write(".cursor/mcp.json", &home.read(".cursor/mcp.json").replace("\"octoprox\":", "\"hub\":"));
+    std::fs::remove_dir_all(home.path(".codeium")).unwrap();
+    home.write(SETTINGS_FILE, &format!("{}# mine\n", home.read(SETTINGS_FILE)));
+    let printed = home.stdout(&["init", "--undo"]);
+    assert!(
+        printed.contains("octoprox.yaml: you have changed it")
+            && printed.contains("removed the stored secrets: A_TOKEN"),
+        "{printed}"
+    );
+    let restored: toml::Table = home.read(".codex/config.toml").parse().unwrap();
+    let expected: toml::Table = format!("{codex}\n[tui]\ntheme = \"dark\"\n").parse().unwrap();
+    assert_eq!(restored, expected);
+    let cursor: Value = serde_json::from_str(&home.read(".cursor/mcp.json")).unwrap();
+    assert_eq!(cursor, json!({"mcpServers": {"a": {"command": "srv-a"}}}));
+    assert!(home.run_text(&["init", "--undo"]).2.contains("Nothing to undo"));
+}
+
+/// The variables of a shell are not those of a client.
+#[test]
+fn variables_of_the_shell_are_stored() {
+    let home = TestHome::new();
+    home.write_with_dirs(".cursor/mcp.json", r#"{"mcpServers": {"v": {"command": "x", "env": {"TOK": "${env:MYTOKEN}", "ORG": "${env:MYORG}", "H": "${HOME}"}}}}"#);
+    for variables in [&[][..], &[("MYTOKEN", "t1"), ("MYORG", "o1")]] {
+        let output = home.command(&["init", "--yes"]).envs(variables.iter().copied()).output().unwrap();
+        assert!(output.status.success());
+        let is_there = home.read(".cursor/mcp.json").contains("\"v\"");
+        assert_eq!(is_there, variables.is_empty(), "only a server that works is taken over");
+    }
+    let list = home.read(SERVERS_FILE);
+    assert!(
+        list.contains("${secret:MYTOKEN}") && list.contains("${secret:MYORG}") && list.contains("${HOME}"),
+        "{list}"
+    );
 }
 
 /// A client that still starts octoprox needs its settings.
@@ -214,7 +264,7 @@ fn undo_leaves_the_settings_while_a_client_cannot_be_restored() {
     let (code, printed, _) = home.run_text(&["init", "--undo"]);
     assert_eq!(code, Some(1), "{printed}");
     assert!(
-        printed.contains("mcp.json.bak-1 was changed") && printed.contains("a client still uses octoprox"),
+        printed.contains("mcp.json.bak-1 was changed") && printed.contains("a client still uses it"),
         "{printed}"
     );
     assert!(home.exists(SERVERS_FILE) && home.stdout(&["secret", "list"]).contains("A_KEY"));

@@ -208,7 +208,7 @@ pub fn import_servers(
             continue;
         }
         let place = |name: &str, target: &ServersFileEdit| {
-            Placement::of(name, &server, target, known, (secrets, world))
+            Placement::of(name, &server, target, known, (secrets, world, suffix.is_some()))
         };
         let mut placement = place(&name, target);
         if let (Placement::Taken(_), Some(suffix)) = (&placement, suffix) {
@@ -273,7 +273,7 @@ enum Placement {
     Free(String),
     /// The same server is there.
     Exists(Map<String, Value>),
-    /// The same server is there under this name, with variables that are not set; their values can be stored now.
+    /// The same server is there under this name, with variables whose values can be stored now.
     Outdated(String),
     /// Another server is there, with the reason to skip this one.
     Taken(String),
@@ -285,7 +285,7 @@ impl Placement {
         server: &Map<String, Value>,
         target: &ServersFileEdit,
         known: &BTreeMap<String, String>,
-        (secrets, world): (&ImportSecrets, &Environment),
+        (secrets, world, is_setup): (&ImportSecrets, &Environment, bool),
     ) -> Self {
         let there = match target.entry(name) {
             Some(Value::Object(there)) if is_same_server(&there, server) => there,
@@ -297,8 +297,10 @@ impl Placement {
             return Self::Taken(format!("it exists with another value of {variable} and is kept"));
         }
         let stored = stored_secrets(server);
-        let is_unset = |name: &&String| stored.contains(*name) && world.variable(name).is_none();
-        match variables.iter().find(is_unset) {
+        // The variables of a shell may not be those of a client.
+        let is_unsure =
+            |name: &&String| stored.contains(*name) && (is_setup || world.variable(name).is_none());
+        match variables.iter().find(is_unsure) {
             Some(_) => Self::Outdated(name.to_owned()),
             None => Self::Exists(there),
         }

@@ -10,12 +10,11 @@ use crate::cli::commands::import_command::{
     ImportSecrets, report_written, result_lines, stored_values, unset_variables,
 };
 use crate::clients::{Client, ClientConfig, ClientFile, client_configs};
-use crate::settings::{
-    Environment, Flags, SecretSettings, SecretStore, is_secret_name, open_default_secret_store,
-};
+use crate::settings::{Environment, Flags, SecretSettings, SecretStore, open_default_secret_store};
 use crate::terminal::console;
 use crate::terminal::prompter::Prompter;
 use crate::terminal::terminal_width::{columns, wrap_words};
+use crate::terminal::text_table::{definition_list, sanitize_line};
 use clap::Args;
 use file_undo::FileUndo;
 use init_answers::{InitAnswers, needed_variables};
@@ -62,6 +61,9 @@ pub struct Init {
     #[arg(long)]
     json: bool,
 }
+
+/// Variables that every process of a user has.
+const USUAL_VARIABLES: [&str; 8] = ["HOME", "LANG", "LOGNAME", "PATH", "PWD", "SHELL", "TMPDIR", "USER"];
 
 /// Client that is in use on this machine, with its configuration file.
 pub struct InstalledClient {
@@ -151,29 +153,24 @@ impl Init {
         let UndoResult { files, removed_secrets, kept_secrets } = record.undo(settings, store.as_ref())?;
         let line = |undone: &FileUndo| match undone {
             FileUndo::Restored(path) => format!("restored {}", path.display()),
-            FileUndo::RestoredLast(path) => {
-                format!(
-                    "restored {} as it was before the last run: it was changed between the runs",
-                    path.display()
-                )
-            }
             FileUndo::Edited(path) => {
-                format!("restored the servers in {}; later changes are kept", path.display())
+                format!("restored the servers in {}; other changes are kept", path.display())
             }
             FileUndo::Removed(path) => format!("removed {}", path.display()),
             FileUndo::Kept(path, why) => format!("kept {}: {why}", path.display()),
+            FileUndo::Stuck(path, why) => format!("not restored: {}: {why}", path.display()),
         };
         let mut lines: Vec<String> = files.iter().map(line).collect();
         let secrets = [("removed", removed_secrets), ("kept", kept_secrets)];
         let secrets = secrets.iter().filter(|(_, names)| !names.is_empty());
         lines.extend(secrets.map(|(what, names)| format!("{what} the stored secrets: {}", names.join(", "))));
-        let kept = files.iter().filter(|undone| matches!(undone, FileUndo::Kept(..))).count();
+        let stuck = files.iter().filter(|undone| matches!(undone, FileUndo::Stuck(..))).count();
         if self.json {
-            console::print(&json!({"undone": lines, "kept": kept}).to_string())?;
+            console::print(&json!({"undone": lines, "not_restored": stuck}).to_string())?;
         } else {
             lines.iter().try_for_each(|line| console::print(line))?;
         }
-        if kept == 0 { Ok(()) } else { Err(AppError::silent(1)) }
+        if stuck == 0 { Ok(()) } else { Err(AppError::silent(1)) }
     }
 
     /// Returns the clients in use. A client whose file cannot be parsed is reported and skipped.
@@ -219,13 +216,11 @@ impl Init {
         for problem in problems {
             say(&format!("octoprox: {problem}"));
         }
-        if !self.dry_run {
-            for line in result_lines(&steps.imported)
-                .into_iter()
-                .chain(steps.registered.iter().map(|client| registered_line(client)))
-            {
-                console::print(&line)?;
-            }
+        let registered = steps.registered.iter().map(|client| registered_line(client));
+        let removed = steps.changes.iter().filter_map(removed_line);
+        for line in result_lines(&steps.imported).into_iter().chain(registered).chain(removed) {
+            // With --dry-run, standard output has the changes.
+            if self.dry_run { console::print_err(&line) } else { console::print(&line)? }
         }
         print_next_steps(steps, &unset, self.dry_run);
         Ok(())
@@ -257,10 +252,18 @@ fn secret_store(settings: &Path, world: &Environment, problems: &mut Vec<String>
 }
 
 /// Returns the value of a variable that is stored, so that a server works wherever octoprox is started: the one that was
-/// entered, or the one of the environment if it is a secret.
+/// entered, or the one of the environment.
 fn value_to_store(name: &str, answers: &InitAnswers, world: &Environment) -> Option<String> {
-    let set = || world.variable(name).filter(|_| is_secret_name(name)).map(str::to_owned);
+    let set = || world.variable(name).filter(|_| !USUAL_VARIABLES.contains(&name)).map(str::to_owned);
     answers.values.get(name).cloned().or_else(set)
+}
+
+/// Tells which servers are no longer in a client's own list.
+fn removed_line(PlannedChange { client, .. }: &PlannedChange) -> Option<String> {
+    let client = client.as_ref().filter(|client| !client.removed.is_empty())?;
+    let names: Vec<String> = client.removed.iter().map(|entry| sanitize_line(&entry.name)).collect();
+    let title = Client::find(&client.id).map_or("", |client| client.title);
+    Some(format!("removed from the list of {title}: {}", names.join(", ")))
 }
 
 fn registered_line(client: &Client) -> String {
@@ -288,24 +291,23 @@ fn print_next_steps(steps: &InitPlan, unset: &[String], dry: bool) {
     }
     if !unset.is_empty() {
         say(
-            "\u{2022} Set these variables where octoprox is started: in your shell, or under `env` of octoprox's entry in \
-             the client. Until then, the servers that need them are disabled.",
+            "Set these variables where octoprox is started: in your shell, or under `env` of octoprox's entry in the \
+             client. Until then, the servers that need them are disabled.",
         );
-        unset.iter().for_each(|name| console::print_err(&format!("    {name}")));
-    }
-    if !steps.imported.secrets.is_empty() {
-        say("\u{2022} octoprox secret list    lists the stored secrets.");
-    }
-    if !steps.imported.added.is_empty() {
-        say("\u{2022} octoprox servers test   tests the imported servers.");
+        unset.iter().for_each(|name| console::print_err(&format!("  {name}")));
     }
     if !steps.registered.is_empty() {
         let names: Vec<&str> = steps.registered.iter().map(|client| client.title).collect();
-        say(&format!("\u{2022} Restart {} to load octoprox.", names.join(", ")));
+        say(&format!("Restart {} to load octoprox.", names.join(", ")));
     }
-    say("\u{2022} octoprox tools          lists what an agent sees.");
-    say("\u{2022} octoprox doctor         checks this machine.");
-    if !steps.changes.is_empty() {
-        say("\u{2022} octoprox init --undo    restores every file as it was.");
-    }
+    let commands = [
+        (!steps.imported.added.is_empty(), "octoprox servers test", "test the imported servers"),
+        (!steps.imported.secrets.is_empty(), "octoprox secret list", "list the stored secrets"),
+        (true, "octoprox tools", "list what an agent sees"),
+        (true, "octoprox doctor", "check this machine"),
+        (!steps.changes.is_empty(), "octoprox init --undo", "restore every file as it was"),
+    ];
+    let rows = commands.iter().filter(|(applies, ..)| *applies);
+    let rows: Vec<_> = rows.map(|(_, command, about)| ((*command).to_owned(), (*about).to_owned())).collect();
+    console::print_err(&format!("Next:\n{}", definition_list(&rows, columns()).trim_end()));
 }

@@ -165,7 +165,7 @@ mod tests {
         let added = change("config.toml", &["mcp_servers"]).add(text, &server()).unwrap();
         assert_eq!(
             added,
-            format!("{text}\n[mcp_servers.o]\ncommand = \"x\"\nargs = [\"stdio\",\"a\\\"b\"]\n")
+            format!("{text}\n[mcp_servers.o]\ncommand = \"x\"\nargs = [\"stdio\", \"a\\\"b\"]\n")
         );
         let inline = "mcp_servers = {a = {command = \"y\"}}\n";
         assert!(change("config.toml", &["mcp_servers"]).add(inline, &server()).is_err());

@@ -1,7 +1,7 @@
 //! Restoring the files that `octoprox init` has changed.
 
 use crate::cli::commands::init_command::undo_record::{ClientEdit, RecordedChange, RemovedEntry};
-use crate::clients::{Client, SERVER_NAME};
+use crate::clients::{Client, is_octoprox};
 use crate::settings::edit::replace_file::{replace_file, replace_generated};
 use crate::settings::edit::settings_edit::ServerEdit;
 use crate::settings::load::settings_format;
@@ -14,36 +14,37 @@ use std::path::{Path, PathBuf};
 pub enum FileUndo {
     /// As it was before the first run.
     Restored(PathBuf),
-    /// As it was before the last run: it was changed between the runs.
-    RestoredLast(PathBuf),
-    /// It was changed since. Its servers are back, and octoprox is no longer in it.
+    /// Somebody else has changed it. Its servers are back, and octoprox is no longer in it.
     Edited(PathBuf),
     Removed(PathBuf),
-    /// Unchanged, with the reason.
+    /// A file of the hub with changes of the user, which stays.
     Kept(PathBuf, String),
+    /// It cannot be restored, with the reason.
+    Stuck(PathBuf, String),
 }
 
 /// What has to be done with a file.
 enum UndoStep<'a> {
-    /// Replaces the content by that of a backup; the backups of these changes are no longer needed.
+    /// Replaces the content by that of the first backup. None of the backups is needed any more.
     Restore {
         text: String,
         current: String,
-        done: Vec<&'a RecordedChange>,
-        is_first: bool,
+        changes: &'a [&'a RecordedChange],
     },
     Edit {
         text: String,
         current: String,
+        changes: &'a [&'a RecordedChange],
     },
-    Remove,
+    Remove(&'a [&'a RecordedChange]),
     /// Nothing is left to do.
     Gone,
     Keep(String),
+    Fail(String),
 }
 
 /// Restores the files of clients first. While one of them cannot be restored, the hub's own files stay.
-pub(super) fn undo_files(changes: &[RecordedChange]) -> Vec<FileUndo> {
+pub(super) fn undo_files(changes: &[RecordedChange], settings: &Path) -> Vec<FileUndo> {
     let mut paths: Vec<&PathBuf> = Vec::new();
     for change in changes {
         if !paths.contains(&&change.path) {
@@ -52,49 +53,41 @@ pub(super) fn undo_files(changes: &[RecordedChange]) -> Vec<FileUndo> {
     }
     let of_path = |path: &PathBuf| changes.iter().filter(|change| change.path == *path).collect::<Vec<_>>();
     let is_client = |path: &&&PathBuf| of_path(path).iter().any(|change| change.client.is_some());
-    let mut done: Vec<FileUndo> =
-        paths.iter().filter(is_client).map(|path| run(path, plan(path, &of_path(path)))).collect();
-    let is_stuck = done.iter().any(|undo| matches!(undo, FileUndo::Kept(..)));
+    let undo = |path: &&PathBuf| run(path, plan(path, &of_path(path), settings));
+    let mut done: Vec<FileUndo> = paths.iter().filter(is_client).map(undo).collect();
+    let is_stuck = done.iter().any(|undo| matches!(undo, FileUndo::Stuck(..)));
     for path in paths.iter().filter(|path| !is_client(path)) {
-        let step = match is_stuck {
-            true => UndoStep::Keep("a client still uses octoprox".to_owned()),
-            false => plan(path, &of_path(path)),
-        };
-        done.push(run(path, step));
+        let in_use = || FileUndo::Stuck((*path).clone(), "a client still uses it".to_owned());
+        done.push(if is_stuck { in_use() } else { undo(path) });
     }
     done
 }
 
-fn plan<'a>(path: &Path, changes: &[&'a RecordedChange]) -> UndoStep<'a> {
-    let Some(last) = changes.last() else { return UndoStep::Gone };
+fn plan<'a>(path: &Path, changes: &'a [&'a RecordedChange], settings: &Path) -> UndoStep<'a> {
+    let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return UndoStep::Gone };
     let current = match std::fs::read_to_string(path) {
         Ok(current) => current,
-        Err(error) if error.kind() == ErrorKind::NotFound && last.backup.is_none() => return UndoStep::Gone,
-        Err(error) => return UndoStep::Keep(format!("it cannot be read: {error}")),
+        Err(error) if error.kind() == ErrorKind::NotFound => return UndoStep::Gone,
+        Err(error) => return UndoStep::Fail(format!("it cannot be read: {error}")),
     };
-    if sha256_hex(current.as_bytes()) != last.after {
-        return match edit_client(path, &current, changes) {
-            Some(Ok(text)) => UndoStep::Edit { text, current },
-            Some(Err(why)) => UndoStep::Keep(format!("it was changed after `octoprox init`, and {why}")),
-            None => UndoStep::Keep("it was changed after `octoprox init`".to_owned()),
+    // Somebody else may have changed the file after a run, or between two of them.
+    let is_own = sha256_hex(current.as_bytes()) == last.after
+        && changes.windows(2).all(|pair| match pair {
+            [earlier, later] => later.before.as_deref() == Some(&earlier.after),
+            _ => true,
+        });
+    if !is_own {
+        return match edit_client(path, &current, changes, settings) {
+            Some(Ok(text)) => UndoStep::Edit { text, current, changes },
+            Some(Err(why)) => UndoStep::Fail(format!("it was changed after `octoprox init`, and {why}")),
+            None => UndoStep::Keep("you have changed it; remove it if you do not need it".to_owned()),
         };
     }
-    // Further back only while nobody else has changed the file between two runs.
-    let mut done = vec![*last];
-    for earlier in changes.iter().rev().skip(1) {
-        let is_next = done.last().is_some_and(|at| at.before.as_deref() == Some(&earlier.after));
-        if !is_next {
-            break;
-        }
-        done.push(earlier);
-    }
-    let is_first = done.len() == changes.len();
-    let first = done.last().copied().unwrap_or(last);
     match &first.backup {
-        None => UndoStep::Remove,
+        None => UndoStep::Remove(changes),
         Some(backup) => match read_backup(backup, first) {
-            Ok(text) => UndoStep::Restore { text, current, done, is_first },
-            Err(why) => UndoStep::Keep(why),
+            Ok(text) => UndoStep::Restore { text, current, changes },
+            Err(why) => UndoStep::Fail(why),
         },
     }
 }
@@ -108,10 +101,15 @@ fn read_backup(backup: &Path, change: &RecordedChange) -> Result<String, String>
 }
 
 /// Takes back the changes of a client's list in a file with other changes. `None` if it is not the file of a client.
-fn edit_client(path: &Path, current: &str, changes: &[&RecordedChange]) -> Option<Result<String, String>> {
+fn edit_client(
+    path: &Path,
+    current: &str,
+    changes: &[&RecordedChange],
+    settings: &Path,
+) -> Option<Result<String, String>> {
     let mut text = current.to_owned();
     for change in changes.iter().rev() {
-        match take_back(path, text, change, change.client.as_ref()?) {
+        match take_back(path, text, change, change.client.as_ref()?, settings) {
             Ok(edited) => text = edited,
             Err(why) => return Some(Err(why)),
         }
@@ -124,6 +122,7 @@ fn take_back(
     mut text: String,
     change: &RecordedChange,
     client: &ClientEdit,
+    settings: &Path,
 ) -> Result<String, String> {
     let before = match &change.backup {
         Some(backup) => read_backup(backup, change)?,
@@ -140,10 +139,22 @@ fn take_back(
         }
     }
     let list = Client::find(&client.id).map(|client| client.list).unwrap_or_default();
-    if client.registered && entry_at(path, &text, list, SERVER_NAME).is_some() {
-        text = ServerEdit { path, list, name: SERVER_NAME }.remove(&text)?;
+    if client.registered
+        && let Some(name) = registered_name(path, &text, list, settings)
+    {
+        text = ServerEdit { path, list, name: &name }.remove(&text)?;
     }
     Ok(text)
+}
+
+/// The name under which the client starts octoprox with these settings, which the user may have changed.
+fn registered_name(path: &Path, text: &str, list: &[&str], settings: &Path) -> Option<String> {
+    let tree = settings_format::parse_as(path, text).ok()?;
+    let list = list.iter().try_fold(&tree, |tree, key| tree.get(key))?.as_object()?;
+    let settings = Value::from(settings.to_str()?).to_string();
+    let is_own =
+        |entry: &Value| entry.as_object().is_some_and(is_octoprox) && entry.to_string().contains(&settings);
+    list.iter().find(|(_, entry)| is_own(entry)).map(|(name, _)| name.clone())
 }
 
 /// Returns an entry of a list, as written.
@@ -155,20 +166,23 @@ fn entry_at(path: &Path, text: &str, list: &[&str], name: &str) -> Option<Map<St
 
 fn run(path: &Path, step: UndoStep<'_>) -> FileUndo {
     let owned = path.to_owned();
-    let done = match step {
+    let (done, changes, undo) = match step {
         UndoStep::Keep(why) => return FileUndo::Kept(owned, why),
+        UndoStep::Fail(why) => return FileUndo::Stuck(owned, why),
         UndoStep::Gone => return FileUndo::Removed(owned),
-        UndoStep::Remove => std::fs::remove_file(path).map(|()| FileUndo::Removed(owned)),
-        UndoStep::Edit { text, current } => {
-            replace_file(path, Some(&current), &text).map(|_| FileUndo::Edited(owned))
+        UndoStep::Remove(changes) => (std::fs::remove_file(path), changes, FileUndo::Removed(owned)),
+        UndoStep::Edit { text, current, changes } => {
+            (replace_file(path, Some(&current), &text).map(drop), changes, FileUndo::Edited(owned))
         }
-        UndoStep::Restore { text, current, done, is_first } => replace_generated(path, Some(&current), &text)
-            .map(|()| {
-                for backup in done.iter().filter_map(|change| change.backup.as_ref()) {
-                    let _ = std::fs::remove_file(backup);
-                }
-                if is_first { FileUndo::Restored(owned) } else { FileUndo::RestoredLast(owned) }
-            }),
+        UndoStep::Restore { text, current, changes } => {
+            (replace_generated(path, Some(&current), &text), changes, FileUndo::Restored(owned))
+        }
     };
-    done.unwrap_or_else(|error| FileUndo::Kept(path.to_owned(), error.to_string()))
+    if let Err(error) = done {
+        return FileUndo::Stuck(path.to_owned(), error.to_string());
+    }
+    for backup in changes.iter().filter_map(|change| change.backup.as_ref()) {
+        let _ = std::fs::remove_file(backup);
+    }
+    undo
 }

@@ -142,7 +142,9 @@ fn remove_imported(
     for ImportedEntry { list, name, variables, mismatch } in entries {
         let unset = variables.iter().find(|variable| world.variable(variable).is_none());
         let why = match (unset, mismatch) {
-            (Some(unset), _) => Some(format!("{unset} is not set. Run `octoprox init` to enter it.")),
+            (Some(unset), _) => {
+                Some(format!("{unset} is not set. Set it, or run `octoprox init` to enter it."))
+            }
             (None, Some(variable)) => Some(format!("{variable} has another value in the environment.")),
             (None, None) => None,
         };

@@ -70,7 +70,7 @@ struct RecordedSecret {
 pub struct UndoResult {
     pub files: Vec<FileUndo>,
     pub removed_secrets: Vec<String>,
-    /// Secrets with another value than the one that was stored.
+    /// Secrets with another value than the one that was stored, or still in use.
     pub kept_secrets: Vec<String>,
 }
 
@@ -144,14 +144,14 @@ impl UndoRecord {
     /// Restores every file as it was before the first change. While a client has to be left as it is, the settings and
     /// secrets that it needs stay, too.
     pub fn undo(mut self, settings: &Path, store: Option<&SecretStore>) -> Result<UndoResult, AppError> {
-        let files = undo_files(&self.changes);
-        let is_kept =
-            |path: &Path| files.iter().any(|undo| matches!(undo, FileUndo::Kept(kept, _) if kept == path));
-        self.changes.retain(|change| is_kept(&change.path));
+        let files = undo_files(&self.changes, settings);
+        let is_stuck =
+            |path: &Path| files.iter().any(|undo| matches!(undo, FileUndo::Stuck(stuck, _) if stuck == path));
+        self.changes.retain(|change| is_stuck(&change.path));
         let mut result =
             UndoResult { files: Vec::new(), removed_secrets: Vec::new(), kept_secrets: Vec::new() };
         if self.changes.is_empty() {
-            self.remove_secrets(store, &mut result)?;
+            self.remove_secrets(store, &files, &mut result)?;
             let _ = std::fs::remove_file(&self.path);
             if self.created_dir {
                 // Only if it is empty.
@@ -164,12 +164,26 @@ impl UndoRecord {
         Ok(result)
     }
 
-    fn remove_secrets(&self, store: Option<&SecretStore>, result: &mut UndoResult) -> Result<(), AppError> {
+    /// Removes the secrets, except those with another value and those that a file which stays uses.
+    fn remove_secrets(
+        &self,
+        store: Option<&SecretStore>,
+        files: &[FileUndo],
+        result: &mut UndoResult,
+    ) -> Result<(), AppError> {
         let Some(store) = store else { return Ok(()) };
+        let stays = |undo: &FileUndo| match undo {
+            FileUndo::Kept(path, _) => std::fs::read_to_string(path).ok(),
+            _ => None,
+        };
+        let texts: Vec<String> = files.iter().filter_map(stays).collect();
+        let is_used = |name: &str| texts.iter().any(|text| text.contains(&format!("${{secret:{name}")));
         let stored = store.get_all(self.secrets.iter().map(|secret| secret.name.as_str()))?;
         for secret in &self.secrets {
             match stored.get(&secret.name) {
-                Some(value) if sha256_hex(value.expose().as_bytes()) == secret.sha256 => {
+                Some(value)
+                    if sha256_hex(value.expose().as_bytes()) == secret.sha256 && !is_used(&secret.name) =>
+                {
                     store.remove(&secret.name)?;
                     result.removed_secrets.push(secret.name.clone());
                 }

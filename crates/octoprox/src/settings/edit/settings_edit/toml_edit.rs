@@ -9,11 +9,27 @@ pub fn insert(text: &str, list: &[&str], name: &str, server: &Map<String, Value>
     whole.push_str(if whole.is_empty() { "" } else { "\n\n" });
     whole.push_str(&format!("[{}]\n", path.join(".")));
     for (key, value) in server {
-        // Strings, numbers, booleans and lists of them have the same syntax as in JSON.
-        let simple = !value.is_object() && !value.is_null();
-        simple.then(|| whole.push_str(&format!("{} = {value}\n", toml_key(key))))?;
+        whole.push_str(&format!("{} = {}\n", toml_key(key), toml_value(value)?));
     }
     Some(whole)
+}
+
+/// A value on one line; `None` for null. Strings, numbers and booleans have the same syntax as in JSON.
+fn toml_value(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(toml_value).collect::<Option<_>>()?;
+            Some(format!("[{}]", items.join(", ")))
+        }
+        Value::Object(members) => {
+            let member =
+                |(key, value): (&String, &Value)| Some(format!("{} = {}", toml_key(key), toml_value(value)?));
+            let members: Vec<String> = members.iter().map(member).collect::<Option<_>>()?;
+            Some(if members.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", members.join(", ")) })
+        }
+        value => Some(value.to_string()),
+    }
 }
 
 fn toml_key(key: &str) -> String {
@@ -79,6 +95,17 @@ fn table_path(line: &str) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_in_a_server_are_written_on_one_line() {
+        let server = serde_json::json!({"command": "x", "args": ["a"], "env": {"K": "v", "a b": "c"}, "tools": [{"n": 1}], "e": {}});
+        let text = insert("model = \"m\"\n", &["mcp_servers"], "a", server.as_object().unwrap()).unwrap();
+        assert_eq!(
+            text,
+            "model = \"m\"\n\n[mcp_servers.a]\ncommand = \"x\"\nargs = [\"a\"]\nenv = { K = \"v\", \"a b\" = \"c\" }\n\
+             tools = [{ n = 1 }]\ne = {}\n"
+        );
+    }
 
     #[test]
     fn a_table_goes_with_its_own_tables_and_no_others() {
