@@ -3,4 +3,3 @@
 pub mod app_content;
 pub mod app_tool;
 pub mod open_apps;
-pub mod scoped_uris;

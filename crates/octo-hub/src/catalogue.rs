@@ -8,10 +8,10 @@ pub(crate) mod list_epoch;
 pub(crate) mod profile;
 pub(crate) mod profile_view;
 pub(crate) mod rendered_list;
+pub(crate) mod scoped_uris;
 pub(crate) mod tool_override;
 pub(crate) mod uri_spellings;
 
-use crate::apps::scoped_uris;
 use crate::catalogue::item::Item;
 use crate::catalogue::list_epoch::{ClientEpoch, ListChanges, ListEpoch, ListEpochs, Views};
 use crate::catalogue::profile::Profile;

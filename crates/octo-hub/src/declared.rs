@@ -10,7 +10,8 @@ mod template_text;
 mod tests;
 mod tool_manifest;
 
-use crate::yaml_files::{self, FileContents, Problem, WatchedFiles};
+use crate::watched_files::{FileContents, WatchedFiles};
+use crate::yaml_files::{self, Problem};
 use declared_tool::DeclaredTool;
 use octo_grants::config_dirs::{ConfigDirs, ConfigFile};
 use octo_grants::{Capabilities, Workspace};

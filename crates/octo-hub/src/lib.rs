@@ -10,6 +10,7 @@ mod results;
 pub mod skills;
 mod subscriptions;
 pub mod trust;
+mod watched_files;
 mod yaml_files;
 
 pub use apps::app_content::app_pins;

@@ -6,7 +6,8 @@ mod prompt_template;
 #[cfg(test)]
 mod tests;
 
-use crate::yaml_files::{FileContents, Problem, WatchedFiles};
+use crate::watched_files::{FileContents, WatchedFiles};
+use crate::yaml_files::Problem;
 use octo_grants::config_dirs::ConfigDirs;
 use octo_model::nearest;
 use octo_model::{Json, JsonObject, Method, Operation, ToolError};

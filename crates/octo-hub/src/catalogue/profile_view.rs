@@ -1,10 +1,10 @@
 //! The view of the catalogue through one profile.
 
 use crate::apps::app_tool::app_uri;
-use crate::apps::scoped_uris;
 use crate::catalogue::item::{Entry, Item};
 use crate::catalogue::profile::Profile;
 use crate::catalogue::rendered_list::RenderedList;
+use crate::catalogue::scoped_uris;
 use crate::catalogue::tool_override::ToolOverride;
 use octo_model::{
     Effect, EffectOrigin, ItemKind, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name,

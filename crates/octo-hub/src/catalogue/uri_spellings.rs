@@ -1,7 +1,7 @@
 //! Normalization of URIs for rules. A server may treat several spellings alike, so a deny rule is checked
 //! against all of them.
 
-use crate::apps::scoped_uris::{self, to_own, to_scoped};
+use crate::catalogue::scoped_uris::{self, to_own, to_scoped};
 use std::borrow::Cow;
 
 /// A requested URI in every form that a rule may match.

@@ -1,8 +1,8 @@
 //! Names from inside apps: a server's own names of its tools and URIs.
 
-use crate::apps::scoped_uris;
 use crate::catalogue::list_epoch::ClientEpoch;
 use crate::catalogue::profile_view::View;
+use crate::catalogue::scoped_uris;
 use crate::hub::Hub;
 use octo_model::ItemKind;
 

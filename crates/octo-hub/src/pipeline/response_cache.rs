@@ -1,8 +1,8 @@
 //! Response cache: only for tools that the settings name, and only per caller.
 
-use crate::apps::scoped_uris::is_app_uri;
 use crate::catalogue::item::Entry;
 use crate::catalogue::profile::glob_set;
+use crate::catalogue::scoped_uris::is_app_uri;
 use crate::catalogue::uri_spellings::is_uri_pattern;
 use crate::results::result_limit::reply_size;
 use aws_lc_rs::digest::{Context, SHA256};

@@ -1,7 +1,8 @@
 //! Skills from the operator's folders, as a native source.
 
 use crate::skills::native_skills::{NativeSkill, NativeSkills};
-use crate::yaml_files::{FileContents, Problem, WatchedFiles};
+use crate::watched_files::{FileContents, WatchedFiles};
+use crate::yaml_files::Problem;
 use octo_grants::Workspace;
 use octo_grants::config_dirs::{ConfigDirs, ConfigFile};
 use octo_model::{JsonObject, Operation, ToolError};

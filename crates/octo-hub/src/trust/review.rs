@@ -5,7 +5,7 @@ use super::{
     ChangePolicy, DeclaredEffects, Difference, NewItems, Severity, TrustSettings, find_differences, make_pin,
     sanitize, worst_severity,
 };
-use crate::apps::scoped_uris::{is_scoped, scope_listing};
+use crate::catalogue::scoped_uris::{is_scoped, scope_listing};
 use crate::skills::skill_entry::SkillEntry;
 use crate::skills::skill_prompt::skill_prompts;
 use octo_model::{Effect, EffectClass, EffectOrigin, ItemKind, Json};

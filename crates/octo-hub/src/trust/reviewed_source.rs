@@ -5,7 +5,7 @@ use super::sanitizing_peer::SanitizingPeer;
 use super::{DeclaredEffects, Difference, HeldCalls, SharedPins, TrustSettings, sanitize, worst_severity};
 use crate::apps::app_content::{AppContent, app_pins, check_app};
 use crate::apps::app_tool::{app_uri, supports_apps};
-use crate::apps::scoped_uris;
+use crate::catalogue::scoped_uris;
 use crate::catalogue::uri_spellings::normalize;
 use crate::skills::skill_entry::SkillEntry;
 use crate::skills::skill_prompt;

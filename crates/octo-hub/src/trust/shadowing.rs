@@ -1,6 +1,6 @@
 //! Names that imitate another server's. Names are compared by what a person would read.
 
-use crate::apps::scoped_uris;
+use crate::catalogue::scoped_uris;
 use octo_model::ItemKind;
 use octo_ports::ServerIdentity;
 

@@ -7,7 +7,7 @@ use crate::session::handshake::NegotiationPlan;
 use crate::transport::Transport;
 use crate::transport::close_signal::CloseSignal;
 use crate::transport::http::endpoint::Endpoint;
-use crate::transport::http::sse_channel::SseChannel;
+use crate::transport::http::sse_transport::SseTransport;
 use crate::transport::stdio::child_process::ChildProcess;
 use crate::upstream_spec::TransportSpec;
 use octo_grants::{Child, Command};
@@ -79,7 +79,9 @@ async fn open_with(link: &Link, plan: NegotiationPlan, http: HttpTransport) -> U
             let endpoint = endpoint.with_account(link.account.clone());
             let transport = match http {
                 HttpTransport::Streamable => Transport::Http(Arc::new(endpoint)),
-                HttpTransport::Sse => Transport::Sse(SseChannel::open(endpoint, &dispatcher, &closed).await?),
+                HttpTransport::Sse => {
+                    Transport::Sse(SseTransport::open(endpoint, &dispatcher, &closed).await?)
+                }
             };
             (transport, None)
         }

@@ -11,7 +11,7 @@ use crate::error::UpstreamResult;
 use crate::session::dispatcher::Dispatcher;
 use crate::session::post_message::PostMessage;
 use crate::transport::http::endpoint::Endpoint;
-use crate::transport::http::sse_channel::SseChannel;
+use crate::transport::http::sse_transport::SseTransport;
 use crate::transport::stdio::stdin_writer::StdinSender;
 use ::http::{HeaderName, HeaderValue};
 use octo_model::{Json, JsonObject};
@@ -32,7 +32,7 @@ pub(crate) struct TransportRequest {
 pub(crate) enum Transport {
     Stdio(StdinSender),
     Http(Arc<Endpoint>),
-    Sse(SseChannel),
+    Sse(SseTransport),
 }
 
 impl Transport {

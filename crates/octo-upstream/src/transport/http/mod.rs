@@ -7,4 +7,4 @@ mod http_redirect;
 pub(crate) mod request_headers;
 mod response_body;
 pub(crate) mod server_stream;
-pub(crate) mod sse_channel;
+pub(crate) mod sse_transport;

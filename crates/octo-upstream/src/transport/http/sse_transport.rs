@@ -34,12 +34,12 @@ impl PostMessage for MessageUrl {
 
 /// A connection over HTTP+SSE.
 #[derive(Clone)]
-pub(crate) struct SseChannel {
+pub(crate) struct SseTransport {
     messages: MessageUrl,
     _reader: Arc<AbortOnDrop>,
 }
 
-impl SseChannel {
+impl SseTransport {
     /// Opens the stream and waits for its first event.
     pub(crate) async fn open(
         endpoint: Endpoint,
