@@ -37,7 +37,9 @@ const client = new Client(
 );
 await client.connect(new StreamableHTTPClientTransport(new URL(url)));
 const { tools } = await client.listTools();
-const browser = await chromium.launch({ executablePath: program, args: ["--no-sandbox", "--use-gl=swiftshader"] });
+// In a process of its own, a frame may request the library before the request can be answered here.
+const args = ["--no-sandbox", "--use-gl=swiftshader", "--disable-features=IsolateSandboxedIframes"];
+const browser = await chromium.launch({ executablePath: program, args });
 const results = {};
 for (const [name, plan] of Object.entries(apps)) {
   const tool = tools.find((tool) => tool.name === name);
