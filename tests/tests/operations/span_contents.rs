@@ -52,9 +52,15 @@ async fn traced_calls(settings: Value) -> Result<String> {
     let hub = home.serve().await?;
     call_tool(&hub, "", "time_now", json!({"timezone": "Europe/Paris"})).await?;
     call_tool(&hub, "", "fs_read_text", json!({"path": "nowhere-to-be-found.txt"})).await?;
-    eventually("both spans arrive", async || {
+    let client = LegacyClient::connect(&hub.mcp_url(), json!({}), answer_nothing).await?;
+    client.call("resources/read", json!({"uri": "file:///a-private-uri?signature=1"})).await?;
+    client.call("tools/call", json!({"name": "long".repeat(200), "arguments": {}})).await?;
+    eventually("all spans arrive", async || {
         let text = collector.text();
-        (text.contains("time_now") && text.contains("fs_read_text")).then_some(text)
+        ["time_now", "fs_read_text", "resources/read", "longlong"]
+            .iter()
+            .all(|name| text.contains(name))
+            .then_some(text)
     })
     .await
 }
@@ -73,16 +79,19 @@ async fn a_span_says_how_it_went_and_not_what_was_said() -> Result<()> {
     ] {
         assert!(text.contains(name), "{name}");
     }
-    for content in ["Europe/Paris", "nowhere-to-be-found", "tool.parameters", "output.value"] {
+    for content in ["Europe/Paris", "nowhere-to-be-found", "a-private-uri", "tool.parameters", "output.value"]
+    {
         assert!(!text.contains(content), "{content}");
     }
+    assert!(!text.contains(&"long".repeat(51)), "names are bounded");
     Ok(())
 }
 
 #[tokio::test]
 async fn contents_are_traced_on_request() -> Result<()> {
     let text = traced_calls(json!({"trace_contents": true})).await?;
-    for content in ["Europe/Paris", "nowhere-to-be-found", "tool.parameters", "output.value"] {
+    for content in ["Europe/Paris", "nowhere-to-be-found", "a-private-uri", "tool.parameters", "output.value"]
+    {
         assert!(text.contains(content), "{content}");
     }
     Ok(())

@@ -30,18 +30,20 @@ pub trait Excerpts: Send + Sync {
 pub fn span(tracer: Option<&Arc<dyn Tracer>>, id: CallId, request: &Request) -> Span {
     let Some(tracer) = tracer else { return Span::none() };
     let method = request.op.method.as_str();
+    let name = shown_name(request);
     let span = tracing::info_span!(
         target: "octoprox::call",
         "call",
-        otel.name = format!("{method} {}", request.op.name),
+        otel.name = format!("{method} {name}").trim_end(),
         otel.kind = "server",
         otel.status_code = tracing::field::Empty,
         mcp.method.name = method,
         gen_ai.operation.name = "execute_tool",
-        gen_ai.tool.name = %request.op.name,
+        mcp.resource.uri = tracing::field::Empty,
+        gen_ai.tool.name = name,
         gen_ai.tool.call.id = %id,
         openinference.span.kind = "TOOL",
-        tool.name = %request.op.name,
+        tool.name = name,
         tool.server_name = tracing::field::Empty,
         tool.tags = tracing::field::Empty,
         tool.success = tracing::field::Empty,
@@ -57,8 +59,17 @@ pub fn span(tracer: Option<&Arc<dyn Tracer>>, id: CallId, request: &Request) -> 
     span
 }
 
-/// Maximum bytes of a name in a log line.
+/// Name of a tool or prompt. A URI may contain what was asked, or a secret, so it is content.
+fn shown_name(request: &Request) -> &str {
+    if request.op.method.names_resource() { "" } else { truncated_name(&request.op.name) }
+}
+
+/// Maximum bytes of a name in a log line or span.
 const MAX_NAME_BYTES: usize = 200;
+
+fn truncated_name(name: &str) -> &str {
+    name.get(..name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default()
+}
 
 /// Counts and logs one call when it ends, also if its future is dropped.
 pub struct CallLog<'a> {
@@ -112,7 +123,7 @@ impl Drop for CallLog<'_> {
             return;
         }
         let Request { op, caller, frontend, profile, .. } = self.request;
-        let name = op.name.get(..op.name.floor_char_boundary(MAX_NAME_BYTES)).unwrap_or_default();
+        let name = truncated_name(&op.name);
         let server = self.item().map(|item| item.source.name());
         let request_bytes = op.params.get("arguments").map_or(0, |arguments| arguments.bytes().len());
         let ms = (took.as_secs_f64() * 1e6).round() / 1e3;

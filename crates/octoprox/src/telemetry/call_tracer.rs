@@ -42,6 +42,9 @@ impl Tracer for CallTracer {
                 let _ = span.set_parent(context);
             }
         }
+        if self.contents && request.op.method.names_resource() {
+            self.record_excerpt(span, "mcp.resource.uri", &request.op.name);
+        }
         if let Some(arguments) = request.op.params.get("arguments").filter(|_| self.contents) {
             span.record("tool.parameters", argument_excerpt(&self.redactor, arguments).as_str());
         }
