@@ -9,6 +9,8 @@
     reason = "a test that cannot go on fails, and starts the programs that it tests"
 )]
 
+#[path = "tasks/shared_program.rs"]
+mod shared_program;
 #[path = "tasks/task_server.rs"]
 mod task_server;
 #[path = "tasks/task_upstream.rs"]
@@ -342,16 +344,34 @@ async fn clients_with_tasks_get_a_task_of_the_hub_for_the_task_of_a_server() -> 
 /// Questions of a task reach a client that can be asked within its call.
 #[tokio::test]
 async fn a_client_without_tasks_answers_the_questions_of_a_task() -> Result<()> {
-    let (_upstream, _home, hub) = hub_with_task_server().await?;
+    let (upstream, _home, hub) = hub_with_task_server().await?;
+    let mute = LegacyClient::connect(&hub.mcp_url(), json!({}), answer_nothing).await?;
+    let turn = mute.call("tools/call", call_of("asks")).await?.answer.to_string();
+    assert!(turn.contains("needs input that this client did not give"), "{turn}");
+    eventually("its task is cancelled", async || (upstream.cancelled() == ["asks"]).then_some(())).await?;
     let answer = |_: &str, _: &Value| json!({"action": "accept", "content": {"name": "Grace"}});
     let asked = LegacyClient::connect(&hub.mcp_url(), json!({"elicitation": {}}), answer).await?;
     let turn = asked.call("tools/call", call_of("asks")).await?;
     assert_eq!(turn.result()?["content"][0]["text"], "You said \"Grace\".");
-    let mute = LegacyClient::connect(&hub.mcp_url(), json!({}), answer_nothing).await?;
-    let turn = mute.call("tools/call", call_of("asks")).await?.answer.to_string();
-    assert!(
-        turn.contains("You said") || turn.contains("needs input that this client did not give"),
-        "{turn}"
-    );
+    Ok(())
+}
+
+/// A task neither asks without end, nor fills the client with texts, nor ends with something else than a result.
+#[tokio::test]
+async fn tasks_of_a_server_have_limits() -> Result<()> {
+    let (upstream, _home, hub) = hub_with_task_server().await?;
+    let accept = |_: &str, _: &Value| json!({"action": "accept", "content": {"name": "Grace"}});
+    let client = LegacyClient::connect(&hub.mcp_url(), json!({"elicitation": {}}), accept).await?;
+    for tool in ["asks_much", "not_done", "asks_forever"] {
+        let turn = client.call("tools/call", call_of(tool)).await?.answer.to_string();
+        assert!(turn.contains("violates the protocol"), "{tool}: {turn}");
+    }
+    assert!(upstream.polls("asks_forever") <= 300, "{}", upstream.polls("asks_forever"));
+    let mut call = call_of("loud");
+    call["_meta"] = json!({"progressToken": "p"});
+    let turn = client.call("tools/call", call).await?;
+    assert_eq!(turn.result()?["content"][0]["text"], "Quiet now.");
+    let longest = turn.messages_before.iter().map(|message| message.to_string().len()).max();
+    assert!(longest.is_some_and(|longest| longest < 3_000), "{longest:?}");
     Ok(())
 }

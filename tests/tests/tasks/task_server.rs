@@ -9,6 +9,20 @@ use std::sync::{Arc, Mutex};
 
 const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
+const TOOLS: [&str; 11] = [
+    "steps",
+    "fails",
+    "endless",
+    "asks",
+    "odd_status",
+    "no_id",
+    "flaky",
+    "asks_forever",
+    "asks_much",
+    "loud",
+    "not_done",
+];
+
 /// A running server. It ends with the test.
 pub struct TaskServer {
     pub url: String,
@@ -57,7 +71,7 @@ async fn answer(State(log): State<Arc<Mutex<ServerLog>>>, Json(request): Json<Va
         }
         "tools/list" => {
             let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
-            let tools = ["steps", "fails", "endless", "asks", "odd_status", "no_id", "flaky"].map(tool);
+            let tools = TOOLS.map(tool);
             json!({"tools": tools, "ttlMs": 0, "cacheScope": "private"})
         }
         "tools/call" => {
@@ -116,11 +130,14 @@ impl ServerLog {
             }
             ("asks", _, Some(answers)) => done(&format!("You said {}.", answers["name"]["content"]["name"])),
             ("asks", 1..=15, _) => with_status(id, "working", "Thinks"),
-            ("asks", ..) => {
-                let form = json!({"mode": "form", "message": "Your name?", "requestedSchema":
-                    {"type": "object", "properties": {"name": {"type": "string"}}}});
-                let mut task = with_status(id, "input_required", "Waits for a name");
-                task["inputRequests"] = json!({"name": {"method": "elicitation/create", "params": form}});
+            ("asks", ..) => asking(id, &["name".to_owned()]),
+            ("asks_forever", count, _) => asking(id, &[count.to_string()]),
+            ("asks_much", ..) => asking(id, &(0..17).map(|key| key.to_string()).collect::<Vec<_>>()),
+            ("loud", 1..=5, _) => with_status(id, "working", &"a".repeat(1 << 20)),
+            ("loud", ..) => done("Quiet now."),
+            ("not_done", ..) => {
+                let mut task = with_status(id, "completed", "");
+                task["result"] = json!({"resultType": "task", "taskId": "another"});
                 task
             }
             ("flaky", 1..=2, _) => return Err(json!({"code": -32603, "message": "not now"})),
@@ -130,4 +147,14 @@ impl ServerLog {
         task["resultType"] = json!("complete");
         Ok(task)
     }
+}
+
+/// A task that asks for a name under each of these keys.
+fn asking(id: &str, keys: &[String]) -> Value {
+    let form = json!({"mode": "form", "message": "Your name?", "requestedSchema":
+        {"type": "object", "properties": {"name": {"type": "string"}}}});
+    let question = json!({"method": "elicitation/create", "params": form});
+    let mut task = with_status(id, "input_required", "Waits for a name");
+    task["inputRequests"] = keys.iter().map(|key| (key.clone(), question.clone())).collect();
+    task
 }

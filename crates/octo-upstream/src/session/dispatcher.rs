@@ -27,7 +27,7 @@ pub(crate) enum MessageOrigin {
 /// Receiving side of one connection.
 pub(crate) struct Dispatcher {
     pub(crate) name: Arc<str>,
-    pub(crate) pending: PendingRequests,
+    pub(crate) pending: Arc<PendingRequests>,
     pub(crate) era: OnceLock<Era>,
     events: broadcast::Sender<Event>,
     list_changes: Arc<ListChanges>,
@@ -35,13 +35,7 @@ pub(crate) struct Dispatcher {
 
 impl Dispatcher {
     pub(crate) fn new(name: Arc<str>, events: broadcast::Sender<Event>, changes: Arc<ListChanges>) -> Self {
-        Self {
-            name,
-            pending: PendingRequests::default(),
-            era: OnceLock::new(),
-            events,
-            list_changes: changes,
-        }
+        Self { name, pending: Arc::default(), era: OnceLock::new(), events, list_changes: changes }
     }
 
     pub(crate) fn is_modern(&self) -> bool {
@@ -92,6 +86,8 @@ impl Dispatcher {
                 }
             }
             "notifications/cancelled" => self.handle_cancelled(&params),
+            // The hub polls tasks itself, and their ids are of no use to clients.
+            "notifications/tasks/status" | "notifications/tasks" => {}
             _ => self.forward_notification(method, params, origin),
         }
     }

@@ -38,6 +38,18 @@ impl PendingRequest {
     }
 }
 
+/// A client whose call goes on as a task.
+pub(crate) struct ClientPresence {
+    requests: Arc<PendingRequests>,
+    id: u64,
+}
+
+impl Drop for ClientPresence {
+    fn drop(&mut self) {
+        self.requests.remove(self.id);
+    }
+}
+
 #[derive(Default)]
 pub(crate) struct PendingRequests {
     last_id: AtomicU64,
@@ -111,6 +123,14 @@ impl PendingRequests {
 
     pub(crate) fn client_of(&self, id: u64) -> Option<RequestClient> {
         self.table().entries.get(&id).and_then(|entry| entry.client.clone())
+    }
+
+    /// Counts a client as one with an active call until the value is dropped, also while no request of it is pending.
+    pub(crate) fn represent(self: &Arc<Self>, peer: &Arc<dyn Peer>) -> ClientPresence {
+        let id = self.next_id();
+        let client = RequestClient { peer: Arc::clone(peer), progress_token: None };
+        self.insert(id, PendingRequest::new(Some(client), None));
+        ClientPresence { requests: Arc::clone(self), id }
     }
 
     /// Newest call, if all active calls belong to the same client.

@@ -7,6 +7,7 @@ use crate::lifecycle::link_set::LinkSet;
 use crate::lifecycle::link_state::LinkState;
 use crate::listing::listing_refresh;
 use crate::session::connection::{Connection, OutgoingRequest};
+use crate::session::pending_requests::ClientPresence;
 use crate::session::upstream_task::{follow_task, is_task};
 use octo_model::{ItemKind, JsonObject, Method, Operation, ToolError};
 use octo_toolkit::{CallContext, Json, Peer};
@@ -154,19 +155,19 @@ async fn send_with_retry(
 ) -> Result<JsonObject, CallFailure> {
     let mut connection = wait_for_connection(link, deadline).await?;
     // Boxed, because every call would carry their state otherwise.
-    let answer = match send_once(link, &connection, job).await {
-        Ok(answer) => answer,
+    let (answer, _presence) = match send_once(link, &connection, job).await {
+        Ok(answered) => answered,
         Err(why) => {
             let again = Box::pin(send_again(link, job, &connection, &why, deadline));
-            let answer;
-            (connection, answer) = again.await?;
-            answer
+            let answered;
+            (connection, answered) = again.await?;
+            answered
         }
     };
     if job.method != Method::CallTool.as_str() || !is_task(&answer, connection.era()) {
         return Ok(answer);
     }
-    let task = Box::pin(follow_task(link, &connection, answer, (cx, job.peer), deadline));
+    let task = Box::pin(follow_task(link, &connection, answer, cx, deadline));
     task.await.map_err(|why| call_failure(link, &why))
 }
 
@@ -176,7 +177,7 @@ async fn send_again(
     connection: &Connection,
     why: &UpstreamError,
     deadline: Instant,
-) -> Result<(Arc<Connection>, JsonObject), CallFailure> {
+) -> Result<(Arc<Connection>, Answered), CallFailure> {
     if let UpstreamError::Status { code: 429 | 503, retry_after: Some(pause), .. } = why {
         link.server.queue.pause_for(*pause);
     }
@@ -204,18 +205,23 @@ async fn wait_for_connection(link: &Link, deadline: Instant) -> Result<Arc<Conne
     })
 }
 
+/// The answer of a server. If it may be a task, its client stays represented at the connection.
+type Answered = (JsonObject, Option<ClientPresence>);
+
 async fn send_once(
     link: &Link,
     connection: &Connection,
     job: &CallRequest<'_>,
-) -> Result<JsonObject, UpstreamError> {
+) -> Result<Answered, UpstreamError> {
     connection.raise_log_level(&job.params).await;
     let mut params = job.params.clone();
+    let mut presence = None;
     if job.requires_task(link, connection).await {
         params.set("task", JsonObject::new());
+        presence = Some(connection.dispatcher.pending.represent(job.peer));
     }
     let ask = OutgoingRequest { method: job.method, params, peer: Some(job.peer), acknowledged: None };
-    connection.request(ask).await
+    Ok((connection.request(ask).await?, presence))
 }
 
 /// Whether the server cannot have acted on the request. Prepares the retry.

@@ -6,8 +6,9 @@ use crate::lifecycle::link::Link;
 use crate::session::connection::{Connection, OutgoingRequest};
 use futures_util::future::try_join_all;
 use octo_model::{Json, JsonObject, RpcError};
-use octo_toolkit::{AskError, CallContext, Peer};
+use octo_toolkit::{AskError, CallContext};
 use octo_wire::{Era, code};
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,15 +22,21 @@ const DEFAULT_POLL_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_FAILED_POLLS: usize = 5;
 const MAX_TASK_ID_BYTES: usize = 4 << 10;
 /// Metadata with which legacy servers refer to the task.
-const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+pub(super) const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How often a task may ask, and how much at a time.
+const MAX_INPUT_ROUNDS: usize = 16;
+const MAX_QUESTIONS: usize = 16;
+const MAX_QUESTION_BYTES: usize = 1 << 20;
+/// Maximum characters of a status or error text.
+const MAX_MESSAGE_CHARS: usize = 1_000;
 
 /// A task that runs at the server. Dropping it cancels the task.
 struct UpstreamTask<'a> {
     link: &'a Link,
     connection: Arc<Connection>,
     cx: &'a CallContext,
-    peer: &'a Arc<dyn Peer>,
     id: String,
     has_ended: bool,
 }
@@ -47,16 +54,19 @@ pub(crate) async fn follow_task(
     link: &Link,
     connection: &Arc<Connection>,
     result: JsonObject,
-    (cx, peer): (&CallContext, &Arc<dyn Peer>),
+    cx: &CallContext,
     deadline: Instant,
 ) -> Result<JsonObject, UpstreamError> {
     let task = if connection.era() == Era::Modern { result } else { result.object("task") };
     let id = task.text("taskId").filter(|id| !id.is_empty() && id.len() <= MAX_TASK_ID_BYTES);
     let id = id.ok_or_else(|| UpstreamError::Protocol("a task without a valid id".to_owned()))?;
-    peer.task_started();
+    cx.peer.task_started();
     let connection = Arc::clone(connection);
-    let mut running = UpstreamTask { link, connection, cx, peer, id, has_ended: false };
+    let mut running = UpstreamTask { link, connection, cx, id, has_ended: false };
     let mut result = running.run(task, deadline).await?;
+    if result.text("resultType").is_some_and(|kind| kind != "complete") {
+        return Err(UpstreamError::Protocol("a task whose result is not complete".to_owned()));
+    }
     // The id of the task is of no use to the client.
     let mut meta = result.object("_meta");
     if meta.remove(RELATED_TASK).is_some() {
@@ -70,9 +80,9 @@ pub(crate) async fn follow_task(
 
 impl UpstreamTask<'_> {
     async fn run(&mut self, mut task: JsonObject, deadline: Instant) -> Result<JsonObject, UpstreamError> {
-        let mut message = String::new();
+        let (mut message, mut answered) = (String::new(), HashSet::new());
         for step in 1.. {
-            let now = task.text("statusMessage").unwrap_or_default();
+            let now = truncated(task.text("statusMessage").unwrap_or_default());
             if !now.is_empty() && now != message {
                 self.cx.report_waiting(step, &now);
                 message = now;
@@ -80,11 +90,12 @@ impl UpstreamTask<'_> {
             match task.text("status").unwrap_or_default().as_str() {
                 "working" | "submitted" => tokio::time::sleep(poll_interval(&task)).await,
                 "input_required" if self.connection.era() == Era::Modern => {
-                    self.answer(&task.object("inputRequests")).await?;
+                    self.answer(&task.object("inputRequests"), &mut answered).await?;
+                    tokio::time::sleep(poll_interval(&task)).await;
                 }
                 // A legacy server asks on the stream of the result.
                 "input_required" | "completed" | "failed" if self.connection.era() == Era::Legacy => {
-                    return self.legacy_result(deadline).await;
+                    return self.legacy_result().await;
                 }
                 "completed" => {
                     self.has_ended = true;
@@ -117,11 +128,12 @@ impl UpstreamTask<'_> {
     }
 
     async fn request(&self, method: &str, params: JsonObject) -> Result<JsonObject, UpstreamError> {
-        let ask = OutgoingRequest { method, params, peer: Some(self.peer), acknowledged: None };
+        let ask = OutgoingRequest { method, params, peer: Some(&self.cx.peer), acknowledged: None };
         self.connection.request(ask).await
     }
 
-    /// Asks for the state of the task, over another connection if this one is lost.
+    /// Asks for the state of the task. A new connection to a server over HTTP reaches the same task; a program that was
+    /// started again has others.
     async fn poll(&mut self, deadline: Instant) -> Result<JsonObject, UpstreamError> {
         let mut failed = 0;
         loop {
@@ -131,46 +143,58 @@ impl UpstreamTask<'_> {
             };
             failed += 1;
             let is_temporary = match &why {
-                UpstreamError::NotSent(_)
-                | UpstreamError::ConnectionReset(_)
-                | UpstreamError::ConnectionLost(_) => true,
+                UpstreamError::NotSent(_) | UpstreamError::ConnectionReset(_) => true,
                 UpstreamError::Status { code, .. } => matches!(code, 429 | 502..=504),
                 _ => false,
             };
-            if !is_temporary || failed >= MAX_FAILED_POLLS {
+            if !is_temporary || failed >= MAX_FAILED_POLLS || self.connection.http().is_none() {
                 return Err(why);
             }
-            tokio::time::sleep(DEFAULT_POLL_INTERVAL * failed as u32).await;
+            tokio::time::sleep(DEFAULT_POLL_INTERVAL * u32::try_from(failed).unwrap_or(1)).await;
             if self.connection.closed.is_set() {
-                self.connection = self.link.connection(deadline).await.map_err(|_| why)?;
+                let fresh = self.link.connection(deadline).await.map_err(|_| why.clone())?;
+                if fresh.era() != Era::Modern || self.connection.era() != Era::Modern {
+                    return Err(why);
+                }
+                self.connection = fresh;
             }
         }
     }
 
     /// Passes the questions of the task on to the client, and its answers back.
-    async fn answer(&self, requests: &JsonObject) -> Result<(), UpstreamError> {
-        if requests.is_empty() {
-            tokio::time::sleep(DEFAULT_POLL_INTERVAL).await;
+    async fn answer(
+        &self,
+        requests: &JsonObject,
+        answered: &mut HashSet<String>,
+    ) -> Result<(), UpstreamError> {
+        // An answered question may still be listed until the server has read the answer.
+        let open: Vec<(&str, &Json)> = requests.iter().filter(|(key, _)| !answered.contains(*key)).collect();
+        if open.is_empty() {
             return Ok(());
+        }
+        if open.len() > MAX_QUESTIONS
+            || requests.size() > MAX_QUESTION_BYTES
+            || answered.len() >= MAX_INPUT_ROUNDS * MAX_QUESTIONS
+        {
+            return Err(UpstreamError::Protocol("a task that asks too much".to_owned()));
         }
         let ask = |(key, request): (&str, &Json)| {
             let request = request.members().unwrap_or_default();
             let (key, method) = (key.to_owned(), request.text("method").unwrap_or_default());
             async move {
-                let answer = self.peer.ask(&method, request.object("params")).await?;
+                let answer = self.cx.peer.ask(&method, request.object("params")).await?;
                 Ok::<_, AskError>((key, answer.to_json()))
             }
         };
-        let answers = try_join_all(requests.iter().map(ask)).await;
+        let answers = try_join_all(open.iter().copied().map(ask)).await;
         let answers: JsonObject = answers.map_err(|_| unanswered())?.into_iter().collect();
+        answered.extend(open.iter().map(|(key, _)| (*key).to_owned()));
         self.request("tasks/update", self.params().with("inputResponses", answers)).await.map(drop)
     }
 
     /// The result of a legacy task, which the server returns when the task has ended.
-    async fn legacy_result(&mut self, deadline: Instant) -> Result<JsonObject, UpstreamError> {
-        let asked = self.request("tasks/result", self.params());
-        let result = tokio::time::timeout_at(deadline, asked).await;
-        let result = result.unwrap_or(Err(UpstreamError::Timeout(CANCEL_TIMEOUT)));
+    async fn legacy_result(&mut self) -> Result<JsonObject, UpstreamError> {
+        let result = self.request("tasks/result", self.params()).await;
         self.has_ended = matches!(result, Ok(_) | Err(UpstreamError::Rpc(_)));
         result
     }
@@ -201,12 +225,19 @@ fn task_error(task: &JsonObject) -> RpcError {
     if let Some(code) = error.get("code").and_then(|code| code.to().ok()) {
         reported.code = code;
     }
-    reported.data = error.get("data").cloned();
+    reported.data = error.get("data").filter(|data| data.bytes().len() <= MAX_QUESTION_BYTES).cloned();
     reported
 }
 
 fn rpc_error(message: &str) -> RpcError {
-    RpcError { code: code::INTERNAL, message: message.to_owned(), data: None }
+    RpcError { code: code::INTERNAL, message: truncated(message.to_owned()), data: None }
+}
+
+fn truncated(text: String) -> String {
+    match text.char_indices().nth(MAX_MESSAGE_CHARS) {
+        Some((end, _)) => text.get(..end).unwrap_or_default().to_owned(),
+        None => text,
+    }
 }
 
 fn unanswered() -> UpstreamError {

@@ -3,6 +3,7 @@
 use crate::session::dispatcher::{Dispatcher, MessageOrigin};
 use crate::session::pending_requests::RequestClient;
 use crate::session::post_message::PostMessage;
+use crate::session::upstream_task::RELATED_TASK;
 use octo_model::{JsonObject, RpcError};
 use octo_toolkit::AskError;
 use octo_wire::{Id, Message, code, meta};
@@ -63,8 +64,9 @@ fn forward_to_client(
 ) {
     let (id, method, mut params) = question;
     let mut meta = params.object("_meta");
-    // A progress token is meaningful to this server only.
-    if meta.remove(meta::PROGRESS_TOKEN).is_some() {
+    // A progress token and the id of a task are meaningful to this server only.
+    let removed = [meta::PROGRESS_TOKEN, RELATED_TASK].map(|key| meta.remove(key).is_some());
+    if removed.contains(&true) {
         params.set("_meta", meta);
     }
     let (asked, wire) = (id.clone(), wire.clone());
