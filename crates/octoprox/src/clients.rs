@@ -8,7 +8,7 @@ pub mod jsonc;
 mod register;
 mod secret_extractor;
 mod server_name;
-mod shell_assignments;
+mod shell_command;
 mod variable_references;
 
 pub use client_config::{ClientConfig, ClientFile, client_configs};

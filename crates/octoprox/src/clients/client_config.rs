@@ -1,4 +1,4 @@
-//! Supported clients and the locations of their settings.
+//! A client's settings file.
 
 use super::client_servers::{ClientServers, read_list, read_servers};
 use super::client_table::{CLIENTS, Client};

@@ -1,9 +1,11 @@
 //! Translation of another product's server entry.
 
-use super::variable_references::{References, is_variable, required_variables, rewrite_shell_variable};
+use super::shell_command::is_shell;
+use super::variable_references::{
+    References, env_name, is_variable, replace_references, required_variables, rewrite_shell_variable,
+};
 use crate::settings::is_secret_name;
 use serde_json::{Map, Value, json};
-use std::path::Path;
 
 /// Fields without which a server would lack credentials or offer more tools than the user permits.
 const ESSENTIAL_FIELDS: [&str; 10] = [
@@ -21,7 +23,6 @@ const ESSENTIAL_FIELDS: [&str; 10] = [
 /// The same, unless they are empty.
 const TOOL_LISTS: [&str; 5] =
     ["excludeTools", "disabled_tools", "disabledTools", "blockedTools", "available_tools"];
-const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "ksh"];
 
 /// An entry in our format.
 pub struct TranslatedEntry {
@@ -35,7 +36,11 @@ pub struct TranslatedEntry {
 pub fn translate_entry(entry: &Map<String, Value>, references: &References) -> TranslatedEntry {
     let mut server = Translation { references, server: Map::new(), unused: Vec::new(), notes: Vec::new() };
     entry.iter().filter(|(_, value)| !value.is_null()).for_each(|(key, value)| server.add_field(key, value));
-    let Translation { server, unused, mut notes, .. } = server;
+    let Translation { mut server, unused, mut notes, .. } = server;
+    // Stored secrets are the user's; another product's file cannot name them, in whatever way it is written.
+    for value in server.values_mut() {
+        replace_references(value, &mut |name| name.starts_with("secret:").then(|| env_name(name)));
+    }
     let is_empty = |key: &str| entry.get(key).and_then(Value::as_array).is_some_and(Vec::is_empty);
     let is_essential = |key: &&String| {
         ESSENTIAL_FIELDS.contains(&key.as_str()) || (TOOL_LISTS.contains(&key.as_str()) && !is_empty(key))
@@ -54,11 +59,8 @@ fn unsupported_texts(server: &Map<String, Value>) -> Vec<String> {
     if Value::Object(server.clone()).to_string().contains("{file:") {
         found.push("{file:…}".to_owned());
     }
-    let command = server.get("command").and_then(Value::as_str).map(Path::new);
-    let program = command.and_then(Path::file_name).and_then(|name| name.to_str());
     let args = server.get("args").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-    let is_shell = program.is_some_and(|program| SHELLS.contains(&program));
-    if is_shell && args.into_iter().any(|word| word.contains("${")) {
+    if is_shell(server) && args.into_iter().any(|word| word.contains("${")) {
         found.push("${…} in a shell command".to_owned());
     }
     let names = required_variables(server);
@@ -233,6 +235,14 @@ fn is_own_sandbox(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_field_can_name_a_stored_secret() {
+        let entry = json!({"command": "x", "effects": {"reads": ["${secret:A}"]}, "name": "${secret:A}", "args": ["${secret:A}"]});
+        let Value::Object(entry) = entry else { return };
+        let server = Value::Object(translate_entry(&entry, &References::default()).server).to_string();
+        assert!(!server.contains("secret:") && server.contains("${SECRET_A}"), "{server}");
+    }
 
     #[test]
     fn what_a_server_depends_on_is_not_dropped() {

@@ -1,7 +1,7 @@
 //! Extraction of secrets from other products' files. A reference replaces them: to a stored secret, or to a variable
 //! that the user sets.
 
-use super::shell_assignments::move_assignments;
+use super::shell_command::move_assignments;
 use super::variable_references::{env_name, replace_references};
 use crate::settings::is_secret_name;
 use crate::telemetry::Redactor;

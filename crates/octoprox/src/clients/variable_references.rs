@@ -44,10 +44,12 @@ impl References {
         if let Some(id) = inside.strip_prefix("input:") {
             let default =
                 self.inputs.iter().find(|(known, _)| known == id).and_then(|(_, default)| default.as_ref());
+            // A default is literal text; one with braces would end the reference.
+            let default = default.filter(|text| !text.contains(['{', '}']));
             let default = default.map(|text| format!(":-{text}")).unwrap_or_default();
             return format!("${{{}{default}}}", env_name(id));
         }
-        let project = self.project.as_deref();
+        let project = self.project.as_deref().filter(|project| !project.to_string_lossy().contains("${"));
         let known = match inside {
             "userHome" => Some("${HOME}".to_owned()),
             "pathSeparator" | "/" => Some("/".to_owned()),
@@ -173,6 +175,7 @@ mod tests {
         let Value::Object(tree) = json!({"inputs": [
             {"type": "promptString", "id": "github-token", "password": true},
             {"type": "promptString", "id": "2nd", "default": "x"},
+            {"type": "promptString", "id": "evil", "default": "}${secret:mine"},
         ]}) else {
             return;
         };
@@ -181,6 +184,7 @@ mod tests {
             ("plain", "plain"),
             ("Bearer ${input:github-token}", "Bearer ${GITHUB_TOKEN}"),
             ("${input:2nd}", "${_2ND:-x}"),
+            ("${input:evil}", "${EVIL}"),
             ("${env:A}${B}${C:-d}", "${A}${B}${C:-d}"),
             ("${userHome}${/}x", "${HOME}/x"),
             ("${workspaceFolder}/a ${workspaceFolderBasename}", "/work/shop/a shop"),

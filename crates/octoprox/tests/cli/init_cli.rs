@@ -183,6 +183,20 @@ fn undo_keeps_later_changes_of_a_client() {
     assert_eq!(home.read(".cursor/mcp.json"), CURSOR);
 }
 
+/// A second run completes what an interrupted one left, and restores a file that its client deleted.
+#[test]
+fn undo_completes_an_interrupted_undo() {
+    let home = home_with_clients();
+    home.stdout(&["init", "--yes"]);
+    home.write(".claude.json", CLAUDE_CODE);
+    std::fs::remove_file(home.path(".cursor/mcp.json")).unwrap();
+    let (code, printed, said) = home.run_text(&["init", "--undo"]);
+    assert_eq!(code, Some(0), "{printed}{said}");
+    assert_eq!(home.read(".claude.json"), CLAUDE_CODE);
+    assert_eq!(home.read(".cursor/mcp.json"), CURSOR);
+    assert!(!home.exists(".claude.json.bak-1") && !home.exists(".config/octoprox"), "{printed}");
+}
+
 #[test]
 fn undo_keeps_what_was_changed_between_two_runs() {
     let home = TestHome::new();

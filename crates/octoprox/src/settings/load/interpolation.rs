@@ -16,8 +16,6 @@ pub struct Interpolation {
     pub secrets: Vec<String>,
     pub missing: UnsetVariables,
     pub secret_texts: Vec<SecretText>,
-    /// Notes that are not errors.
-    pub notes: Vec<String>,
 }
 
 /// Replaces variables in all strings, except those of disabled servers.

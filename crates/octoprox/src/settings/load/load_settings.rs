@@ -24,9 +24,9 @@ pub struct LoadedSettings {
     pub file: Option<PathBuf>,
     /// Every file that servers are read from, including files that do not exist yet, and the list of approved files.
     pub watched_files: Vec<PathBuf>,
-    /// Servers that are disabled because a variable is not set.
+    /// Servers that are disabled because a variable is not set or a secret is not stored.
     pub unset_variables: UnsetVariables,
-    /// Values of variables with secret names, wherever they are used.
+    /// Stored secrets and API keys in the settings, and values of variables with secret names.
     pub secrets: Vec<String>,
     /// Notes that are not errors.
     pub notes: Vec<String>,
@@ -78,7 +78,6 @@ fn load_for(
     let mut filled = interpolation::interpolate(&mut layers, world);
     secret_references::resolve_secrets(&mut filled, &mut layers, world);
     filled.secrets.extend(api_keys::apply_api_keys(&mut layers, world, &mut filled.missing));
-    notes.append(&mut filled.notes);
     notes.extend(filled.missing.disable_servers(&mut layers));
     let mut problems = filled.problems;
     problems.extend(env_variables::merge_env(&mut layers, world));

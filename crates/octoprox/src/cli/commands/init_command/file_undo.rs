@@ -37,6 +37,13 @@ enum UndoStep<'a> {
         changes: &'a [&'a RecordedChange],
     },
     Remove(&'a [&'a RecordedChange]),
+    /// Creates a file that does not exist any more.
+    Create {
+        text: String,
+        changes: &'a [&'a RecordedChange],
+    },
+    /// It is restored already.
+    Done(&'a [&'a RecordedChange]),
     /// Nothing is left to do.
     Gone,
     Keep(String),
@@ -67,9 +74,13 @@ fn plan<'a>(path: &Path, changes: &'a [&'a RecordedChange], settings: &Path) -> 
     let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return UndoStep::Gone };
     let current = match std::fs::read_to_string(path) {
         Ok(current) => current,
-        Err(error) if error.kind() == ErrorKind::NotFound => return UndoStep::Gone,
+        Err(error) if error.kind() == ErrorKind::NotFound => return plan_missing(path, first, changes),
         Err(error) => return UndoStep::Fail(format!("it cannot be read: {error}")),
     };
+    // An earlier attempt may have been interrupted.
+    if first.before.as_deref() == Some(&sha256_hex(current.as_bytes())) {
+        return UndoStep::Done(changes);
+    }
     // Somebody else may have changed the file after a run, or between two of them.
     let is_own = sha256_hex(current.as_bytes()) == last.after
         && changes.windows(2).all(|pair| match pair {
@@ -89,6 +100,19 @@ fn plan<'a>(path: &Path, changes: &'a [&'a RecordedChange], settings: &Path) -> 
             Ok(text) => UndoStep::Restore { text, current, changes },
             Err(why) => UndoStep::Fail(why),
         },
+    }
+}
+
+/// A file that does not exist any more is created again from its backup, if its directory is still there.
+fn plan_missing<'a>(path: &Path, first: &RecordedChange, changes: &'a [&'a RecordedChange]) -> UndoStep<'a> {
+    let is_link = path.symlink_metadata().is_ok();
+    match &first.backup {
+        Some(_) if is_link => UndoStep::Fail("it is a link to a file that does not exist".to_owned()),
+        Some(backup) if path.parent().is_some_and(Path::is_dir) => match read_backup(backup, first) {
+            Ok(text) => UndoStep::Create { text, changes },
+            Err(why) => UndoStep::Fail(format!("it no longer exists, and {why}")),
+        },
+        _ => UndoStep::Gone,
     }
 }
 
@@ -170,6 +194,10 @@ fn run(path: &Path, step: UndoStep<'_>) -> FileUndo {
         UndoStep::Keep(why) => return FileUndo::Kept(owned, why),
         UndoStep::Fail(why) => return FileUndo::Stuck(owned, why),
         UndoStep::Gone => return FileUndo::Removed(owned),
+        UndoStep::Done(changes) => (Ok(()), changes, FileUndo::Restored(owned)),
+        UndoStep::Create { text, changes } => {
+            (replace_file(path, None, &text).map(drop), changes, FileUndo::Restored(owned))
+        }
         UndoStep::Remove(changes) => (std::fs::remove_file(path), changes, FileUndo::Removed(owned)),
         UndoStep::Edit { text, current, changes } => {
             (replace_file(path, Some(&current), &text).map(drop), changes, FileUndo::Edited(owned))

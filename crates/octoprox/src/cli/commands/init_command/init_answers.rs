@@ -89,7 +89,7 @@ impl InitAnswers {
         present.iter().filter(|client| self.import.contains(&client.config.client))
     }
 
-    /// Asks for the values of variables that are neither set nor stored.
+    /// Asks for the values of variables that are not set.
     fn ask_values(
         &mut self,
         present: &[InstalledClient],

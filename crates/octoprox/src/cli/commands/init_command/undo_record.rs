@@ -177,7 +177,10 @@ impl UndoRecord {
             _ => None,
         };
         let texts: Vec<String> = files.iter().filter_map(stays).collect();
-        let is_used = |name: &str| texts.iter().any(|text| text.contains(&format!("${{secret:{name}")));
+        let is_used = |name: &str| {
+            let forms = [format!("${{secret:{name}}}"), format!("${{secret:{name}:-")];
+            texts.iter().any(|text| forms.iter().any(|form| text.contains(form)))
+        };
         let stored = store.get_all(self.secrets.iter().map(|secret| secret.name.as_str()))?;
         for secret in &self.secrets {
             match stored.get(&secret.name) {

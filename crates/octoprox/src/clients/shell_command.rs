@@ -1,16 +1,22 @@
 //! Variables that a shell command line sets for its program: `sh -c "NAME=value exec program"`.
 
+use super::variable_references::is_variable;
 use serde_json::{Map, Value};
 use std::path::Path;
 
 const SHELLS: [&str; 5] = ["sh", "bash", "dash", "zsh", "ksh"];
 
+/// Returns whether a server is started by a shell.
+pub fn is_shell(server: &Map<String, Value>) -> bool {
+    let command = server.get("command").and_then(Value::as_str).map(Path::new);
+    let program = command.and_then(Path::file_name).and_then(|name| name.to_str());
+    program.is_some_and(|program| SHELLS.contains(&program))
+}
+
 /// Moves the variables that `is_secret` accepts from the start of a shell command line to the server's `env`. The rest
 /// of the line stays as it is.
 pub fn move_assignments(server: &mut Map<String, Value>, is_secret: impl Fn(&str, &str) -> bool) {
-    let command = server.get("command").and_then(Value::as_str).map(Path::new);
-    let shell = command.and_then(Path::file_name).and_then(|name| name.to_str());
-    if !shell.is_some_and(|shell| SHELLS.contains(&shell)) {
+    if !is_shell(server) {
         return;
     }
     let args = server.get_mut("args").and_then(Value::as_array_mut);
@@ -55,8 +61,7 @@ impl<'a> Assignment<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let trimmed = line.trim_start();
         let (name, after) = trimmed.split_once('=')?;
-        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if name.is_empty() || !name.chars().all(is_name) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        if !is_variable(name) {
             return None;
         }
         let (value, rest) = parse_word(after)?;
