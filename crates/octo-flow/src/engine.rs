@@ -183,10 +183,16 @@ impl WorkflowEngine {
             taken => taken?,
         };
         match kept.status {
-            RunStatus::Done if further.is_resume() => return Err(run_already_done()),
+            RunStatus::Done if further.is_resume() => {
+                lease.release().await;
+                return Err(run_already_done());
+            }
             RunStatus::Running => {}
             _ if further.is_resume() => {}
-            _ => return Ok(RunAttachment::Elsewhere),
+            _ => {
+                lease.release().await;
+                return Ok(RunAttachment::Elsewhere);
+            }
         }
         let plan = CompiledWorkflow::parse(&kept.text).map_err(|errors| invalid_workflow(&errors))?;
         let journal = Journal::load(&kept)?;

@@ -1,6 +1,7 @@
 //! Configured databases. A tool selects one by name; address and credentials are known only here.
 
 mod auth;
+mod db_address;
 mod db_session;
 mod db_stream;
 mod db_tls;
@@ -10,6 +11,7 @@ mod lease;
 mod pool;
 mod server_error;
 
+pub use db_address::DbAddress;
 pub use db_session::TransactionState;
 pub use dsn_list::parse_list;
 pub use lease::Lease;

@@ -1,8 +1,12 @@
 //! API documents loaded by callers, stored for later calls and across restarts.
 
+mod sealed_api_store;
+
 use crate::{Limit, StoreError, StoreResult};
 use octo_model::{BoxFuture, Caller, Secret};
 use std::sync::Arc;
+
+pub use sealed_api_store::SealedApiStore;
 
 /// Maximum APIs per caller.
 pub const MAX_APIS: usize = 64;
@@ -15,7 +19,7 @@ pub struct StoredApi {
     pub revision: String,
     /// JSON that is opaque to the store.
     pub settings: String,
-    /// The credential. On disk it is sealed and bound to its owner and the other fields.
+    /// The credential. In a backend it is sealed and bound to its owner and the other fields.
     pub secret: Option<Secret>,
 }
 
@@ -24,6 +28,9 @@ pub trait ApiStore: Send + Sync {
     /// Stores an API, replacing one of the same name; at most [`MAX_APIS`] per caller. Durable once
     /// acknowledged.
     fn put<'a>(&'a self, caller: &'a Caller, api: StoredApi, text: String) -> BoxFuture<'a, StoreResult<()>>;
+    /// Replaces the secret of exactly this revision; without effect if there is none.
+    fn replace_secret<'a>(&'a self, caller: &'a Caller, api: &'a StoredApi)
+    -> BoxFuture<'a, StoreResult<()>>;
     fn find<'a>(&'a self, caller: &'a Caller, name: &'a str)
     -> BoxFuture<'a, StoreResult<Option<StoredApi>>>;
     /// The document of exactly this revision.

@@ -24,6 +24,13 @@ pub struct Anchor {
     pub hash: Hash,
 }
 
+/// A position in one of the chains of a log: `hub-1=42:9f86…`. The only chain of a log may have no name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ChainAnchor {
+    pub chain: String,
+    pub anchor: Anchor,
+}
+
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&hex(&self.0))
@@ -75,6 +82,29 @@ impl FromStr for Anchor {
     }
 }
 
+impl fmt::Display for ChainAnchor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { chain, anchor } = self;
+        if chain.is_empty() { write!(f, "{anchor}") } else { write!(f, "{chain}={anchor}") }
+    }
+}
+
+impl FromStr for ChainAnchor {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (chain, anchor) = text.rsplit_once('=').unwrap_or(("", text));
+        Ok(Self { chain: chain.to_owned(), anchor: anchor.parse()? })
+    }
+}
+
+impl From<Anchor> for ChainAnchor {
+    /// In the chain without a name.
+    fn from(anchor: Anchor) -> Self {
+        Self { chain: String::new(), anchor }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,6 +117,10 @@ mod tests {
             ["", "42", "42:ab", "x:00", &format!("1:{}", "g".repeat(64)), &format!("1:{}", "ü".repeat(32))]
         {
             assert!(wrong.parse::<Anchor>().is_err(), "{wrong}");
+        }
+        for chain in ["", "hub-1", "a=b:c"] {
+            let named = ChainAnchor { chain: chain.to_owned(), anchor };
+            assert_eq!(named.to_string().parse(), Ok(named));
         }
     }
 }

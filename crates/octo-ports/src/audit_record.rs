@@ -7,6 +7,9 @@ use serde::Serialize;
 /// `close` record once it ended. A call that is still running, or whose process died, has only the first.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct AuditRecord {
+    /// The chain that it belongs to; empty in a log with one chain.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub chain: String,
     pub seq: u64,
     pub at: Timestamp,
     pub kind: RecordKind,

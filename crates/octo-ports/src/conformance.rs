@@ -14,7 +14,7 @@ pub mod results;
 pub mod runs;
 
 use crate::Stores;
-use octo_model::{Caller, Principal};
+use octo_model::{BoxFuture, Caller, Principal};
 
 pub type Open = dyn Fn() -> Stores + Send + Sync;
 
@@ -24,17 +24,20 @@ pub type Open = dyn Fn() -> Stores + Send + Sync;
 macro_rules! conformance_tests {
     ($new_backend:ident) => {
         $crate::conformance_tests! { $new_backend;
-            apis: owned_by_their_caller, limited_in_number, durable;
+            apis: owned_by_their_caller, limited_in_number, limited_across_processes, replaced_secrets,
+                any_characters, durable;
             audit: recorded_in_order, verified_and_anchored, pruned;
             changes: wake_a_waiter, kept_until_the_wait, reported_to_all_handles, quiet_without_writes,
                 of_a_run_and_its_lease;
-            credentials: owned_and_bound_to_an_issuer, replaced_by_revision, limited_in_size, taken_once, durable;
+            credentials: owned_and_bound_to_an_issuer, replaced_by_revision, replaced_by_one, any_issuer,
+                limited_in_size, taken_once, taken_by_one, durable;
             health: without_problems;
             leases: held_by_one, expired_and_fenced;
             listings: found_under_their_mark;
             memory: owned_by_their_subject, upserted_and_linked, ended_or_erased, listed_in_pages,
                 dumped_in_order, durable;
-            pins: first_one_stays, held_until_accepted, follow_a_renamed_server, addresses_of_others;
+            pins: first_one_stays, pinned_by_one, held_until_accepted, reported_a_few_times, any_key,
+                follow_a_renamed_server, addresses_of_others;
             results: stored_whole, owned_by_their_caller;
             runs: stored_with_steps_in_order, owned_by_their_caller, written_by_one, fenced,
                 listed_newest_first;
@@ -49,6 +52,19 @@ macro_rules! conformance_tests {
             })+
         })+
     };
+}
+
+/// Runs tasks at once, and returns their results.
+async fn race<T: Send + 'static>(tasks: impl IntoIterator<Item = BoxFuture<'static, T>>) -> Vec<T> {
+    let tasks: Vec<_> = tasks.into_iter().map(tokio::spawn).collect();
+    let mut results = Vec::with_capacity(tasks.len());
+    for task in tasks {
+        match task.await {
+            Ok(result) => results.push(result),
+            Err(error) => std::panic::resume_unwind(error.into_panic()),
+        }
+    }
+    results
 }
 
 fn ada() -> Caller {

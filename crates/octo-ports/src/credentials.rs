@@ -8,7 +8,7 @@ use crate::{Limit, Port, StoreError, StoreResult};
 use octo_model::{Caller, Principal, Secret};
 
 pub use credential_records::{CredentialChange, CredentialRecords, CredentialSet, SealedRevisions};
-pub use credential_store::{CredentialStore, Credentials, Keyring};
+pub use credential_store::{CredentialStore, Credentials};
 
 /// More than any response of an authorization server needs.
 pub const MAX_SECRET_BYTES: usize = 256 << 10;

@@ -101,13 +101,13 @@ impl From<StoreError> for ToolError {
             StoreError::Unavailable { port, why } => unavailable(port).detail(why),
             StoreError::Corrupt { port: Port::AuditReader, why } => {
                 Self::new(Kind::Internal, format!("The audit log is corrupt: {why}."))
-                    .hint("Keep an unmodified copy of the file, and compare it with a backup.")
+                    .hint("Keep an unmodified copy of the file or database, and compare it with a backup.")
             }
             StoreError::Corrupt { port: Port::Credentials, why } => Self::unavailable(
-                "The credential differs from the one that the hub stored: its file was modified.",
+                "The credential differs from the one that the hub stored: its record was modified.",
             )
             .hint(
-                "Log in to the server again; the operator should find out who writes to the data directory.",
+                "Log in to the server again; the operator should find out who writes to the data directory or database.",
             )
             .detail(why),
             StoreError::SealMismatch { port: Port::Apis, name } => {
@@ -118,7 +118,7 @@ impl From<StoreError> for ToolError {
                 "The stored credentials are encrypted with another key.",
             )
             .hint(
-                "The operator must restore the previous secret, or remove credentials.db and log in again.",
+                "The operator must restore the previous secret, or remove credentials.db (in a database, the rows of credentials, credential_revisions and pending_logins) and log in again.",
             ),
             StoreError::Corrupt { why, .. } | StoreError::Internal(why) => Self::internal(why),
         }
@@ -131,8 +131,9 @@ fn not_found(port: Port) -> ToolError {
             .hint("Start a new one with the path of its workflow and without run_id."),
         Port::Results => ToolError::not_found("Result not found; it may have been removed.")
             .hint("Run the tool again; its reply has a new handle."),
-        Port::AuditReader => ToolError::not_found("Audit log not found.")
-            .hint("It is created by the first call; check that this is the hub's data directory."),
+        Port::AuditReader => ToolError::not_found("Audit log not found.").hint(
+            "It is created by the first call; check that this is the hub's data directory or database.",
+        ),
         _ => ToolError::not_found("Record not found; it may have been removed."),
     }
 }
@@ -204,11 +205,11 @@ fn unavailable(port: Port) -> ToolError {
         Port::Leases => "Leases cannot be read or written.",
     };
     let hint = match port {
-        Port::Results => "Ask for less at a time; the hub's disk may be full.",
+        Port::Results => "Ask for less at a time; the hub's disk or database may be full.",
         Port::Memory => {
-            "Try again; if it persists, the operator must check the data directory: the disk may be full."
+            "Try again; if it persists, the operator must check the data directory or database, which may be full or unreachable."
         }
-        _ => "The operator must check the data directory: the disk may be full.",
+        _ => "The operator must check the data directory or database, which may be full or unreachable.",
     };
     ToolError::unavailable(message).hint(hint)
 }

@@ -12,9 +12,8 @@ mod pins;
 mod results;
 mod runs;
 
-use crate::credentials::Keyring;
 use crate::{
-    Apis, CredentialStore, Credentials, Listings, Memory, Pins, ResultStore, Runs, Seal, StoreResult,
+    Apis, CredentialStore, Credentials, Keyring, Listings, Memory, Pins, ResultStore, Runs, Seal, StoreResult,
 };
 use octo_model::BoxFuture;
 use std::sync::Arc;

@@ -1,5 +1,9 @@
 //! Leases: exclusive rights that expire with their holder.
 
+mod lease_renewal;
+
+pub use lease_renewal::LeaseRenewal;
+
 use crate::{Changes, StoreResult};
 use octo_model::BoxFuture;
 use std::time::Duration;

@@ -4,6 +4,7 @@
 pub mod apis;
 mod argument_key;
 mod audit_chain;
+pub mod audit_format;
 mod audit_log;
 mod audit_reader;
 mod audit_record;
@@ -16,7 +17,9 @@ pub mod in_memory;
 pub mod leases;
 mod listings;
 pub mod memory;
-mod pins;
+pub mod pins;
+pub mod random_id;
+pub mod result_quota;
 mod result_store;
 mod result_text;
 pub mod runs;
@@ -25,9 +28,9 @@ mod stores;
 
 pub use apis::{ApiStore, Apis};
 pub use argument_key::ArgumentKey;
-pub use audit_chain::{Anchor, Hash};
+pub use audit_chain::{Anchor, ChainAnchor, Hash};
 pub use audit_log::{AuditLog, CallEnded, CallStarted, Outcome};
-pub use audit_reader::{AuditReader, Retention, Verified};
+pub use audit_reader::{AuditCursor, AuditReader, Retention, Verified};
 pub use audit_record::{AuditRecord, RecordKind};
 pub use changes::{ChangeNotifier, Changes};
 pub use credentials::{CredentialStore, Credentials, Owner, PendingLogin, Slot, StoredCredential};
@@ -40,5 +43,5 @@ pub use pins::{PendingPin, Pin, PinDelta, PinKind, PinSet, PinWrite, Pins, Serve
 pub use result_store::{ResultStore, ResultWriter};
 pub use result_text::{ReadSeek, StoredText, TextSize, write_text};
 pub use runs::{LeasedRun, NewRun, RunLease, RunStatus, Runs, StoredRun, StoredStep};
-pub use seal::{KEY_LEN, Seal};
+pub use seal::{KEY_LEN, Keyring, Seal, SecretError};
 pub use stores::Stores;

@@ -3,6 +3,8 @@
 //! A memory belongs to one subject within its tenant. No other caller can read or search it; the user of the
 //! machine itself is the subject `local`. The backend is not known here.
 
+pub mod backend;
+
 use crate::StoreResult;
 use jiff::Timestamp;
 use octo_model::{BoxFuture, CallId, Caller, Principal};

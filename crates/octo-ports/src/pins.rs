@@ -4,6 +4,11 @@ use crate::{Changes, StoreResult};
 use octo_model::{BoxFuture, ItemKind, Json};
 use std::collections::HashSet;
 
+/// Maximum versions remembered per item; beyond that, new versions are no longer reported.
+pub const MAX_VERSIONS_PER_ITEM: u16 = 8;
+/// Maximum definitions remembered per server that are not held.
+pub const MAX_SEEN_DEFINITIONS: u16 = 20_000;
+
 /// What a pin is of: an item, the instructions of a server, its installed package, or the HTML of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PinKind {
@@ -39,6 +44,14 @@ pub struct Pin {
     pub text: Json,
     /// SHA-256 of its canonical form, in hexadecimal.
     pub hash: String,
+}
+
+impl Pin {
+    /// From what a backend stored; `None` for what a later version has written.
+    pub fn from_stored(kind: &str, key: String, hash: String, text: String) -> Option<Self> {
+        let (kind, text) = PinKind::parse(kind).zip(Json::parse(text).ok())?;
+        Some(Self { kind, key, text, hash })
+    }
 }
 
 /// Identity of a server.
@@ -82,6 +95,36 @@ impl PinDelta {
             && self.held.is_empty()
             && self.reported.is_empty()
     }
+
+    /// Whether another process has pinned something else meanwhile. `hash_of` looks up the stored pin with the
+    /// same kind and key.
+    pub fn is_overtaken<E>(
+        &self,
+        mut hash_of: impl FnMut(&Pin) -> Result<Option<String>, E>,
+    ) -> Result<bool, E> {
+        for pin in &self.new_pins {
+            if hash_of(pin)?.is_some_and(|hash| hash != pin.hash) {
+                return Ok(true);
+            }
+        }
+        for (pin, old) in &self.replaced {
+            if hash_of(pin)?.is_none_or(|hash| hash != *old && hash != pin.hash) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What becomes pinned.
+    pub fn pinned(&self) -> impl Iterator<Item = &Pin> {
+        self.new_pins.iter().chain(self.replaced.iter().map(|(pin, _)| pin))
+    }
+
+    /// Definitions that are remembered without being pinned, and whether they are held.
+    pub fn seen(&self) -> impl Iterator<Item = (&Pin, bool)> {
+        let held = self.held.iter().map(|pin| (pin, true));
+        held.chain(self.reported.iter().map(|pin| (pin, false)))
+    }
 }
 
 /// Result of a write.
@@ -99,7 +142,7 @@ pub struct PendingPin {
     pub new: Pin,
     /// The definition in use meanwhile, if any.
     pub pinned: Option<Pin>,
-    /// When it was first seen, in seconds since 1970.
+    /// When it was first seen, in microseconds since 1970.
     pub since: i64,
 }
 

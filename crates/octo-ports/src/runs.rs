@@ -2,6 +2,12 @@
 
 use crate::{Changes, StoreResult};
 use octo_model::{BoxFuture, Caller, Json};
+use std::time::Duration;
+
+/// How long a run stays leased after its holder's last renewal.
+pub const RUN_LEASE_DURATION: Duration = Duration::from_secs(30);
+/// Retention of ended runs after their last change.
+pub const RUN_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +32,11 @@ impl RunStatus {
             Self::Interrupted => "interrupted",
             Self::Cancelled => "cancelled",
         }
+    }
+
+    /// The status of a stored run. Any other word was put there by another program.
+    pub fn parse(word: &str) -> Self {
+        Self::ALL.into_iter().find(|status| status.as_str() == word).unwrap_or(Self::Failed)
     }
 }
 
@@ -105,7 +116,7 @@ pub trait Runs: Send + Sync {
 
 /// The right to write one run: a lease, renewed until this is dropped. Every write carries its token: a holder
 /// that lost the lease to another, because it slept for longer, gets a conflict and writes nothing.
-pub trait RunLease: Send + Sync {
+pub trait RunLease: Send + Sync + 'static {
     fn id(&self) -> &str;
 
     fn step(&self, step: StoredStep) -> BoxFuture<'_, StoreResult<()>>;
@@ -116,4 +127,9 @@ pub trait RunLease: Send + Sync {
         outputs: Option<Json>,
         error: Option<Json>,
     ) -> BoxFuture<'_, StoreResult<()>>;
+
+    /// Releases the lease and returns once another process can acquire it. Dropping releases it soon after.
+    fn release(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move { drop(self) })
+    }
 }

@@ -59,6 +59,22 @@ impl ApiStore for SqliteApiStore {
         Box::pin(self.0.write(move |change| put(change, &owner, &api, &text)))
     }
 
+    fn replace_secret<'a>(
+        &'a self,
+        caller: &'a Caller,
+        api: &'a StoredApi,
+    ) -> BoxFuture<'a, StoreResult<()>> {
+        let (owner, api) = (caller.principal.clone(), api.clone());
+        Box::pin(self.0.run(move |conn| {
+            let mut replace = conn.prepare_cached(
+                "UPDATE apis SET secret = ?5 WHERE tenant = ?1 AND subject = ?2 AND name = ?3 AND revision = ?4",
+            )?;
+            let secret = api.secret.as_ref().map(Secret::bytes);
+            replace.execute((owner.tenant, owner.subject, api.name, api.revision, secret))?;
+            Ok(())
+        }))
+    }
+
     fn find<'a>(
         &'a self,
         caller: &'a Caller,
@@ -106,5 +122,36 @@ impl ApiStore for SqliteApiStore {
                 conn.prepare_cached("DELETE FROM apis WHERE tenant = ?1 AND subject = ?2 AND name = ?3")?;
             Ok(remove.execute((owner.tenant, owner.subject, name))? > 0)
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, sqlite};
+
+    #[tokio::test]
+    async fn no_file_has_the_secret_in_clear() {
+        let temp = tempfile::tempdir().unwrap();
+        let ada = Caller::named("ada");
+        let api = StoredApi {
+            name: "x".into(),
+            revision: "1".into(),
+            settings: "{}".into(),
+            secret: Some(Secret::new("t0p-s3cret")),
+        };
+        for api_secret in [None, Some(Secret::new("a long enough secret"))] {
+            let stores =
+                || sqlite(temp.path(), Options { api_secret: api_secret.clone(), ..Options::default() });
+            // The second time with the directory's own key as the previous one.
+            if api_secret.is_none() {
+                stores().unwrap().apis.put(&ada, api.clone(), "the document".into()).await.unwrap();
+            }
+            assert_eq!(stores().unwrap().apis.find(&ada, "x").await.unwrap().as_ref(), Some(&api));
+            for file in std::fs::read_dir(temp.path()).unwrap() {
+                let bytes = std::fs::read(file.unwrap().path()).unwrap();
+                assert!(!bytes.windows(10).any(|part| part == b"t0p-s3cret"));
+            }
+        }
     }
 }

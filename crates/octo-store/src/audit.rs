@@ -5,6 +5,3 @@ pub(crate) mod audit_prune;
 pub(crate) mod audit_reader;
 pub(crate) mod audit_verify;
 pub(crate) mod audit_writer;
-pub(crate) mod hash_chain;
-pub(crate) mod record_codec;
-pub(crate) mod record_queue;

@@ -7,11 +7,11 @@ mod tests;
 
 use crate::database::DatabaseSpec;
 use crate::lazy_database::LazyDatabase;
-use crate::seal::open_keyring;
+use crate::seal::keyring_opener;
 use crate::{Durability, SealKeys, private_files};
 use octo_model::{BoxFuture, Principal};
 use octo_ports::credentials::{CredentialChange, CredentialRecords, CredentialSet, SealedRevisions};
-use octo_ports::{Changes, CredentialStore, Owner, PendingLogin, Port, StoreError, StoreResult};
+use octo_ports::{Changes, CredentialStore, Owner, PendingLogin, Port, StoreResult};
 use rusqlite::Row;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,15 +54,7 @@ const DATABASE: DatabaseSpec = DatabaseSpec {
 
 /// The credentials of a directory.
 pub(crate) fn credential_store(dir: &Path, keys: SealKeys) -> CredentialStore {
-    let (dir, records) = (dir.to_owned(), Arc::new(SqliteCredentials::new(dir)));
-    CredentialStore::new(records, move || {
-        let (dir, keys) = (dir.clone(), keys.clone());
-        Box::pin(async move {
-            let opened = tokio::task::spawn_blocking(move || open_keyring(&dir, &keys));
-            let opened = opened.await.map_err(StoreError::internal)?;
-            opened.map_err(|error| StoreError::unavailable(Port::Credentials, error))
-        })
-    })
+    CredentialStore::new(Arc::new(SqliteCredentials::new(dir)), keyring_opener(Port::Credentials, dir, keys))
 }
 
 /// Acknowledged writes are on disk, since a rotated refresh token cannot be obtained again.

@@ -1,5 +1,6 @@
 //! Errors of opening, reading and verifying a store.
 
+use octo_ports::audit_format::BrokenChain;
 use std::path::PathBuf;
 
 #[derive(Debug, thiserror::Error)]
@@ -26,14 +27,6 @@ pub enum SqliteError {
     Database(#[from] rusqlite::Error),
     #[error(transparent)]
     Broken(#[from] BrokenChain),
-}
-
-/// The first record of the audit log that differs from what was written.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("broken at record {seq}: {reason}")]
-pub struct BrokenChain {
-    pub seq: u64,
-    pub reason: String,
 }
 
 impl SqliteError {

@@ -20,17 +20,15 @@ mod options;
 mod pin_store;
 mod private_files;
 mod result_files;
-mod result_handle;
 mod run_store;
 mod seal;
-mod sealed_apis;
 mod store;
 mod stores;
 #[cfg(test)]
 mod tests;
 
 pub use crate::audit::audit_reader::AuditConnection;
-pub use error::{BrokenChain, SqliteError};
+pub use error::SqliteError;
 pub use options::{Durability, Options, SealKeys};
 pub use store::Store;
 pub use stores::sqlite;

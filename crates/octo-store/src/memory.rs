@@ -5,11 +5,9 @@ mod memory_query;
 mod memory_schema;
 mod memory_view;
 mod memory_writer;
-mod rank;
 mod remove;
 #[cfg(test)]
 mod tests;
-mod tokenize;
 mod transaction;
 mod upsert;
 mod word_index;

@@ -5,11 +5,12 @@
 //! row without its file counts as missing.
 
 use crate::audit::audit_writer::WriteLock;
-use crate::{Options, SqliteError, private_files, result_handle};
+use crate::{Options, SqliteError, private_files};
 use octo_model::{CallId, Json, Principal};
+use octo_ports::random_id::{RESULT_PREFIX, is_id, new_id};
+use octo_ports::result_quota::{ResultsByOwner, choose_evicted};
 use octo_ports::{Limit, Port, StoreError, StoreResult, StoredText, TextSize, write_text};
 use rusqlite::Connection;
-use std::collections::{HashMap, VecDeque};
 use std::io::{BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -50,7 +51,7 @@ impl ResultFiles {
         if size > self.options.result_quota_bytes {
             return Err(StoreError::Full(Limit::ResultBytes));
         }
-        let handle = result_handle::new_handle()?;
+        let handle = new_id(RESULT_PREFIX)?;
         self.insert_row(owner, call, &handle, size).map_err(store_error)?;
         let written = self.write(&handle, whole).and_then(|()| self.write_text(&handle, whole));
         let noted = written
@@ -73,7 +74,7 @@ impl ResultFiles {
 
     /// Opens the text of a result, which is read from disk.
     pub(crate) fn open_text(&self, owner: &Principal, handle: &str) -> StoreResult<StoredText> {
-        if !result_handle::is_handle(handle) || !self.is_known(owner, handle).map_err(StoreError::internal)? {
+        if !is_id(RESULT_PREFIX, handle) || !self.is_known(owner, handle).map_err(StoreError::internal)? {
             return Err(unknown_handle());
         }
         let file = match std::fs::File::open(self.text_path(handle)) {
@@ -91,7 +92,7 @@ impl ResultFiles {
 
     pub(crate) fn load(&self, owner: &Principal, handle: &str) -> StoreResult<Json> {
         // All three have the same answer, so that callers cannot find out which handles exist.
-        if !result_handle::is_handle(handle) || !self.is_known(owner, handle).map_err(StoreError::internal)? {
+        if !is_id(RESULT_PREFIX, handle) || !self.is_known(owner, handle).map_err(StoreError::internal)? {
             return Err(unknown_handle());
         }
         let text = std::fs::read(self.dir.join(handle)).map_err(|error| match error.kind() {
@@ -192,7 +193,7 @@ impl ResultFiles {
             let owner = Principal { tenant: row.get(1)?, subject: row.get(2)? };
             Ok((row.get(0)?, owner, row.get::<_, i64>(3)?.max(0).cast_unsigned(), row.get(4)?))
         })?;
-        let (mut gone, mut owners) = (Vec::new(), Owners::new());
+        let (mut gone, mut owners) = (Vec::new(), ResultsByOwner::new());
         for row in rows {
             let (handle, owner, size, created): (String, Principal, u64, i64) = row?;
             if created <= self.expiry_cutoff() {
@@ -224,27 +225,6 @@ impl ResultFiles {
         }
         change.commit()
     }
-}
-
-/// The results of each caller, oldest first.
-type Owners = HashMap<Principal, VecDeque<(String, u64)>>;
-
-/// Chooses what to evict so that the rest fits. The caller with the most bytes loses their oldest results
-/// first, so a caller within an equal share never loses any to another.
-fn choose_evicted(mut owners: Owners, quota: u64) -> Vec<String> {
-    let sum = |kept: &VecDeque<(String, u64)>| kept.iter().map(|(_, size)| size).sum::<u64>();
-    let mut sums: HashMap<Principal, u64> =
-        owners.iter().map(|(owner, kept)| (owner.clone(), sum(kept))).collect();
-    let mut total: u64 = sums.values().sum();
-    let mut gone = Vec::new();
-    while total > quota {
-        let Some((owner, most)) = sums.iter_mut().max_by_key(|(_, size)| **size) else { break };
-        let Some((handle, size)) = owners.get_mut(owner).and_then(VecDeque::pop_front) else { break };
-        *most -= size.min(*most);
-        total -= size.min(total);
-        gone.push(handle);
-    }
-    gone
 }
 
 /// Header before the text: its number of lines and bytes.

@@ -5,13 +5,14 @@ mod run_lease;
 #[cfg(test)]
 mod tests;
 
+use crate::Durability;
 use crate::database::DatabaseSpec;
 use crate::lazy_database::LazyDatabase;
 use crate::lease_store::SqliteLeaseStore;
 use crate::result_files::now_micros;
-use crate::{Durability, result_handle};
 use octo_model::{BoxFuture, Caller, Json, Principal, sha256_hex};
-use octo_ports::runs::lease_name;
+use octo_ports::random_id::{RUN_PREFIX, is_id, new_id};
+use octo_ports::runs::{RUN_LEASE_DURATION, RUN_RETENTION, lease_name};
 use octo_ports::{
     Changes, Lease, LeasedRun, Leases, NewRun, Port, RunLease, RunStatus, Runs, StoreError, StoreResult,
     StoredRun, StoredStep,
@@ -20,7 +21,6 @@ use run_lease::SqliteRunLease;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 const DATABASE: DatabaseSpec = DatabaseSpec {
     file: "runs.db",
@@ -60,12 +60,6 @@ const DATABASE: DatabaseSpec = DatabaseSpec {
     ],
 };
 
-const RUN_ID_PREFIX: &str = "w_";
-/// How long a run stays leased after its holder's last renewal.
-const LEASE_DURATION: Duration = Duration::from_secs(30);
-/// Retention of ended runs after their last change, in microseconds: thirty days.
-const RETENTION_MICROS: i64 = 30 * 24 * 60 * 60 * 1_000_000;
-
 #[derive(Clone)]
 pub(crate) struct SqliteRunStore(Arc<RunDatabase>);
 
@@ -98,7 +92,7 @@ impl RunDatabase {
     }
 
     fn acquire(&self, id: &str) -> StoreResult<Lease> {
-        let lease = self.leases.acquire_now(&lease_name(id), LEASE_DURATION)?;
+        let lease = self.leases.acquire_now(&lease_name(id), RUN_LEASE_DURATION)?;
         lease.ok_or(StoreError::Conflict(Port::Runs))
     }
 
@@ -132,11 +126,11 @@ impl RunDatabase {
     }
 
     fn begin(&self, owner: &Principal, run: &NewRun) -> StoreResult<(String, Lease)> {
-        let id = result_handle::new_handle()?.replacen(result_handle::HANDLE_PREFIX, RUN_ID_PREFIX, 1);
+        let id = new_id(RUN_PREFIX)?;
         let lease = self.acquire(&id)?;
         let at = now_micros();
         self.with(|conn| {
-            delete_expired(conn, at.saturating_sub(RETENTION_MICROS))?;
+            delete_expired(conn, at.saturating_sub(RUN_RETENTION.as_micros() as i64))?;
             conn.prepare_cached(
                 "INSERT INTO runs (id, tenant, subject, path, name, text, hash, params, status, begun, changed, fence)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'running', ?9, ?9, ?10)",
@@ -202,10 +196,7 @@ fn run_from_row(row: &Row<'_>) -> rusqlite::Result<StoredRun> {
         name: row.get(2)?,
         hash: row.get(3)?,
         params: parse_json(row.get(4)?),
-        status: RunStatus::ALL
-            .into_iter()
-            .find(|known| known.as_str() == status)
-            .unwrap_or(RunStatus::Failed),
+        status: RunStatus::parse(&status),
         outputs: row.get::<_, Option<String>>(6)?.map(parse_json),
         error: row.get::<_, Option<String>>(7)?.map(parse_json),
         begun: row.get(8)?,
@@ -235,12 +226,6 @@ fn unknown_run() -> StoreError {
     StoreError::NotFound(Port::Runs)
 }
 
-/// Returns whether an untrusted text is a well-formed run id.
-fn is_run_id(id: &str) -> bool {
-    id.strip_prefix(RUN_ID_PREFIX)
-        .is_some_and(|rest| result_handle::is_handle(&format!("{}{rest}", result_handle::HANDLE_PREFIX)))
-}
-
 impl Runs for SqliteRunStore {
     fn changes(&self) -> Changes {
         self.0.database.changes().or(self.0.leases.changes())
@@ -257,7 +242,7 @@ impl Runs for SqliteRunStore {
     fn lease<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<LeasedRun>> {
         let (owner, id) = (caller.principal.clone(), id.to_owned());
         Box::pin(async move {
-            if !is_run_id(&id) {
+            if !is_id(RUN_PREFIX, &id) {
                 return Err(unknown_run());
             }
             let (run, lease) = self
@@ -277,7 +262,7 @@ impl Runs for SqliteRunStore {
     fn get<'a>(&'a self, caller: &'a Caller, id: &'a str) -> BoxFuture<'a, StoreResult<StoredRun>> {
         let (owner, id) = (caller.principal.clone(), id.to_owned());
         Box::pin(async move {
-            if !is_run_id(&id) {
+            if !is_id(RUN_PREFIX, &id) {
                 return Err(unknown_run());
             }
             self.run_blocking(move |runs| {

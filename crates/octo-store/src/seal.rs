@@ -1,31 +1,44 @@
 //! Keys that secrets are sealed with: the operator's, or one in a file beside the databases.
 
-use crate::{SealKeys, SqliteError, private_files, result_handle};
-use aws_lc_rs::{hkdf, rand};
-use octo_model::Secret;
-use octo_ports::credentials::Keyring;
-use octo_ports::{KEY_LEN, Port, Seal, StoreError, StoreResult};
+use crate::{SealKeys, SqliteError, private_files};
+use aws_lc_rs::rand;
+use octo_model::{BoxFuture, Secret};
+use octo_ports::random_id::{RESULT_PREFIX, new_id};
+use octo_ports::{KEY_LEN, Keyring, Port, Seal, StoreError, StoreResult};
 use std::io::{Error, ErrorKind, Write};
-use std::path::{Path, PathBuf};
-use tokio::sync::OnceCell;
+use std::path::Path;
 
 const KEY_FILE: &str = "seal.key";
-/// Shorter secrets can be guessed.
-const MIN_SECRET_LEN: usize = 16;
 
 /// With the operator's secret, or with the directory's own key, which is created if necessary.
 fn open_seal(dir: &Path, secret: Option<&Secret>) -> Result<Seal, SqliteError> {
     let path = dir.join(KEY_FILE);
-    let key = match secret {
-        Some(secret) => derive_key(secret.expose()),
-        None => read_or_create_key(&path),
+    let seal = match secret {
+        Some(secret) => Seal::from_secret(secret).map_err(Error::other),
+        None => read_or_create_key(&path).and_then(|key| Seal::new(&key).map_err(Error::other)),
     };
-    key.and_then(|key| Seal::new(&key).map_err(Error::other)).map_err(SqliteError::file(&path))
+    seal.map_err(SqliteError::file(&path))
 }
 
-/// The keys of a directory's credentials. Earlier ones include the directory's own if the operator has since
-/// configured a secret.
-pub(crate) fn open_keyring(dir: &Path, keys: &SealKeys) -> Result<Keyring, SqliteError> {
+/// Opens the keys of a directory for a port.
+pub(crate) fn keyring_opener(
+    port: Port,
+    dir: &Path,
+    keys: SealKeys,
+) -> impl Fn() -> BoxFuture<'static, StoreResult<Keyring>> + Send + Sync + 'static {
+    let dir = dir.to_owned();
+    move || {
+        let (dir, keys) = (dir.clone(), keys.clone());
+        Box::pin(async move {
+            let opened = tokio::task::spawn_blocking(move || open_keyring(&dir, &keys));
+            let opened = opened.await.map_err(StoreError::internal)?;
+            opened.map_err(|error| StoreError::unavailable(port, error))
+        })
+    }
+}
+
+/// Earlier keys include the directory's own if the operator has since configured a secret.
+fn open_keyring(dir: &Path, keys: &SealKeys) -> Result<Keyring, SqliteError> {
     private_files::create_private_dir(dir)?;
     let current = open_seal(dir, keys.secret.as_ref())?;
     let mut previous: Vec<Seal> =
@@ -40,46 +53,9 @@ pub(crate) fn open_keyring(dir: &Path, keys: &SealKeys) -> Result<Keyring, Sqlit
     Ok(Keyring { current, previous })
 }
 
-/// A seal whose key is read or created on first use.
-pub(crate) struct LazySeal {
-    dir: PathBuf,
-    secret: Option<Secret>,
-    seal: OnceCell<Seal>,
-}
-
-impl LazySeal {
-    pub(crate) fn new(dir: &Path, secret: Option<Secret>) -> Self {
-        Self { dir: dir.to_owned(), secret, seal: OnceCell::new() }
-    }
-
-    pub(crate) async fn open(&self, port: Port) -> StoreResult<&Seal> {
-        let open = || async {
-            let (dir, secret) = (self.dir.clone(), self.secret.clone());
-            let opened = tokio::task::spawn_blocking(move || {
-                private_files::create_private_dir(&dir)?;
-                open_seal(&dir, secret.as_ref())
-            });
-            let opened = opened.await.map_err(StoreError::internal)?;
-            opened.map_err(|error| StoreError::unavailable(port, error))
-        };
-        self.seal.get_or_try_init(open).await
-    }
-}
-
 /// The directory's own key, created if it does not exist.
 pub(crate) fn directory_key(path: &Path) -> Result<[u8; KEY_LEN], SqliteError> {
     read_or_create_key(path).map_err(SqliteError::file(path))
-}
-
-fn derive_key(secret: &str) -> Result<[u8; KEY_LEN], Error> {
-    if secret.len() < MIN_SECRET_LEN {
-        return Err(Error::new(ErrorKind::InvalidInput, "the hub's secret has fewer than 16 characters"));
-    }
-    let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"octoprox");
-    let mut key = [0; KEY_LEN];
-    let whole = salt.extract(secret.as_bytes());
-    let filled = whole.expand(&[b"seal 1"], hkdf::HKDF_SHA256).and_then(|okm| okm.fill(&mut key));
-    filled.map(|()| key).map_err(|_| Error::other("the key cannot be derived"))
 }
 
 /// Reads or creates the key file. It is linked to its name when complete, so that concurrent processes end up
@@ -88,7 +64,7 @@ fn read_or_create_key(path: &Path) -> Result<[u8; KEY_LEN], Error> {
     if !path.exists() {
         let mut key = [0; KEY_LEN];
         rand::fill(&mut key).map_err(|_| Error::other("no random bytes for a key"))?;
-        let name = result_handle::new_handle().map_err(Error::other)?;
+        let name = new_id(RESULT_PREFIX).map_err(Error::other)?;
         let part = path.with_extension(format!("{name}.part"));
         let written = private_files::create_new(&part).and_then(|mut file| {
             file.write_all(&key)?;

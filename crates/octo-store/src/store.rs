@@ -4,11 +4,11 @@ pub(crate) mod health;
 
 use crate::audit::audit_reader::AuditConnection;
 use crate::audit::audit_writer::{AuditWriter, WriteLock};
-use crate::audit::record_queue::QueueError;
 use crate::result_files::{ResultFiles, now_micros};
 use crate::store::health::file_identity;
 use crate::{Options, SqliteError, database, private_files, seal};
 use octo_model::{BoxFuture, CallId, Caller, Json};
+use octo_ports::audit_format::QueueError;
 use octo_ports::{
     ArgumentKey, AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult, StoredText,
 };

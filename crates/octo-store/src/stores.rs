@@ -9,11 +9,11 @@ use crate::listing_store::SqliteListingStore;
 use crate::memory::SqliteMemoryStore;
 use crate::pin_store::SqlitePinStore;
 use crate::run_store::SqliteRunStore;
-use crate::seal::LazySeal;
-use crate::sealed_apis::SealedApiStore;
+use crate::seal::keyring_opener;
 use crate::store::health::SqliteHealth;
-use crate::{Options, SqliteError};
-use octo_ports::Stores;
+use crate::{Options, SealKeys, SqliteError};
+use octo_ports::apis::SealedApiStore;
+use octo_ports::{Port, Stores};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -22,8 +22,12 @@ use std::sync::Arc;
 pub fn sqlite(dir: &Path, options: Options) -> Result<Stores, SqliteError> {
     let durability = options.durability;
     let credential_dir = options.credential_dir.as_deref().unwrap_or(dir);
-    let seal = LazySeal::new(dir, options.api_secret.clone());
-    let apis = SealedApiStore::new(Arc::new(SqliteApiStore::new(dir, durability)), seal);
+    let api_keys =
+        SealKeys { secret: options.api_secret.clone(), previous: options.seal_keys.previous.clone() };
+    let apis = SealedApiStore::new(
+        Arc::new(SqliteApiStore::new(dir, durability)),
+        keyring_opener(Port::Apis, dir, api_keys),
+    );
     let credentials = credential_store(credential_dir, options.seal_keys.clone());
     let memory = SqliteMemoryStore::new(dir, durability, options.memory_quota_bytes);
     // Leases are stored with the data that they protect, so that the same processes share both.

@@ -4,6 +4,7 @@ use crate::remedy_text::remedy_text;
 use crate::settings::SettingsProblems;
 use octo_model::{Kind, ToolError};
 use octo_ports::StoreError;
+use octo_postgres::PostgresError;
 use octo_store::SqliteError;
 use std::io;
 
@@ -84,6 +85,16 @@ impl From<SqliteError> for AppError {
     fn from(error: SqliteError) -> Self {
         let code = if matches!(error, SqliteError::Missing { .. }) { exit_code(Kind::NotFound) } else { 1 };
         Self { code, text: format!("{error}. {}", error.hint()) }
+    }
+}
+
+impl From<PostgresError> for AppError {
+    fn from(error: PostgresError) -> Self {
+        let hint = match error {
+            PostgresError::NotMigrated { .. } => "Run `octoprox migrate` once, then start the hub.",
+            _ => error.hint(),
+        };
+        Self { code: exit_code(Kind::Unavailable), text: format!("{error}. {hint}") }
     }
 }
 

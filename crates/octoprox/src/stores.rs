@@ -1,36 +1,61 @@
 //! Opens the stores of a hub according to the settings.
 
 pub(crate) mod audit_pruner;
+mod postgres_options;
 pub(crate) mod read_only_stores;
 
+pub use postgres_options::postgres_options;
+
+use crate::app_context::block_on_current_thread;
 use crate::app_error::AppError;
 use crate::settings::{Environment, Settings, seal_keys, state_dir};
 use octo_ports::Stores;
+use octo_postgres::PostgresOptions;
 use octo_store::{Options, SealKeys};
 
 /// Opens the stores without credentials. Without a state directory they are in memory.
 pub fn stores(settings: &Settings) -> Result<Stores, AppError> {
-    open(settings, options(settings))
+    match postgres_options(settings, &Environment::default())? {
+        Some(options) => Ok(octo_postgres::postgres(&options)?),
+        None => open_sqlite(settings, options(settings)),
+    }
 }
 
 /// Opens the stores with credentials, shared by all processes of this machine with the same settings.
 pub fn stores_with_logins(settings: &Settings, world: &Environment) -> Result<Stores, AppError> {
-    with_logins(settings, world, false)
+    match postgres_options(settings, world)? {
+        Some(options) => Ok(octo_postgres::postgres(&options)?),
+        None => open_with_logins(settings, world, false),
+    }
 }
 
 /// Opens the stores for a hub, which does not start if it cannot record calls.
 pub fn stores_of_hub(settings: &Settings, world: &Environment) -> Result<Stores, AppError> {
     state_dir(settings.state_dir.as_ref())?;
-    with_logins(settings, world, true)
+    match postgres_options(settings, world)? {
+        Some(options) => {
+            check(&options)?;
+            Ok(octo_postgres::postgres(&options)?)
+        }
+        None => open_with_logins(settings, world, true),
+    }
 }
 
-fn with_logins(settings: &Settings, world: &Environment, open_audit: bool) -> Result<Stores, AppError> {
+/// Checks that the database can be used, on a thread of its own: the caller may be on a runtime.
+fn check(options: &PostgresOptions) -> Result<(), AppError> {
+    std::thread::scope(|scope| {
+        let check = || block_on_current_thread(async { Ok(octo_postgres::check(options).await?) });
+        scope.spawn(check).join().unwrap_or_else(|_| Err(AppError::new("The check of the database failed.")))
+    })
+}
+
+fn open_with_logins(settings: &Settings, world: &Environment, open_audit: bool) -> Result<Stores, AppError> {
     let credential_dir = settings.logins.store.clone();
     if credential_dir.is_none() {
         state_dir(settings.state_dir.as_ref())?;
     }
     let seal_keys: SealKeys = seal_keys(&settings.logins, world)?;
-    open(settings, Options { seal_keys, credential_dir, open_audit, ..options(settings) })
+    open_sqlite(settings, Options { seal_keys, credential_dir, open_audit, ..options(settings) })
 }
 
 fn options(settings: &Settings) -> Options {
@@ -39,7 +64,7 @@ fn options(settings: &Settings) -> Options {
     Options { durability, api_secret, ..Options::default() }
 }
 
-fn open(settings: &Settings, options: Options) -> Result<Stores, AppError> {
+fn open_sqlite(settings: &Settings, options: Options) -> Result<Stores, AppError> {
     match (&settings.state_dir, options.credential_dir.clone()) {
         (Some(folder), _) => Ok(octo_store::sqlite(folder, options)?),
         (None, Some(folder)) => {

@@ -22,6 +22,14 @@ fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
         "octo-model" | "octo-search" | "mcp-fixture" | "xtask" => AllowedDependencies::Only(&[]),
         "octo-ports" | "octo-wire" => AllowedDependencies::Only(&["octo-model"]),
         "octo-grants" => AllowedDependencies::Only(&["octo-model", "octo-ports"]),
+        // Its tests compare the replies of both backends.
+        "octo-postgres" => AllowedDependencies::Only(&[
+            "octo-model",
+            "octo-ports",
+            "octo-grants",
+            "octo-search",
+            "octo-store",
+        ]),
         "octo-store" => AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-search"]),
         "octo-catalogue" => AllowedDependencies::Only(&["octo-model", "octo-search"]),
         "octo-tests" => AllowedDependencies::Only(&["octo-model", "octo-wire"]),

@@ -46,14 +46,18 @@ impl RunExecutor {
     /// Runs until it is done or cannot continue. Releases the lease before notifying callers.
     pub(super) async fn run(self, id: String) {
         let _ended = EndGuard { engine: Arc::clone(&self.engine), live: Arc::clone(&self.live), id };
-        let session = self;
+        self.execute().await;
+        self.lease.release().await;
+    }
+
+    async fn execute(&self) {
         // From the start, so that an interrupted run can be found. A failure is reported by the last write.
-        if let Err(error) = session.write_artifacts(RunStatus::Running, None, None).await {
-            tracing::debug!(run = session.lease.id(), %error, "cannot write the artifacts of a run");
+        if let Err(error) = self.write_artifacts(RunStatus::Running, None, None).await {
+            tracing::debug!(run = self.lease.id(), %error, "cannot write the artifacts of a run");
         }
-        let result = session.run_steps(&session.plan.steps, Frame::default(), &session.live.stop).await;
+        let result = self.run_steps(&self.plan.steps, Frame::default(), &self.live.stop).await;
         let (status, outputs, error) = match result {
-            Ok(()) => match session.eval_outputs() {
+            Ok(()) => match self.eval_outputs() {
                 Ok(outputs) => (RunStatus::Done, Some(outputs), None),
                 Err(failure) => (RunStatus::Failed, None, Some(failure)),
             },
@@ -63,23 +67,19 @@ impl RunExecutor {
             // The hub is shutting down: the run can be resumed.
             Err(StopReason::Halted) => (RunStatus::Running, None, None),
             Err(StopReason::StoreFailed(error)) => {
-                tracing::error!(run = session.lease.id(), detail = error.detail, "cannot store a run");
-                return session.warn(error.text());
+                tracing::error!(run = self.lease.id(), detail = error.detail, "cannot store a run");
+                return self.warn(error.text());
             }
         };
         let error = error.map(|failure| failure.to_value());
         // Before the status, so that a finished run has its artifacts, however often it was killed.
-        if let Err(error) = session.write_artifacts(status, outputs.as_ref(), error.as_ref()).await {
-            session.warn(format!("The artifacts could not be written: {}", error.text()));
+        if let Err(error) = self.write_artifacts(status, outputs.as_ref(), error.as_ref()).await {
+            self.warn(format!("The artifacts could not be written: {}", error.text()));
         }
         let (outputs, error) = (outputs.map(Json::from), error.map(Json::from));
-        if let Err(error) = session.lease.status(status, outputs, error).await.map_err(ToolError::from) {
-            tracing::error!(
-                run = session.lease.id(),
-                detail = error.detail,
-                "the end of a run was not stored"
-            );
-            session.warn(error.text());
+        if let Err(error) = self.lease.status(status, outputs, error).await.map_err(ToolError::from) {
+            tracing::error!(run = self.lease.id(), detail = error.detail, "the end of a run was not stored");
+            self.warn(error.text());
         }
     }
 

@@ -33,7 +33,7 @@ impl Stream {
         Err(fail)
     }
 
-    async fn connect(net: &Net, place: &DbHost, port: u16, mode: &Tls) -> io::Result<Self> {
+    pub(super) async fn connect(net: &Net, place: &DbHost, port: u16, mode: &Tls) -> io::Result<Self> {
         let host = match place {
             DbHost::UnixSocket(folder) => {
                 return UnixStream::connect(folder.join(format!(".s.PGSQL.{port}"))).await.map(Self::Unix);
@@ -67,7 +67,7 @@ impl Stream {
         matches!(peeked, Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR))
     }
 
-    fn fd(&self) -> BorrowedFd<'_> {
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
         match self {
             Self::Tcp(stream) => stream.as_fd(),
             Self::Unix(stream) => stream.as_fd(),

@@ -1,8 +1,8 @@
 #![expect(clippy::disallowed_methods, reason = "the rule compares with the time of its records")]
 use super::{Open, ada};
 use crate::{
-    Anchor, AuditRecord, CallEnded, CallStarted, Outcome, RecordKind, Retention, StoreError, StoreResult,
-    Stores,
+    Anchor, AuditCursor, AuditReader, AuditRecord, CallEnded, CallStarted, ChainAnchor, Outcome, Port,
+    RecordKind, Retention, StoreError, StoreResult, Stores, Verified,
 };
 use jiff::Timestamp;
 use octo_model::{CallId, Frontend, Method};
@@ -35,6 +35,18 @@ async fn record(stores: &Stores, name: &str) -> StoreResult<()> {
     stores.audit.flush().await
 }
 
+/// The end of the only chain.
+async fn head(reader: &dyn AuditReader) -> StoreResult<ChainAnchor> {
+    let heads = reader.heads().await?;
+    assert_eq!(heads.len(), 1);
+    Ok(heads.into_iter().next().unwrap_or_default())
+}
+
+async fn verify(reader: &dyn AuditReader, anchor: &ChainAnchor) -> StoreResult<Verified> {
+    let verified = reader.verify(std::slice::from_ref(anchor)).await?.into_iter().next();
+    verified.ok_or(StoreError::NotFound(Port::AuditReader))
+}
+
 pub async fn recorded_in_order(open: &Open) -> StoreResult<()> {
     let stores = open();
     assert_eq!(stores.audit.check().await, Ok(()));
@@ -52,9 +64,15 @@ pub async fn recorded_in_order(open: &Open) -> StoreResult<()> {
     let calls: Vec<&str> = records.iter().take(2).map(|record| record.call.as_str()).collect();
     assert!(calls.first() == calls.last(), "both records of a call have its id");
     assert_eq!(reader.tail(2).await?.first().map(|record| record.seq), Some(5));
-    assert_eq!(reader.after(4).await?.len(), 2);
-    assert_eq!(reader.after(6).await?, []);
-    assert_eq!(reader.head().await?.seq, 6);
+    let head = head(&*reader).await?;
+    assert_eq!(head.anchor.seq, 6);
+    assert!(records.iter().all(|record| record.chain == head.chain), "one writer, one chain");
+    let mut cursor = AuditCursor::default();
+    assert_eq!(reader.after(&cursor).await?, records);
+    cursor.advance(&head.chain, 4);
+    assert_eq!(reader.after(&cursor).await?.len(), 2);
+    cursor.advance(&head.chain, 6);
+    assert_eq!(reader.after(&cursor).await?, []);
     Ok(())
 }
 
@@ -62,15 +80,18 @@ pub async fn verified_and_anchored(open: &Open) -> StoreResult<()> {
     let stores = open();
     record(&stores, "one").await?;
     let reader = &stores.audit_reader;
-    let head = reader.head().await?;
+    let before = head(&**reader).await?;
     record(&stores, "two").await?;
-    let verified = reader.verify(Some(head)).await?;
-    assert_eq!((verified.records, verified.head, verified.pruned), (4, reader.head().await?, None));
-    let cut_off = Anchor { seq: 9, ..head };
-    let foreign = Anchor { seq: 1, ..head };
-    for anchor in [cut_off, foreign] {
-        let broken = reader.verify(Some(anchor)).await;
-        assert!(matches!(broken, Err(StoreError::Corrupt { .. })), "{broken:?}");
+    let (verified, after) = (verify(&**reader, &before).await?, head(&**reader).await?);
+    assert_eq!((verified.records, verified.pruned), (4, None));
+    assert_eq!((verified.chain, verified.head), (after.chain, after.anchor));
+    let moved = |seq| ChainAnchor { anchor: Anchor { seq, ..before.anchor }, ..before.clone() };
+    let missing = ChainAnchor { chain: "another".to_owned(), ..before.clone() };
+    for anchor in [moved(9), moved(1), missing] {
+        for anchors in [vec![anchor.clone()], vec![before.clone(), anchor]] {
+            let broken = reader.verify(&anchors).await;
+            assert!(matches!(broken, Err(StoreError::Corrupt { .. })), "{broken:?}");
+        }
     }
     Ok(())
 }
@@ -81,19 +102,20 @@ pub async fn pruned(open: &Open) -> StoreResult<()> {
         record(&stores, name).await?;
     }
     let reader = &stores.audit_reader;
-    let before = reader.head().await?;
+    let before = head(&**reader).await?;
     let now = Timestamp::now();
     assert_eq!(reader.prune(Retention::default(), now).await?, 0, "everything is kept");
     let by_number = Retention { max_records: Some(2), max_age: None };
     assert_eq!(reader.prune(by_number, now).await?, 4);
-    let verified = reader.verify(Some(before)).await?;
+    let verified = verify(&**reader, &before).await?;
     assert_eq!((verified.records, verified.head.seq), (3, 7), "the pruning is a record itself");
     assert_eq!(verified.pruned.map(|pruned| pruned.seq), Some(4));
     assert_eq!(reader.tail(1).await?.first().map(|record| record.kind), Some(RecordKind::Prune));
     let by_age = Retention { max_records: None, max_age: Some(Duration::from_secs(60 * 60)) };
     assert_eq!(reader.prune(by_age, now).await?, 0);
-    let old = reader.verify(Some(Anchor { seq: 2, ..before })).await;
+    let old = ChainAnchor { anchor: Anchor { seq: 2, ..before.anchor }, ..before.clone() };
+    let old = verify(&**reader, &old).await;
     assert!(matches!(old, Err(StoreError::Corrupt { .. })), "the anchor was pruned: {old:?}");
     record(&stores, "four").await?;
-    reader.verify(Some(before)).await.map(drop)
+    verify(&**reader, &before).await.map(drop)
 }

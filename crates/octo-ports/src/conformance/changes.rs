@@ -196,7 +196,7 @@ pub async fn of_a_run_and_its_lease(open: &Open) -> StoreResult<()> {
             next_change(&mut changes, "a step").await;
         }
     }
-    drop(lease);
+    lease.release().await;
     next_change(&mut changes, "a lease").await;
     while one.get(&ada(), &id).await?.is_leased {
         next_change(&mut changes, "a lease").await;

@@ -1,8 +1,7 @@
-use super::{Open, ada, others};
+use super::{Open, ada, others, race};
 use crate::credentials::MAX_SECRET_BYTES;
 use crate::{Limit, Owner, PendingLogin, Port, Slot, StoreError, StoreResult};
-use octo_model::Caller;
-use octo_model::Secret;
+use octo_model::{BoxFuture, Caller, Secret};
 
 fn slot(caller: &Caller, issuer: &str) -> Slot {
     Slot::new(Owner::from(caller), "notion", issuer)
@@ -52,6 +51,42 @@ pub async fn replaced_by_revision(open: &Open) -> StoreResult<()> {
     Ok(())
 }
 
+/// Of several processes that replace the same revision, one does.
+pub async fn replaced_by_one(open: &Open) -> StoreResult<()> {
+    let (one, two, a) = (open().credentials, open().credentials, slot(&ada(), "i"));
+    let mut revision = one.put(&a, Secret::new("first"), None).await?;
+    for _ in 0..20 {
+        let results = race([&one, &two].map(|store| -> BoxFuture<'static, StoreResult<u64>> {
+            let (store, a) = (store.clone(), a.clone());
+            Box::pin(async move { store.put(&a, Secret::new("next"), Some(revision)).await })
+        }));
+        let results = results.await;
+        let refused =
+            results.iter().filter(|result| **result == Err(StoreError::Conflict(Port::Credentials)));
+        assert_eq!(refused.count(), 1, "{results:?}");
+        let next = results.into_iter().find_map(Result::ok);
+        assert!(next > Some(revision), "{next:?}");
+        revision = next.unwrap_or_default();
+        assert_eq!(one.find(&a).await?.map(|kept| kept.revision), Some(revision));
+    }
+    Ok(())
+}
+
+/// An authorization server chooses its name.
+pub async fn any_issuer(open: &Open) -> StoreResult<()> {
+    let store = open().credentials;
+    let long: String = (0..2_000).map(|number| format!("/{number}")).collect();
+    for issuer in ["", "https://a.example\0", &format!("https://a.example{long}")] {
+        let slot = slot(&ada(), issuer);
+        store.put(&slot, Secret::new("one"), None).await?;
+        let revision = store.put(&slot, Secret::new("two"), None).await?;
+        assert_eq!(store.find(&slot).await?.map(|kept| kept.revision), Some(revision));
+        assert!(store.remove(&slot).await?);
+        assert_eq!(store.find(&slot).await?, None);
+    }
+    Ok(())
+}
+
 pub async fn limited_in_size(open: &Open) -> StoreResult<()> {
     let (store, a) = (open().credentials, slot(&ada(), "i"));
     let long = Secret::new("x".repeat(MAX_SECRET_BYTES + 1));
@@ -78,6 +113,22 @@ pub async fn taken_once(open: &Open) -> StoreResult<()> {
     one.put_pending(login("third", 100), 0).await?;
     assert_eq!(one.find_pending(&owner, "notion", 100).await?, None, "too late");
     assert_eq!(one.take_pending("third", 100).await?, None, "too late");
+    Ok(())
+}
+
+/// Of several processes that take a login, one gets it.
+pub async fn taken_by_one(open: &Open) -> StoreResult<()> {
+    let (first, processes) = (open().credentials, [(); 8].map(|()| open().credentials));
+    for round in 0..5 {
+        let id = format!("login {round}");
+        first.put_pending(login(&id, 100), 0).await?;
+        let taken = race(processes.iter().map(|store| -> BoxFuture<'static, StoreResult<_>> {
+            let (store, id) = (store.clone(), id.clone());
+            Box::pin(async move { store.take_pending(&id, 0).await })
+        }));
+        let taken: Vec<Option<PendingLogin>> = taken.await.into_iter().collect::<StoreResult<_>>()?;
+        assert_eq!(taken.into_iter().flatten().collect::<Vec<_>>(), [login(&id, 100)]);
+    }
     Ok(())
 }
 

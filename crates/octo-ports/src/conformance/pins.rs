@@ -1,6 +1,7 @@
-use super::Open;
+use super::{Open, race};
+use crate::pins::MAX_VERSIONS_PER_ITEM;
 use crate::{Pin, PinDelta, PinKind, PinWrite, ServerIdentity, StoreResult};
-use octo_model::{ItemKind, Json};
+use octo_model::{BoxFuture, ItemKind, Json};
 
 fn whose(server: &str, identity: &str, others: &[&str]) -> ServerIdentity {
     let others = others.iter().map(|name| (*name).to_owned()).collect();
@@ -47,6 +48,63 @@ pub async fn first_one_stays(open: &Open) -> StoreResult<()> {
         "another process has replaced it already"
     );
     assert_eq!(pins.load(&notion).await?.pins, [pin("a", "3")]);
+    Ok(())
+}
+
+/// Of several processes that see a server for the first time, one pins.
+pub async fn pinned_by_one(open: &Open) -> StoreResult<()> {
+    let processes = [(); 8].map(|()| open().pins);
+    for round in 0..10 {
+        let name = format!("notion{round}");
+        let notion = whose(&name, &name, &[]);
+        // In half of the rounds the server is known already.
+        for pins in processes.iter().filter(|_| round % 2 == 1) {
+            assert!(pins.load(&notion).await?.pins.is_empty());
+        }
+        let writes = processes.iter().enumerate().map(|(number, pins)| -> BoxFuture<'static, _> {
+            let (pins, notion, pin) = (pins.clone(), notion.clone(), pin("a", &number.to_string()));
+            Box::pin(async move { pins.write(&notion, first(vec![pin])).await })
+        });
+        let writes: Vec<PinWrite> = race(writes).await.into_iter().collect::<StoreResult<_>>()?;
+        assert_eq!(writes.iter().filter(|write| **write == UNCHANGED).count(), 1, "{writes:?}");
+        let winner = writes.iter().position(|write| *write == UNCHANGED).unwrap_or_default();
+        assert_eq!(open().pins.load(&notion).await?.pins, [pin("a", &winner.to_string())]);
+    }
+    Ok(())
+}
+
+/// A server that never stops changing a definition does not fill the log.
+pub async fn reported_a_few_times(open: &Open) -> StoreResult<()> {
+    let (notion, pins) = (whose("notion", "i", &[]), open().pins);
+    let mut reported = 0;
+    for round in 0..30 {
+        let write = pins.write(&notion, held(vec![pin("a", &round.to_string())])).await?;
+        reported += u16::from(write != UNCHANGED);
+    }
+    assert_eq!(reported, MAX_VERSIONS_PER_ITEM);
+    let pending = pins.pending("notion").await?;
+    assert_eq!(pending.into_iter().map(|one| one.new).collect::<Vec<_>>(), [pin("a", "29")]);
+    assert_ne!(pins.write(&notion, held(vec![pin("another", "1")])).await?, UNCHANGED);
+    Ok(())
+}
+
+/// A server chooses the names of its items.
+pub async fn any_key(open: &Open) -> StoreResult<()> {
+    let (notion, pins) = (whose("notion", "i", &[]), open().pins);
+    let long: String = (0..2_000).map(|number| format!("/{number}")).collect();
+    for key in ["", "a\0b", &long] {
+        assert_eq!(pins.write(&notion, first(vec![pin(key, "1")])).await?, UNCHANGED);
+        assert_eq!(pins.write(&notion, first(vec![pin(key, "2")])).await?, PinWrite::Conflict);
+        pins.write(&notion, held(vec![pin(key, "2")])).await?;
+        assert_eq!(pins.accept("notion", vec![pin(key, "2")]).await?, 1);
+        assert!(pins.load(&notion).await?.pins.contains(&pin(key, "2")));
+    }
+    // The same item twice in one listing.
+    pins.write(&notion, first(vec![pin("twice", "1"), pin("twice", "1")])).await?;
+    let fresh = pins.write(&notion, held(vec![pin("twice", "2"), pin("twice", "2")])).await?;
+    assert_eq!(fresh, PinWrite::Written(vec![pin("twice", "2")]));
+    assert_eq!(pins.pending("notion").await?.len(), 1);
+    assert_eq!(pins.accept("notion", vec![pin("twice", "2"), pin("twice", "2")]).await?, 1);
     Ok(())
 }
 

@@ -30,7 +30,7 @@ pub async fn stored_with_steps_in_order(open: &Open) -> StoreResult<()> {
     lease.step(step("b", "done", Some("y"))).await?;
     let id = lease.id().to_owned();
     assert!(id.starts_with("w_"), "{id}");
-    drop(lease);
+    lease.release().await;
     let (run, lease) = open().runs.lease(&ada(), &id).await?;
     let brief =
         |step: &StoredStep| (step.key.clone(), step.output.as_ref().map(|json| json.as_str().to_owned()));
@@ -46,7 +46,7 @@ pub async fn stored_with_steps_in_order(open: &Open) -> StoreResult<()> {
     let seen = open().runs.get(&ada(), &id).await?;
     assert!(seen.is_leased && seen.status == RunStatus::Done);
     assert!(seen.steps.iter().all(|step| step.output.is_none()), "without the outputs");
-    drop(lease);
+    lease.release().await;
     assert!(!open().runs.get(&ada(), &id).await?.is_leased);
     Ok(())
 }
@@ -73,11 +73,13 @@ pub async fn written_by_one(open: &Open) -> StoreResult<()> {
     let id = lease.id().to_owned();
     assert_eq!(two.lease(&ada(), &id).await.err(), Some(StoreError::Conflict(Port::Runs)));
     assert_eq!(one.lease(&ada(), &id).await.err(), Some(StoreError::Conflict(Port::Runs)));
-    drop(lease);
+    lease.release().await;
     let (_, lease) = two.lease(&ada(), &id).await?;
     assert_eq!(one.lease(&ada(), &id).await.err(), Some(StoreError::Conflict(Port::Runs)));
-    drop(lease);
-    one.lease(&ada(), &id).await.map(drop)
+    lease.release().await;
+    let (_, lease) = one.lease(&ada(), &id).await?;
+    lease.release().await;
+    Ok(())
 }
 
 /// Ends the lease of a run, as its expiry would. Its token is older than that of a new lease.
@@ -102,7 +104,7 @@ pub async fn fenced(open: &Open) -> StoreResult<()> {
     let conflict = Err(StoreError::Conflict(Port::Runs));
     assert_eq!(late.step(step("a", "failed", None)).await, conflict);
     assert_eq!(late.status(RunStatus::Failed, None, None).await, conflict);
-    drop(late);
+    late.release().await;
     let seen = open().runs.get(&ada(), &run.id).await?;
     assert!(seen.is_leased && seen.status == RunStatus::Running);
     assert_eq!(seen.steps.iter().map(|step| step.status.as_str()).collect::<Vec<_>>(), ["done"]);

@@ -24,7 +24,7 @@ pub struct CredentialSet {
 pub enum CredentialChange {
     Put(StoredCredential),
     Remove(Slot),
-    /// Replaces all credentials and pending logins.
+    /// Replaces all credentials and pending logins. A login that was taken meanwhile does not come back.
     Replace {
         credentials: Vec<StoredCredential>,
         logins: Vec<PendingLogin>,

@@ -9,7 +9,7 @@ use super::{
     CredentialChange, CredentialRecords, CredentialSet, Owner, PendingLogin, SealedRevisions, Slot,
     StoredCredential, check_secret, tampered,
 };
-use crate::seal::Seal;
+use crate::seal::{Keyring, OpenKeyring, Seal};
 use crate::{Changes, Port, StoreError, StoreResult};
 use octo_model::{BoxFuture, Secret};
 use std::cmp::Reverse;
@@ -19,15 +19,6 @@ use tokio::sync::{Mutex, OnceCell};
 
 /// Attempts of a change while other processes change credentials, too.
 const MAX_ATTEMPTS: usize = 64;
-
-/// Keys of a store.
-pub struct Keyring {
-    pub current: Seal,
-    /// Earlier keys. Records sealed with one are resealed with the current key.
-    pub previous: Vec<Seal>,
-}
-
-type OpenKeyring = Box<dyn Fn() -> BoxFuture<'static, StoreResult<Keyring>> + Send + Sync>;
 
 /// Credentials and pending logins. Durable once acknowledged, also across a power failure.
 pub struct CredentialStore {

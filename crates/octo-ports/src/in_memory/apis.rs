@@ -35,6 +35,19 @@ impl ApiStore for InMemoryApis {
         ready(room.map(|()| drop(own.insert(api.name.clone(), (api, text)))))
     }
 
+    fn replace_secret<'a>(
+        &'a self,
+        caller: &'a Caller,
+        api: &'a StoredApi,
+    ) -> BoxFuture<'a, StoreResult<()>> {
+        let mut all = self.lock();
+        let stored = all.get_mut(&caller.principal).and_then(|own| own.get_mut(&api.name));
+        if let Some((stored, _)) = stored.filter(|(stored, _)| stored.revision == api.revision) {
+            stored.secret.clone_from(&api.secret);
+        }
+        ready(Ok(()))
+    }
+
     fn find<'a>(
         &'a self,
         caller: &'a Caller,

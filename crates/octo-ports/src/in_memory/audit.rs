@@ -1,9 +1,10 @@
 //! In-memory audit log.
 
 use super::ready;
+use crate::audit_format::chain_verifier::{anchors_of, verify_missing_chains};
 use crate::{
-    Anchor, AuditLog, AuditReader, AuditRecord, CallEnded, CallStarted, Hash, Port, RecordKind, Retention,
-    StoreError, StoreResult, Verified,
+    Anchor, AuditCursor, AuditLog, AuditReader, AuditRecord, CallEnded, CallStarted, ChainAnchor, Hash, Port,
+    RecordKind, Retention, StoreError, StoreResult, Verified,
 };
 use aws_lc_rs::digest::{SHA256, digest};
 use jiff::Timestamp;
@@ -48,7 +49,10 @@ impl Log {
         self.records.push(AuditRecord { hash, ..record });
     }
 
-    fn verify(&self, noted: Option<Anchor>) -> StoreResult<Verified> {
+    fn verify(&self, anchors: &[ChainAnchor]) -> StoreResult<Verified> {
+        verify_missing_chains(anchors, str::is_empty)
+            .map_err(|broken| StoreError::corrupt(Port::AuditReader, broken))?;
+        let noted: Vec<Anchor> = anchors_of("", anchors).collect();
         let broken = |seq: u64, why: &str| {
             StoreError::corrupt(Port::AuditReader, format!("broken at record {seq}: {why}"))
         };
@@ -59,19 +63,19 @@ impl Log {
                 return Err(broken(at.seq + 1, "its hash does not match it and the record before"));
             }
             at = Anchor { seq: record.seq, hash };
-            if noted.is_some_and(|noted| noted.seq == at.seq && noted.hash != at.hash) {
+            if noted.iter().any(|noted| noted.seq == at.seq && noted.hash != at.hash) {
                 return Err(broken(at.seq, "it does not match the anchor"));
             }
         }
-        match noted {
-            Some(noted) if noted.seq > at.seq => {
-                Err(broken(at.seq + 1, "it and all later records are missing"))
-            }
-            Some(noted) if self.pruned.is_some_and(|pruned| noted.seq < pruned.seq) => {
-                Err(broken(noted.seq, "it was pruned, so the anchor cannot be verified"))
-            }
-            _ => Ok(Verified { records: self.records.len() as u64, head: at, pruned: self.pruned }),
+        if noted.iter().any(|noted| noted.seq > at.seq) {
+            return Err(broken(at.seq + 1, "it and all later records are missing"));
         }
+        let first = self.pruned.map_or(0, |pruned| pruned.seq);
+        if let Some(noted) = noted.iter().find(|noted| noted.seq < first) {
+            return Err(broken(noted.seq, "it was pruned, so the anchor cannot be verified"));
+        }
+        let (chain, records) = (String::new(), self.records.len() as u64);
+        Ok(Verified { chain, records, head: at, pruned: self.pruned })
     }
 
     /// The newest record is always kept.
@@ -135,16 +139,17 @@ impl AuditReader for InMemoryAudit {
         ready(Ok(log.records.iter().skip(skipped).cloned().collect()))
     }
 
-    fn after(&self, seq: u64) -> BoxFuture<'_, StoreResult<Vec<AuditRecord>>> {
+    fn after<'a>(&'a self, cursor: &'a AuditCursor) -> BoxFuture<'a, StoreResult<Vec<AuditRecord>>> {
+        let seq = cursor.seq("");
         ready(Ok(self.lock().records.iter().filter(|record| record.seq > seq).cloned().collect()))
     }
 
-    fn head(&self) -> BoxFuture<'_, StoreResult<Anchor>> {
-        ready(Ok(self.lock().head()))
+    fn heads(&self) -> BoxFuture<'_, StoreResult<Vec<ChainAnchor>>> {
+        ready(Ok(vec![self.lock().head().into()]))
     }
 
-    fn verify(&self, anchor: Option<Anchor>) -> BoxFuture<'_, StoreResult<Verified>> {
-        ready(self.lock().verify(anchor))
+    fn verify<'a>(&'a self, anchors: &'a [ChainAnchor]) -> BoxFuture<'a, StoreResult<Vec<Verified>>> {
+        ready(self.lock().verify(anchors).map(|verified| vec![verified]))
     }
 
     fn prune(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>> {

@@ -30,7 +30,8 @@ fn apply(set: &mut CredentialSet, change: CredentialChange) -> StoreResult<()> {
             set.credentials.push(kept);
         }
         CredentialChange::Remove(slot) => set.credentials.retain(|one| one.slot != slot),
-        CredentialChange::Replace { credentials, logins } => {
+        CredentialChange::Replace { credentials, mut logins } => {
+            logins.retain(|login| set.logins.iter().any(|known| known.id == login.id));
             (set.credentials, set.logins) = (credentials, logins);
         }
     }

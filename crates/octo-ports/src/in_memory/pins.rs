@@ -1,12 +1,14 @@
 //! In-memory pins.
 
 use super::ready;
+use crate::pins::MAX_VERSIONS_PER_ITEM;
 use crate::{
     ChangeNotifier, Changes, PendingPin, Pin, PinDelta, PinKind, PinSet, PinWrite, Pins, ServerIdentity,
     StoreResult,
 };
 use octo_model::{BoxFuture, ItemKind};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::convert::Infallible;
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Default)]
@@ -20,7 +22,8 @@ struct ServerPins {
     identity: String,
     pins: BTreeMap<(PinKind, String), Pin>,
     pending: BTreeMap<(PinKind, String), Pin>,
-    seen: HashSet<(PinKind, String, String)>,
+    /// Hashes of the versions of each item, oldest first.
+    seen: HashMap<(PinKind, String), VecDeque<String>>,
     revision: u64,
 }
 
@@ -61,21 +64,30 @@ fn load(all: &mut HashMap<String, ServerPins>, whose: &ServerIdentity) -> PinSet
 }
 
 fn write(known: &mut ServerPins, news: PinDelta) -> PinWrite {
-    let hash = |pin: &Pin| known.pins.get(&pin_key(pin)).map(|pin| pin.hash.as_str());
-    let overtaken = news.new_pins.iter().any(|pin| hash(pin).is_some_and(|hash| hash != pin.hash))
-        || news.replaced.iter().any(|(pin, old)| ![Some(old.as_str()), Some(&pin.hash)].contains(&hash(pin)));
-    if overtaken {
+    let hash = |pin: &Pin| known.pins.get(&pin_key(pin)).map(|pin| pin.hash.clone());
+    let Ok(is_overtaken) = news.is_overtaken(|pin| Ok::<_, Infallible>(hash(pin)));
+    if is_overtaken {
         return PinWrite::Conflict;
     }
-    let fresh = news.held.iter().chain(&news.reported);
-    let fresh: Vec<Pin> = fresh
-        .filter(|pin| known.seen.insert((pin.kind, pin.key.clone(), pin.hash.clone())))
-        .cloned()
-        .collect();
+    known.pins.extend(news.pinned().map(|pin| (pin_key(pin), pin.clone())));
+    let fresh = news.seen().map(|(pin, _)| pin).filter(|pin| record_seen(&mut known.seen, pin));
+    let fresh = fresh.cloned().collect();
     known.pending = news.held.into_iter().map(|pin| (pin_key(&pin), pin)).collect();
-    let taken = news.new_pins.into_iter().chain(news.replaced.into_iter().map(|(pin, _)| pin));
-    known.pins.extend(taken.map(|pin| (pin_key(&pin), pin)));
     PinWrite::Written(fresh)
+}
+
+/// Returns whether the definition should be reported.
+fn record_seen(seen: &mut HashMap<(PinKind, String), VecDeque<String>>, pin: &Pin) -> bool {
+    let versions = seen.entry(pin_key(pin)).or_default();
+    if versions.contains(&pin.hash) {
+        return false;
+    }
+    let is_full = versions.len() >= usize::from(MAX_VERSIONS_PER_ITEM);
+    if is_full {
+        versions.pop_front();
+    }
+    versions.push_back(pin.hash.clone());
+    !is_full
 }
 
 fn accept(known: &mut ServerPins, chosen: Vec<Pin>) -> usize {

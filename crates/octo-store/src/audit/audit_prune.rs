@@ -1,10 +1,9 @@
 //! Pruning of the audit log. A record of its own states up to where, so that the rest of the chain can still
 //! be verified.
 
-use crate::audit::hash_chain::ChainHasher;
-use crate::audit::record_codec;
 use crate::{Durability, SqliteError, database};
 use jiff::Timestamp;
+use octo_ports::audit_format::{ChainHasher, record_codec};
 use octo_ports::{Anchor, Hash, Retention};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
@@ -145,9 +144,9 @@ pub(crate) fn chain_start(conn: &Connection) -> Result<Option<Anchor>, SqliteErr
     let mut rows = prunings.query([[record_codec::PRUNE].as_slice()])?;
     while let Some(row) = rows.next()? {
         let bytes = row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?;
-        let anchor =
-            record_codec::decode(bytes).ok().and_then(|record| record.target?.parse::<Anchor>().ok());
-        if let Some(anchor) = anchor.filter(|anchor| anchor.seq == before.cast_unsigned()) {
+        if let Some(anchor) =
+            record_codec::pruned(bytes).filter(|anchor| anchor.seq == before.cast_unsigned())
+        {
             return Ok(Some(anchor));
         }
     }

@@ -1,11 +1,14 @@
 //! Reading the audit log concurrently with its writer.
 
-use crate::audit::{audit_prune, audit_verify, record_codec};
-use crate::{BrokenChain, SqliteError, database};
+use crate::audit::{audit_prune, audit_verify};
+use crate::{SqliteError, database};
 use jiff::Timestamp;
 use octo_model::BoxFuture;
+use octo_ports::audit_format::chain_verifier::{anchors_of, verify_missing_chains};
+use octo_ports::audit_format::{BrokenChain, record_codec};
 use octo_ports::{
-    Anchor, AuditReader, AuditRecord, Hash, Port, Retention, StoreError, StoreResult, Verified,
+    Anchor, AuditCursor, AuditReader, AuditRecord, ChainAnchor, Hash, Port, Retention, StoreError,
+    StoreResult, Verified,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::path::{Path, PathBuf};
@@ -66,7 +69,11 @@ fn seq_of(row: &Row<'_>) -> rusqlite::Result<u64> {
 fn record_of(row: &Row<'_>) -> Result<AuditRecord, SqliteError> {
     let seq = seq_of(row)?;
     let bytes = row.get_ref(2)?.as_bytes().map_err(rusqlite::Error::from)?;
-    let record = record_codec::decode(bytes).map_err(|why| BrokenChain { seq, reason: why.to_owned() })?;
+    let record = record_codec::decode(bytes).map_err(|why| BrokenChain {
+        chain: String::new(),
+        seq,
+        reason: why.to_owned(),
+    })?;
     Ok(AuditRecord { seq, hash: Hash(row.get(1)?).to_string(), ..record })
 }
 
@@ -104,16 +111,22 @@ impl AuditReader for SqliteAuditReader {
         self.run(move |dir| AuditConnection::open(dir)?.tail(count))
     }
 
-    fn after(&self, seq: u64) -> BoxFuture<'_, StoreResult<Vec<AuditRecord>>> {
+    fn after<'a>(&'a self, cursor: &'a AuditCursor) -> BoxFuture<'a, StoreResult<Vec<AuditRecord>>> {
+        let seq = cursor.seq("");
         self.run(move |dir| AuditConnection::open(dir)?.after(seq))
     }
 
-    fn head(&self) -> BoxFuture<'_, StoreResult<Anchor>> {
-        self.run(|dir| AuditConnection::open(dir)?.head())
+    fn heads(&self) -> BoxFuture<'_, StoreResult<Vec<ChainAnchor>>> {
+        self.run(|dir| Ok(vec![AuditConnection::open(dir)?.head()?.into()]))
     }
 
-    fn verify(&self, anchor: Option<Anchor>) -> BoxFuture<'_, StoreResult<Verified>> {
-        self.run(move |dir| audit_verify::verify(dir, anchor))
+    fn verify<'a>(&'a self, anchors: &'a [ChainAnchor]) -> BoxFuture<'a, StoreResult<Vec<Verified>>> {
+        let anchors = anchors.to_vec();
+        self.run(move |dir| {
+            let verified = audit_verify::verify(dir, anchors_of("", &anchors))?;
+            verify_missing_chains(&anchors, str::is_empty)?;
+            Ok(vec![verified])
+        })
     }
 
     fn prune(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>> {

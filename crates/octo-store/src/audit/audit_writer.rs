@@ -2,9 +2,8 @@
 
 use crate::SqliteError;
 use crate::audit::audit_checkpoint::Checkpointer;
-use crate::audit::hash_chain::ChainHasher;
-use crate::audit::record_queue::{Batch, RecordQueue};
 use octo_ports::Hash;
+use octo_ports::audit_format::{Batch, ChainHasher, RecordQueue};
 use rusqlite::{Connection, OptionalExtension, Statement};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,7 +27,7 @@ impl AuditWriter {
         beside: Connection,
         turn: WriteLock,
     ) -> Result<Self, SqliteError> {
-        let queue = Arc::new(RecordQueue::new());
+        let queue = Arc::new(RecordQueue::default());
         let commits = Arc::new(AtomicU64::new(0));
         let checkpointer = Checkpointer::start(&mut conn, beside)?;
         let desk = WriterLoop {

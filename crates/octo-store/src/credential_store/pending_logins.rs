@@ -5,6 +5,7 @@ use crate::lazy_database::WorkResult;
 use octo_model::Secret;
 use octo_ports::{Owner, PendingLogin, credentials};
 use rusqlite::{Connection, OptionalExtension, Row};
+use std::collections::HashSet;
 
 pub(super) fn put(conn: &Connection, login: &PendingLogin, now: i64) -> WorkResult<()> {
     conn.execute("DELETE FROM logins WHERE expires <= ?1", (now,))?;
@@ -44,9 +45,12 @@ pub(super) fn all(conn: &Connection) -> WorkResult<Vec<PendingLogin>> {
     Ok(all.query_map((), login_from_row)?.collect::<Result<_, _>>()?)
 }
 
+/// Without those that were taken meanwhile.
 pub(super) fn replace(conn: &Connection, all: &[PendingLogin]) -> WorkResult<()> {
-    conn.execute("DELETE FROM logins", ())?;
-    all.iter().try_for_each(|login| insert(conn, login))
+    let mut remove = conn.prepare("DELETE FROM logins RETURNING id")?;
+    let known: HashSet<String> =
+        remove.query_map((), |row| row.get(0))?.collect::<Result<_, rusqlite::Error>>()?;
+    all.iter().filter(|login| known.contains(&login.id)).try_for_each(|login| insert(conn, login))
 }
 
 fn login_from_row(row: &Row<'_>) -> rusqlite::Result<PendingLogin> {

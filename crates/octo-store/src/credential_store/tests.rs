@@ -1,6 +1,6 @@
 use super::*;
 use octo_model::{Caller, Secret};
-use octo_ports::Slot;
+use octo_ports::{Slot, StoreError};
 use rusqlite::Connection;
 use rusqlite::types::Value;
 
@@ -184,31 +184,6 @@ async fn a_row_that_was_changed_stops_a_new_key() {
     let fresh = with_keys(temp.path(), keys(Some("the first long secret"), &[]));
     assert!(fresh.find(&slot("bob")).await.is_err());
     assert!(store.find(&slot("bob")).await.is_err());
-}
-
-#[tokio::test]
-async fn a_login_is_taken_once_by_whichever_process_comes_first() {
-    let temp = tempfile::tempdir().unwrap();
-    let (one, two) = (store(temp.path()), store(temp.path()));
-    let owner = Owner::from(&Caller::named("ada"));
-    let login = |id: &str| PendingLogin {
-        id: id.into(),
-        owner: owner.clone(),
-        server: "notion".into(),
-        expires: 100,
-        secret: Secret::new(CANARY),
-    };
-    one.put_pending(login("first"), 0).await.unwrap();
-    one.put_pending(login("second"), 0).await.unwrap();
-    assert_eq!(two.take_pending("first", 0).await.unwrap(), None);
-    assert_eq!(two.find_pending(&owner, "notion", 0).await.unwrap(), Some(login("second")));
-    let (a, b) = tokio::join!(one.take_pending("second", 0), two.take_pending("second", 0));
-    assert_eq!([a.unwrap(), b.unwrap()].iter().flatten().count(), 1);
-    one.put_pending(login("third"), 0).await.unwrap();
-    raw(temp.path()).execute("UPDATE logins SET subject = 'eve'", ()).unwrap();
-    let eve = Owner::from(&Caller::named("eve"));
-    assert!(one.find_pending(&eve, "notion", 0).await.is_err(), "bound to whoever began");
-    assert_eq!(one.take_pending("third", 100).await.unwrap(), None, "too late");
 }
 
 /// Rows as every version since the first writes them, and a removed one of Bob.

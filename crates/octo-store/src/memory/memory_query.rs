@@ -1,21 +1,15 @@
 //! Queries, lists and exports.
 
 use super::entity_search::{self, SearchHit};
-use super::memory_schema::{NO_END, NOW};
-use super::memory_view::{EntityHead, FactRow, LinkScope, MemoryView, timestamp};
-use super::tokenize::normalize_name;
+use super::memory_view::MemoryView;
+use octo_ports::memory::backend::{
+    EntityHead, LinkScope, MAX_KINDS, MAX_NEAREST, MAX_PAST_SCAN, NO_END, NOW, complete_facts, timestamp,
+};
 use octo_ports::memory::{
     Dump, EntityPage, EntitySummary, KnownEntity, MAX_FACTS, MemoryQuery, PageRequest, QueryResult,
 };
+use octo_search::{normalize_name, unweighted_terms};
 use rusqlite::Connection;
-use std::collections::BTreeSet;
-
-/// Maximum similar names for one that does not exist.
-const MAX_NEAREST: usize = 3;
-/// Maximum types that a list counts.
-const MAX_KINDS: usize = 20;
-/// Maximum entities scanned for a past state.
-const MAX_PAST_SCAN: i64 = 100_000;
 
 pub(super) fn query(conn: &Connection, owner: i64, question: &MemoryQuery) -> rusqlite::Result<QueryResult> {
     let at = question.at.map_or(NOW, |at| at.as_microsecond());
@@ -47,9 +41,7 @@ fn by_name(
     for head in named.into_iter().filter(of_kind) {
         let hit = match text {
             None => Some(SearchHit { head, score: 0.0, facts: Vec::new() }),
-            Some(text) => {
-                entity_search::score_entity(view, text, &entity_search::unweighted_terms(text), head, &[])?
-            }
+            Some(text) => entity_search::rank_entity(view, text, &unweighted_terms(text), head, &[])?,
         };
         if let Some(hit) = hit {
             let known = found_entity(view, question, hit)?;
@@ -72,14 +64,11 @@ fn found_entity(
     question: &MemoryQuery,
     hit: SearchHit,
 ) -> rusqlite::Result<KnownEntity> {
-    let mut facts: Vec<FactRow> = hit.facts;
-    facts.truncate(question.facts);
-    if facts.len() < question.facts {
-        let there: BTreeSet<i64> = facts.iter().map(|seen| seen.row).collect();
-        let newest = view.facts(hit.head.id, question.facts)?;
-        let room = question.facts - facts.len();
-        facts.extend(newest.into_iter().filter(|seen| !there.contains(&seen.row)).take(room));
-    }
+    let newest = match hit.facts.len() < question.facts {
+        true => view.facts(hit.head.id, question.facts)?,
+        false => Vec::new(),
+    };
+    let facts = complete_facts(hit.facts, newest, question.facts);
     let links = if question.links { LinkScope::Limited } else { LinkScope::None };
     let known = view.build_entity(hit.head, facts, links)?;
     Ok(KnownEntity { score: Some(hit.score), ..known })
@@ -109,7 +98,7 @@ fn browse(view: &MemoryView<'_>, question: &MemoryQuery) -> rusqlite::Result<Que
 fn past_heads(view: &MemoryView<'_>, kind: Option<&str>, limit: usize) -> rusqlite::Result<Vec<EntityHead>> {
     let mut statement = view.conn.prepare_cached(
         "SELECT id, name, kind, facts, since, updated FROM entities
-         WHERE owner = ?1 AND since <= ?2 AND until > ?2 ORDER BY folded LIMIT ?3",
+         WHERE owner = ?1 AND since <= ?2 AND until > ?2 ORDER BY folded, until, id LIMIT ?3",
     )?;
     let mut heads = Vec::new();
     for head in statement.query_map((view.owner, view.at, MAX_PAST_SCAN), MemoryView::head_from_row)? {
@@ -137,14 +126,14 @@ fn list_page(
         None => view
             .conn
             .prepare_cached(&format!(
-                "{columns} WHERE owner = ?1 AND until = ?2 ORDER BY folded LIMIT ?3 OFFSET ?4"
+                "{columns} WHERE owner = ?1 AND until = ?2 ORDER BY folded, id LIMIT ?3 OFFSET ?4"
             ))?
             .query_map((view.owner, NO_END, limit, offset), MemoryView::head_from_row)?
             .collect(),
         Some(kind) => view
             .conn
             .prepare_cached(&format!(
-                "{columns} WHERE owner = ?1 AND kind_folded = ?5 AND until = ?2 ORDER BY folded LIMIT ?3 OFFSET ?4"
+                "{columns} WHERE owner = ?1 AND kind_folded = ?5 AND until = ?2 ORDER BY folded, id LIMIT ?3 OFFSET ?4"
             ))?
             .query_map((view.owner, NO_END, limit, offset, normalize_name(kind)), MemoryView::head_from_row)?
             .collect(),

@@ -1,30 +1,7 @@
 //! Tables of the memory, in a separate file: index maintenance must never delay the audit log.
-//!
-//! Every row has a period of validity. Ids of observations start with the id of their entity, so that an
-//! entity's observations are adjacent and an index hit identifies its entity.
+//! Every row has a period of validity.
 
 use crate::database::DatabaseSpec;
-
-/// `until` of rows that are still valid.
-pub(super) const NO_END: i64 = i64::MAX;
-/// A time after everything and before `NO_END`.
-pub(super) const NOW: i64 = NO_END - 1;
-
-/// Bits for the observations of one entity, including past ones.
-const FACT_BITS: u32 = 20;
-
-/// The index row for an entity's own name and type; its observations follow.
-pub(super) const fn first_row(entity: i64) -> i64 {
-    entity << FACT_BITS
-}
-
-pub(super) const fn last_row(entity: i64) -> i64 {
-    first_row(entity + 1) - 1
-}
-
-pub(super) const fn entity_of(row: i64) -> i64 {
-    row >> FACT_BITS
-}
 
 /// The index contains only words, no texts and no positions. `secure-delete`: removed words are gone
 /// immediately, and not only when segments are next merged. `automerge`: segments are merged by eights

@@ -1,14 +1,9 @@
 //! Entities at a point in time.
 
-use super::memory_schema::{NO_END, NOW, first_row, last_row};
-use super::tokenize::normalize_name;
-use super::transaction::origin_from_code;
-use jiff::Timestamp;
-use octo_ports::memory::{EntityRelation, KnownEntity, KnownFact};
+use octo_ports::memory::backend::{EntityHead, FactRow, LinkScope, NOW, exact_or_alike, timestamp};
+use octo_ports::memory::{EntityRelation, FactOrigin, KnownEntity, KnownFact};
+use octo_search::{first_row, last_row, normalize_name};
 use rusqlite::{Connection, OptionalExtension, Row};
-
-/// Maximum relations shown with one entity.
-const MAX_LINKS: usize = 100;
 
 /// The time at which a memory is read, and what is excluded.
 #[derive(Clone, Copy)]
@@ -18,26 +13,6 @@ pub(super) struct MemoryView<'a> {
     /// `NOW`, or microseconds since 1970.
     pub(super) at: i64,
     pub(super) stated_only: bool,
-}
-
-/// An entity without its observations.
-pub(super) struct EntityHead {
-    pub(super) id: i64,
-    pub(super) name: String,
-    pub(super) kind: String,
-    pub(super) fact_count: i64,
-    since: i64,
-    pub(super) updated: i64,
-}
-
-/// An observation and its row.
-pub(super) struct FactRow {
-    pub(super) row: i64,
-    pub(super) fact: KnownFact,
-}
-
-pub(super) fn timestamp(micros: i64) -> Timestamp {
-    Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
 const HEAD_COLUMNS: &str = "id, name, kind, facts, since, updated";
@@ -60,14 +35,11 @@ impl<'a> MemoryView<'a> {
     /// Entities with this name: the exact match, or else all that differ only in case and whitespace.
     pub(super) fn by_name(&self, name: &str) -> rusqlite::Result<Vec<EntityHead>> {
         let sql = format!(
-            "SELECT {HEAD_COLUMNS} FROM entities WHERE owner = ?1 AND folded = ?2 AND since <= ?3 AND until > ?3"
+            "SELECT {HEAD_COLUMNS} FROM entities WHERE owner = ?1 AND folded = ?2 AND since <= ?3 AND until > ?3 ORDER BY until, id"
         );
         let mut statement = self.conn.prepare_cached(&sql)?;
         let rows = statement.query_map((self.owner, normalize_name(name), self.at), Self::head_from_row)?;
-        let mut alike: Vec<EntityHead> = rows.collect::<rusqlite::Result<_>>()?;
-        if let Some(at) = alike.iter().position(|head| head.name == name) {
-            alike = vec![alike.swap_remove(at)];
-        }
+        let alike = exact_or_alike(rows.collect::<rusqlite::Result<_>>()?, name);
         alike.into_iter().map(|head| self.at_time(head)).collect()
     }
 
@@ -79,7 +51,8 @@ impl<'a> MemoryView<'a> {
     /// Sets the type that an entity had at the time.
     pub(super) fn at_time(&self, mut head: EntityHead) -> rusqlite::Result<EntityHead> {
         if !self.is_now() {
-            let sql = "SELECT kind FROM former_kinds WHERE entity = ?1 AND until > ?2 ORDER BY until LIMIT 1";
+            let sql =
+                "SELECT kind FROM former_kinds WHERE entity = ?1 AND until > ?2 ORDER BY until, id LIMIT 1";
             let mut former = self.conn.prepare_cached(sql)?;
             if let Some(kind) = former.query_row((head.id, self.at), |row| row.get(0)).optional()? {
                 head.kind = kind;
@@ -110,9 +83,8 @@ impl<'a> MemoryView<'a> {
             .optional()
     }
 
-    /// The last origin that is included.
     const fn max_origin(&self) -> i64 {
-        if self.stated_only { 0 } else { i64::MAX }
+        FactOrigin::max_code(self.stated_only)
     }
 
     fn count(&self, head: &EntityHead) -> rusqlite::Result<i64> {
@@ -131,49 +103,28 @@ impl<'a> MemoryView<'a> {
     pub(super) fn build_entity(
         &self,
         head: EntityHead,
-        mut facts: Vec<FactRow>,
+        facts: Vec<FactRow>,
         links: LinkScope,
     ) -> rusqlite::Result<KnownEntity> {
-        facts.sort_by_key(|seen| seen.row);
-        let fact_count = self.count(&head)?.cast_unsigned();
-        let mut ties = self.relations(head.id, links)?;
-        let links_left_out = links != LinkScope::AllOutward && ties.len() > MAX_LINKS;
-        if links_left_out {
-            ties.truncate(MAX_LINKS);
-        }
-        let updated = if self.is_now() { head.updated } else { head.updated.min(self.at) };
-        Ok(KnownEntity {
-            name: head.name,
-            kind: head.kind,
-            facts: facts.into_iter().map(|seen| seen.fact).collect(),
-            fact_count,
-            links: ties,
-            links_left_out,
-            created: timestamp(head.since),
-            updated: timestamp(updated),
-            score: None,
-        })
+        let (fact_count, relations) = (self.count(&head)?, self.relations(head.id, links)?);
+        Ok(EntityHead { fact_count, ..head }.into_known(facts, relations, links, self.at))
     }
 
     fn relations(&self, entity: i64, links: LinkScope) -> rusqlite::Result<Vec<EntityRelation>> {
-        let most = match links {
-            LinkScope::None => return Ok(Vec::new()),
-            LinkScope::Limited => MAX_LINKS as i64 + 1,
-            LinkScope::AllOutward => NO_END,
-        };
         let outward = "SELECT l.relation, e.name FROM links l JOIN entities e ON e.id = l.target
-             WHERE l.source = ?1 AND l.since <= ?2 AND l.until > ?2 LIMIT ?3";
+             WHERE l.source = ?1 AND l.since <= ?2 AND l.until > ?2
+             ORDER BY l.relation, l.target, l.until, l.id LIMIT ?3";
         let inward = "SELECT l.relation, e.name FROM links l JOIN entities e ON e.id = l.source
-             WHERE l.target = ?1 AND l.since <= ?2 AND l.until > ?2 LIMIT ?3";
-        let sides: &[(&str, bool)] = if links == LinkScope::Limited {
-            &[(outward, true), (inward, false)]
-        } else {
-            &[(outward, true)]
+             WHERE l.target = ?1 AND l.since <= ?2 AND l.until > ?2 ORDER BY l.until, l.id LIMIT ?3";
+        let sides: &[(&str, bool)] = match links {
+            LinkScope::None => &[],
+            LinkScope::Limited => &[(outward, true), (inward, false)],
+            LinkScope::AllOutward => &[(outward, true)],
         };
         let mut ties = Vec::new();
         for (sql, outward) in sides {
             let mut statement = self.conn.prepare_cached(sql)?;
-            let rows = statement.query_map((entity, self.at, most), |row| {
+            let rows = statement.query_map((entity, self.at, links.limit()), |row| {
                 Ok(EntityRelation { relation: row.get(0)?, other: row.get(1)?, outward: *outward })
             })?;
             for tie in rows {
@@ -184,19 +135,10 @@ impl<'a> MemoryView<'a> {
     }
 }
 
-/// Which relations to include.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum LinkScope {
-    None,
-    Limited,
-    /// All that start here.
-    AllOutward,
-}
-
 fn fact_from_row(row: &Row<'_>) -> rusqlite::Result<FactRow> {
     let fact = KnownFact {
         text: row.get(1)?,
-        origin: origin_from_code(row.get(2)?),
+        origin: FactOrigin::from_code(row.get(2)?),
         source: row.get(3)?,
         call: row.get(4)?,
         since: timestamp(row.get(5)?),

@@ -1,11 +1,11 @@
 //! Ending and erasing of memories.
 
-use super::memory_schema::{NO_END, first_row, last_row};
-use super::tokenize::normalize_name;
-use super::transaction::{Entity, ITEM_OVERHEAD_BYTES, MemoryOwner, MemoryTxn, quota_size};
+use super::transaction::{Entity, MemoryOwner, MemoryTxn};
 use super::word_index::IndexSide;
 use crate::lazy_database::WorkResult;
+use octo_ports::memory::backend::{ITEM_OVERHEAD_BYTES, NO_END, quota_size};
 use octo_ports::memory::{ForgetTarget, Link, NameMatch, Removal};
+use octo_search::{first_row, last_row, normalize_name};
 
 /// Removes entities with all their data.
 pub(super) fn delete(

@@ -1,20 +1,12 @@
 //! Operations within a change of one memory.
 
-use super::memory_schema::{NO_END, first_row, last_row};
-use super::tokenize::normalize_name;
 use super::word_index::{IndexChanges, IndexSide, row_words};
 use crate::lazy_database::WorkResult;
-use octo_ports::memory::{DEFAULT_KIND, FactOrigin, MemoryCaller, NameMatch};
+use octo_ports::memory::backend::{NO_END, select_by_name};
+use octo_ports::memory::{DEFAULT_KIND, MemoryCaller, NameMatch};
 use octo_ports::{Limit, StoreError};
+use octo_search::{first_row, last_row, normalize_name};
 use rusqlite::{Connection, OptionalExtension, Row};
-
-/// Approximate overhead of an item beside its text, so that empty ones count, too.
-pub(super) const ITEM_OVERHEAD_BYTES: i64 = 64;
-
-/// Size of an item for the quota.
-pub(super) fn quota_size(text: &str) -> i64 {
-    i64::try_from(text.len()).unwrap_or(i64::MAX).saturating_add(ITEM_OVERHEAD_BYTES)
-}
 
 /// One change: connection, timestamp and index updates.
 pub(super) struct MemoryTxn<'a> {
@@ -126,13 +118,9 @@ impl<'a> MemoryTxn<'a> {
         );
         let mut statement = self.conn.prepare_cached(&sql)?;
         let rows = statement.query_map((owner.id, normalize_name(name), NO_END), Entity::read)?;
-        let mut alike: Vec<Entity> = rows.collect::<rusqlite::Result<_>>()?;
-        if let Some(at) = alike.iter().position(|entity| entity.name == name) {
-            return Ok(Some(alike.swap_remove(at)));
-        }
-        let lone = if alike.len() == 1 { alike.pop() } else { None };
-        let same_kind = |entity: &Entity| kind.is_none_or(|kind| normalize_name(kind) == entity.kind_folded);
-        Ok(lone.filter(|entity| names == NameMatch::Alike && same_kind(entity)))
+        let alike = rows.collect::<rusqlite::Result<Vec<Entity>>>()?;
+        let is_of_kind = |entity: &Entity| kind.is_none_or(|kind| normalize_name(kind) == entity.kind_folded);
+        Ok(select_by_name(alike, name, names, |entity| &entity.name, is_of_kind))
     }
 
     pub(super) fn create(
@@ -237,20 +225,4 @@ impl<'a> MemoryTxn<'a> {
 
 pub(super) fn too_many_facts(name: &str) -> StoreError {
     StoreError::Full(Limit::Facts(name.to_owned()))
-}
-
-pub(super) const fn origin_code(origin: FactOrigin) -> i64 {
-    match origin {
-        FactOrigin::Stated => 0,
-        FactOrigin::Sourced => 1,
-        FactOrigin::Imported => 2,
-    }
-}
-
-pub(super) const fn origin_from_code(number: i64) -> FactOrigin {
-    match number {
-        0 => FactOrigin::Stated,
-        1 => FactOrigin::Sourced,
-        _ => FactOrigin::Imported,
-    }
 }

@@ -1,13 +1,11 @@
 //! Adding entities, observations and relations.
 
-use super::memory_schema::{NO_END, first_row};
-use super::tokenize::normalize_name;
-use super::transaction::{
-    Entity, ITEM_OVERHEAD_BYTES, MemoryOwner, MemoryTxn, origin_code, quota_size, too_many_facts,
-};
+use super::transaction::{Entity, MemoryOwner, MemoryTxn, too_many_facts};
 use super::word_index::IndexSide;
 use crate::lazy_database::WorkResult;
+use octo_ports::memory::backend::{ITEM_OVERHEAD_BYTES, NO_END, quota_size};
 use octo_ports::memory::{Fact, Link, LinkResult, MAX_FACTS, NameMatch, NewEntity, UpsertResult};
+use octo_search::{first_row, normalize_name};
 use std::collections::HashSet;
 
 pub(super) fn upsert(
@@ -86,7 +84,7 @@ fn add_facts(
         }
         pen.execute(
             "INSERT INTO facts (id, text, origin, source, call, since, until) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            (row, &fact.text, origin_code(fact.origin), &fact.source, &owner.call, pen.timestamp, NO_END),
+            (row, &fact.text, fact.origin.code(), &fact.source, &owner.call, pen.timestamp, NO_END),
         )?;
         pen.index_changes.put(IndexSide::Live, row, entity.fact_words(owner.id, IndexSide::Live, &fact.text));
         *grown += quota_size(&fact.text);

@@ -1,7 +1,7 @@
 //! Updates of the word index. Changes are collected and written in row order at the end of a transaction: the
 //! index starts a new segment each time the row ids decrease.
 
-use super::tokenize;
+use octo_search::tokenize;
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ pub(super) fn kind_term(owner: i64, kind_folded: &str) -> String {
 
 /// The words of one row, deterministic for the same texts. Past rows have no type: it may have changed since.
 pub(super) fn row_words(owner: i64, side: IndexSide, kind_folded: &str, texts: &[&str]) -> String {
-    let stems: BTreeSet<String> = texts.iter().flat_map(|text| tokenize::tokenize(text)).collect();
+    let stems: BTreeSet<String> = texts.iter().flat_map(|text| tokenize(text)).collect();
     let kind = (side == IndexSide::Live).then(|| kind_term(owner, kind_folded));
     let terms: Vec<String> = kind.into_iter().chain(stems.iter().map(|stem| term(owner, stem))).collect();
     terms.join(" ")

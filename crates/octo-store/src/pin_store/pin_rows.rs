@@ -1,15 +1,10 @@
 //! Rows of pins. Everything happens in one transaction, so that concurrent processes never interleave.
 
 use crate::result_files::now_micros;
-use octo_model::Json;
-use octo_ports::{PendingPin, Pin, PinDelta, PinKind, PinSet, PinWrite, ServerIdentity};
+use octo_ports::pins::{MAX_SEEN_DEFINITIONS, MAX_VERSIONS_PER_ITEM};
+use octo_ports::{PendingPin, Pin, PinDelta, PinSet, PinWrite, ServerIdentity};
 use rusqlite::{OptionalExtension, Row, Transaction};
 use std::collections::HashSet;
-
-/// Maximum versions per item; beyond that, new versions are no longer reported.
-const MAX_VERSIONS_PER_ITEM: i64 = 8;
-/// Maximum definitions remembered per server that are not held.
-const MAX_SEEN_DEFINITIONS: i64 = 20_000;
 
 pub fn load(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Result<PinSet> {
     adopt_renamed(change, whose)?;
@@ -59,25 +54,21 @@ fn adopt_renamed(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::
 }
 
 fn pin_from_row(row: &Row<'_>) -> rusqlite::Result<Option<Pin>> {
-    let (what, key, hash): (String, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-    let text = Json::parse(row.get::<_, String>(3)?).ok();
-    Ok(PinKind::parse(&what).zip(text).map(|(what, text)| Pin { kind: what, key, text, hash }))
+    Ok(Pin::from_stored(&row.get::<_, String>(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
 }
 
 pub fn write(change: &Transaction<'_>, server: &str, news: &PinDelta) -> rusqlite::Result<PinWrite> {
     if is_conflict(change, server, news)? {
         return Ok(PinWrite::Conflict);
     }
-    for pin in news.new_pins.iter().chain(news.replaced.iter().map(|(pin, _)| pin)) {
+    for pin in news.pinned() {
         put_pin(change, server, pin)?;
     }
     change
         .prepare_cached("UPDATE seen SET pending = 0 WHERE server = ?1 AND pending = 1")?
         .execute([server])?;
     let mut fresh = Vec::new();
-    for (pin, pending) in
-        news.held.iter().map(|pin| (pin, true)).chain(news.reported.iter().map(|pin| (pin, false)))
-    {
+    for (pin, pending) in news.seen() {
         if record_seen(change, server, pin, pending)? {
             fresh.push(pin.clone());
         }
@@ -94,20 +85,9 @@ pub fn write(change: &Transaction<'_>, server: &str, news: &PinDelta) -> rusqlit
 fn is_conflict(change: &Transaction<'_>, server: &str, news: &PinDelta) -> rusqlite::Result<bool> {
     let mut find =
         change.prepare_cached("SELECT hash FROM pins WHERE server = ?1 AND what = ?2 AND key = ?3")?;
-    let mut hash = |pin: &Pin| {
+    news.is_overtaken(|pin| {
         find.query_row((server, pin.kind.as_str(), &pin.key), |row| row.get::<_, String>(0)).optional()
-    };
-    for pin in &news.new_pins {
-        if hash(pin)?.is_some_and(|hash| hash != pin.hash) {
-            return Ok(true);
-        }
-    }
-    for (pin, old) in &news.replaced {
-        if hash(pin)?.is_none_or(|hash| hash != *old && hash != pin.hash) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    })
 }
 
 fn put_pin(change: &Transaction<'_>, server: &str, pin: &Pin) -> rusqlite::Result<()> {
@@ -133,7 +113,8 @@ fn record_seen(change: &Transaction<'_>, server: &str, pin: &Pin, pending: bool)
     let count: i64 = change
         .prepare_cached("SELECT count(*) FROM seen WHERE server = ?1 AND what = ?2 AND key = ?3")?
         .query_row(place, |row| row.get(0))?;
-    if count >= MAX_VERSIONS_PER_ITEM {
+    let is_full = count >= i64::from(MAX_VERSIONS_PER_ITEM);
+    if is_full {
         change
             .prepare_cached(
                 "DELETE FROM seen WHERE rowid IN (SELECT rowid FROM seen
@@ -146,7 +127,7 @@ fn record_seen(change: &Transaction<'_>, server: &str, pin: &Pin, pending: bool)
             "INSERT INTO seen (server, what, key, hash, text, since, pending) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
         .execute((server, pin.kind.as_str(), &pin.key, &pin.hash, pin.text.as_str(), now_micros(), pending))?;
-    Ok(count < MAX_VERSIONS_PER_ITEM)
+    Ok(!is_full)
 }
 
 pub fn revision(change: &Transaction<'_>, server: &str) -> rusqlite::Result<u64> {

@@ -1,26 +1,26 @@
 //! The right to write one run.
 
-use super::{LEASE_DURATION, SqliteRunStore};
+use super::SqliteRunStore;
 use crate::result_files::now_micros;
 use octo_model::{BoxFuture, Json};
-use octo_ports::{Lease, Leases, RunLease, RunStatus, StoreResult, StoredStep};
-use tokio::task::AbortHandle;
-
-/// Renewals per lease duration.
-const RENEWALS: u32 = 3;
+use octo_ports::leases::LeaseRenewal;
+use octo_ports::runs::RUN_LEASE_DURATION;
+use octo_ports::{Lease, RunLease, RunStatus, StoreResult, StoredStep};
+use std::sync::Arc;
 
 pub(super) struct SqliteRunLease {
     runs: SqliteRunStore,
     id: String,
     lease: Lease,
-    renewal: AbortHandle,
+    _renewal: LeaseRenewal,
 }
 
 impl SqliteRunLease {
     /// Needs a runtime, which renews the lease.
     pub(super) fn new(runs: SqliteRunStore, id: String, lease: Lease) -> Self {
-        let renewal = tokio::spawn(renew(runs.clone(), lease.clone())).abort_handle();
-        Self { runs, id, lease, renewal }
+        let leases = Arc::new(runs.0.leases.clone());
+        let renewal = LeaseRenewal::spawn(leases, lease.clone(), RUN_LEASE_DURATION);
+        Self { runs, id, lease, _renewal: renewal }
     }
 
     fn write(
@@ -32,24 +32,9 @@ impl SqliteRunLease {
     }
 }
 
-async fn renew(runs: SqliteRunStore, lease: Lease) {
-    loop {
-        tokio::time::sleep(LEASE_DURATION / RENEWALS).await;
-        match runs.0.leases.renew(&lease, LEASE_DURATION).await {
-            Ok(true) => {}
-            Ok(false) => {
-                tracing::error!(lease = lease.name, "lease lost: another process has taken over");
-                return;
-            }
-            Err(error) => tracing::warn!(lease = lease.name, %error, "lease renewal failed"),
-        }
-    }
-}
-
 impl Drop for SqliteRunLease {
     /// Releases immediately, so that another process can take the run.
     fn drop(&mut self) {
-        self.renewal.abort();
         if let Err(error) = self.runs.0.leases.release_now(&self.lease) {
             tracing::warn!(lease = self.lease.name, %error, "lease not released; it will expire");
         }

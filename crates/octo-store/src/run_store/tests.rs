@@ -1,6 +1,7 @@
 use super::*;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn runs(dir: &Path) -> SqliteRunStore {
     SqliteRunStore::new(dir, Durability::Flush, SqliteLeaseStore::new(dir))

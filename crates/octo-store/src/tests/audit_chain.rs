@@ -1,9 +1,10 @@
 //! `verify` reports the first record that was tampered with, whatever was done.
 
 use super::{calls, store};
+use crate::SqliteError;
 use crate::audit::audit_verify::verify;
-use crate::{BrokenChain, SqliteError};
 use aws_lc_rs::digest::{SHA256, digest};
+use octo_ports::audit_format::BrokenChain;
 use octo_ports::{Anchor, Verified};
 use rusqlite::Connection;
 use std::path::Path;

@@ -32,7 +32,7 @@ async fn nothing_is_made_before_it_is_used() {
     let state = dir.path().join("state");
     let stores = sqlite(&state, Options::default()).unwrap();
     stores.audit.flush().await.unwrap();
-    assert!(stores.audit_reader.head().await.is_err() && !state.exists());
+    assert!(stores.audit_reader.heads().await.is_err() && !state.exists());
     stores.listings.get("a", "m").await.unwrap();
     let files =
         std::fs::read_dir(&state).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());

@@ -14,6 +14,7 @@ pub(crate) mod init_command;
 pub(crate) mod login_command;
 pub(crate) mod logout_command;
 pub(crate) mod man_command;
+pub(crate) mod migrate_command;
 pub(crate) mod prompts_command;
 pub(crate) mod secret_command;
 pub(crate) mod serve_command;

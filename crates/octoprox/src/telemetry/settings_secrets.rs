@@ -15,7 +15,8 @@ pub fn settings_secrets(loaded: &LoadedSettings) -> Vec<String> {
         &settings.llm.key,
     ];
     found.extend(single.into_iter().flatten().map(|secret| secret.expose().to_owned()));
-    for address in settings.database.connections.values() {
+    let databases = settings.database.connections.values().chain(settings.database.readers.values());
+    for address in databases.chain(&settings.store.postgres) {
         found.extend(url_secrets(address.expose()));
     }
     settings.servers.values().for_each(|server| found.extend(server_secrets(server)));

@@ -54,6 +54,7 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("audit verify", &[]),
     ("audit export", &[]),
     ("audit prune", &["--keep-records", "1"]),
+    ("migrate", &[]),
     ("token new", &["me"]),
     ("token list", &[]),
     ("token revoke", &["me"]),

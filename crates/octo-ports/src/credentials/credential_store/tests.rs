@@ -121,6 +121,19 @@ async fn a_new_key_takes_over_while_a_process_with_the_old_one_writes() {
     assert_eq!(new.find(&slot("ada")).await.unwrap().unwrap().secret.expose(), CANARY);
 }
 
+#[tokio::test]
+async fn a_login_that_was_taken_while_it_was_resealed_does_not_come_back() {
+    let (records, kept) = with_ada().await;
+    let set = records.lock().clone();
+    assert!(kept.take_pending("id", 0).await.unwrap().is_some());
+    let (seal, before) = (Seal::new(&KEY).unwrap(), set.revisions.unwrap());
+    let after = RevisionList::unseal(&before, &seal).unwrap().unwrap().seal(&seal).unwrap();
+    let change = CredentialChange::Replace { credentials: set.credentials, logins: set.logins };
+    assert!(records.write(Some(before), after, change).await.unwrap());
+    assert_eq!(kept.take_pending("id", 0).await.unwrap(), None);
+    assert_eq!(kept.find(&slot("ada")).await.unwrap().unwrap().secret.expose(), CANARY);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_changes_of_several_processes_are_all_made() {
     let records = Arc::default();

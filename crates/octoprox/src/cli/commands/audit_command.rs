@@ -11,7 +11,10 @@ use crate::terminal::text_table::sanitize_line;
 use audit_filter::{FilterArgs, RecordFilter};
 use clap::{Args, Subcommand};
 use jiff::Timestamp;
-use octo_ports::{Anchor, AuditReader, AuditRecord, RecordKind, Retention, StoreError, StoreResult};
+use octo_ports::{
+    AuditCursor, AuditReader, AuditRecord, ChainAnchor, RecordKind, Retention, StoreError, StoreResult,
+    Verified,
+};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -86,8 +89,8 @@ struct Prune {
 #[command(after_help = "Examples:\n  octoprox audit verify\n  octoprox audit verify --anchor 42:9f86d0…")]
 struct Verify {
     /// Head of the chain from an earlier run: detect records that were removed from the end since then
-    #[arg(long, value_name = "SEQ:HASH")]
-    anchor: Option<Anchor>,
+    #[arg(long = "anchor", value_name = "SEQ:HASH")]
+    anchors: Vec<ChainAnchor>,
     /// Print the result as JSON
     #[arg(long)]
     json: bool,
@@ -111,12 +114,12 @@ impl Audit {
 
 impl Tail {
     async fn run(&self, audit: &dyn AuditReader) -> Result<(), AppError> {
-        if !self.follow && is_missing(&audit.head().await) {
+        if !self.follow && is_missing(&audit.heads().await) {
             console::print_err("The audit log is empty: no calls yet.");
             return Ok(());
         }
         let mut sieve = RecordFilter::new(&self.filter)?;
-        let (mut records, mut last) = self.newest(audit, &mut sieve).await?;
+        let (mut records, mut cursor) = self.newest(audit, &mut sieve).await?;
         loop {
             for record in &records {
                 console::print(&self.line(record)?)?;
@@ -124,29 +127,32 @@ impl Tail {
             if !self.follow {
                 return Ok(());
             }
-            let fresh = audit.after(last).await?;
-            match fresh.last() {
-                Some(newest) => last = newest.seq,
-                None => tokio::time::sleep(FOLLOW_INTERVAL).await,
+            let fresh = audit.after(&cursor).await?;
+            if fresh.is_empty() {
+                tokio::time::sleep(FOLLOW_INTERVAL).await;
             }
+            advance(&mut cursor, &fresh);
             records = fresh.into_iter().flat_map(|record| sieve.filter(record)).collect();
         }
     }
 
-    /// Returns the newest matching records, and the sequence number of the newest record.
+    /// Returns the newest matching records, and the position after the newest record.
     async fn newest(
         &self,
         audit: &dyn AuditReader,
         sieve: &mut RecordFilter,
-    ) -> Result<(Vec<AuditRecord>, u64), AppError> {
+    ) -> Result<(Vec<AuditRecord>, AuditCursor), AppError> {
         if self.filter.matches_all() {
+            let mut cursor = AuditCursor::default();
+            for head in audit.heads().await? {
+                cursor.advance(&head.chain, head.anchor.seq);
+            }
             let records = audit.tail(self.limit).await?;
-            let last = records.last().map_or(0, |record| record.seq);
-            return Ok((records, last));
+            advance(&mut cursor, &records);
+            return Ok((records, cursor));
         }
-        let (mut newest, mut last) = (VecDeque::new(), 0);
-        for_each_record(audit, |record| {
-            last = record.seq;
+        let mut newest = VecDeque::new();
+        let cursor = for_each_record(audit, |record| {
             newest.extend(sieve.filter(record));
             while newest.len() > self.limit {
                 newest.pop_front();
@@ -154,7 +160,7 @@ impl Tail {
             Ok(())
         })
         .await?;
-        Ok((newest.into(), last))
+        Ok((newest.into(), cursor))
     }
 
     fn line(&self, record: &AuditRecord) -> Result<String, AppError> {
@@ -179,20 +185,26 @@ impl Tail {
             }
             RecordKind::Prune => format!("prune {call} up to {}", text(&record.target)),
         };
-        Ok(sanitize_line(&format!("{} {:>6} {}", record.at.strftime("%F %T"), record.seq, line.trim_end())))
+        let chain = match record.chain.as_str() {
+            "" => String::new(),
+            chain => format!(" {chain}"),
+        };
+        let at = record.at.strftime("%F %T");
+        Ok(sanitize_line(&format!("{at}{chain} {:>6} {}", record.seq, line.trim_end())))
     }
 }
 
 impl Export {
     async fn run(&self, audit: &dyn AuditReader) -> Result<(), AppError> {
         let mut sieve = RecordFilter::new(&self.filter)?;
-        if is_missing(&audit.head().await) {
+        if is_missing(&audit.heads().await) {
             return Ok(());
         }
         for_each_record(audit, |record| {
             sieve.filter(record).iter().try_for_each(|record| Ok(console::print(&record_json(record)?)?))
         })
         .await
+        .map(drop)
     }
 }
 
@@ -214,16 +226,24 @@ fn is_missing<T>(answer: &StoreResult<T>) -> bool {
     matches!(answer, Err(StoreError::NotFound(_)))
 }
 
-/// Visits every record, oldest first.
+fn advance(cursor: &mut AuditCursor, records: &[AuditRecord]) {
+    for record in records {
+        cursor.advance(&record.chain, record.seq);
+    }
+}
+
+/// Visits every record, oldest first, and returns the position after the last.
 async fn for_each_record(
     audit: &dyn AuditReader,
     mut work: impl FnMut(AuditRecord) -> Result<(), AppError>,
-) -> Result<(), AppError> {
-    let mut last = 0;
+) -> Result<AuditCursor, AppError> {
+    let mut cursor = AuditCursor::default();
     loop {
-        let records = audit.after(last).await?;
-        let Some(newest) = records.last() else { return Ok(()) };
-        last = newest.seq;
+        let records = audit.after(&cursor).await?;
+        if records.is_empty() {
+            return Ok(cursor);
+        }
+        advance(&mut cursor, &records);
         records.into_iter().try_for_each(&mut work)?;
     }
 }
@@ -242,17 +262,28 @@ fn parse_age(text: &str) -> Result<Duration, String> {
 
 impl Verify {
     async fn run(&self, audit: &dyn AuditReader) -> Result<(), AppError> {
-        let verified = audit.verify(self.anchor).await?;
-        if self.json {
-            let text = serde_json::to_string(&verified).map_err(|error| AppError::new(error.to_string()))?;
-            return Ok(console::print(&text)?);
+        let chains = audit.verify(&self.anchors).await?;
+        if !self.json {
+            console::print_err(
+                "The hash chain is intact. Store the head elsewhere and pass it as --anchor next time.",
+            );
         }
-        console::print_err(
-            "The hash chain is intact. Store the head elsewhere and pass it as --anchor next time.",
-        );
-        let pruned = verified.pruned.map(|pruned| format!(", pruned up to {pruned}")).unwrap_or_default();
-        Ok(console::print(&format!("ok: {} records, head {}{pruned}", verified.records, verified.head))?)
+        for verified in chains {
+            let line = if self.json {
+                serde_json::to_string(&verified).map_err(|error| AppError::new(error.to_string()))?
+            } else {
+                verified_line(verified)
+            };
+            console::print(&line)?;
+        }
+        Ok(())
     }
+}
+
+fn verified_line(verified: Verified) -> String {
+    let pruned = verified.pruned.map(|pruned| format!(", pruned up to {pruned}")).unwrap_or_default();
+    let head = ChainAnchor { chain: verified.chain, anchor: verified.head };
+    sanitize_line(&format!("ok: {} records, head {head}{pruned}", verified.records))
 }
 
 #[cfg(test)]

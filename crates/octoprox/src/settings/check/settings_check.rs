@@ -2,6 +2,7 @@
 
 mod check_rules;
 mod check_servers;
+mod check_store;
 
 use crate::settings::Settings;
 use crate::settings::check::settings_problem::SettingsProblem;

@@ -254,6 +254,28 @@ pub struct Logins {
     pub callback_url: Option<String>,
 }
 
+/// Database of several hubs that share their state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Store {
+    /// PostgreSQL connection string, such as `postgres://user:password@host/database?sslmode=verify-full`. Of several
+    /// hosts, separated by commas, the primary is used. Requires `logins.secret`, the same for all hubs. Create the tables
+    /// with `octoprox migrate`. Default: SQLite in `state_dir`.
+    pub postgres: Option<Secret>,
+    /// Schema of the tables.
+    pub schema: String,
+    /// Name of this hub among those that share the database. Default: the host name.
+    pub node: Option<String>,
+    /// Maximum number of connections to the database.
+    pub max_connections: usize,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Self { postgres: None, schema: "octoprox".to_owned(), node: None, max_connections: 16 }
+    }
+}
+
 /// Prompts: your own and the built-in ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -3,7 +3,7 @@
 use crate::settings::load::env_variables;
 use crate::settings::model::section_models::{
     Admin, Audit, Auth, Calls, Database, Github, Gitlab, Http, Listen, Llm, Logins, Net, Prompts, Search,
-    Skills, Telemetry, Tools,
+    Skills, Store, Telemetry, Tools,
 };
 use crate::settings::model::server_model::Server;
 use crate::settings::model::toolbox_switches::Toolboxes;
@@ -30,6 +30,8 @@ pub struct Settings {
     /// State directory: audit log, stored results and other data of the hub. Default: `octoprox` in `$XDG_STATE_HOME`
     /// or `~/.local/state`.
     pub state_dir: Option<PathBuf>,
+    /// Database of several hubs that share their state, instead of files in `state_dir`.
+    pub store: Store,
     /// Address and port of the HTTP server.
     pub listen: Listen,
     /// Admin API of `octoprox serve`.

@@ -30,6 +30,7 @@ pub fn changed_settings(old: &Settings, new: &Settings) -> Vec<String> {
     let Settings {
         workspace,
         state_dir,
+        store,
         listen,
         admin,
         toolboxes,
@@ -63,6 +64,7 @@ pub fn changed_settings(old: &Settings, new: &Settings) -> Vec<String> {
     } = new;
     compare_section(&mut names, "workspace", &old.workspace, workspace);
     compare_section(&mut names, "state_dir", &old.state_dir, state_dir);
+    compare_section(&mut names, "store", &old.store, store);
     compare_section(&mut names, "listen", &old.listen, listen);
     compare_section(&mut names, "admin", &old.admin, admin);
     compare_section(&mut names, "toolboxes", &old.toolboxes, toolboxes);

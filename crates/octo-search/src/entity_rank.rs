@@ -1,9 +1,7 @@
 //! Relevance of an entity for the words of a query: BM25 over its name, type and observations.
 
-use super::memory_view::{EntityHead, FactRow};
-use super::tokenize::{normalize_name, tokenize};
-use octo_search::term_weight;
-use std::collections::HashMap;
+use crate::{normalize_name, term_weight, tokenize};
+use std::collections::BTreeMap;
 
 /// Typical lengths, in words.
 const TYPICAL_NAME_LEN: f64 = 2.0;
@@ -22,23 +20,40 @@ const EXACT_NAME_BONUS: f64 = 20.0;
 const PREFIX_WEIGHT: f64 = 0.5;
 
 /// A word of the query.
-pub(super) struct Term {
-    pub(super) stem: String,
+pub struct Term {
+    pub stem: String,
     /// Inverse document frequency.
-    pub(super) idf: f64,
+    pub idf: f64,
     /// Not a known word; words with this prefix match.
-    pub(super) is_prefix: bool,
+    pub is_prefix: bool,
 }
 
-pub(super) struct EntityScore {
-    pub(super) score: f64,
+pub struct EntityScore {
+    pub score: f64,
     /// One per observation.
-    pub(super) facts: Vec<f64>,
+    facts: Vec<f64>,
 }
 
-pub(super) fn score(text: &str, terms: &[Term], head: &EntityHead, facts: &[FactRow]) -> EntityScore {
-    let (name, kind) = (WordCounts::new(&head.name), WordCounts::new(&head.kind));
-    let bags: Vec<WordCounts> = facts.iter().map(|seen| WordCounts::new(&seen.fact.text)).collect();
+impl EntityScore {
+    /// Those of the scored observations that match, best first.
+    pub fn matching_facts<T>(&self, facts: Vec<T>) -> Vec<T> {
+        let scores = self.facts.iter().copied();
+        let mut matching: Vec<(f64, T)> = scores.zip(facts).filter(|(score, _)| *score > 0.0).collect();
+        matching.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        matching.into_iter().map(|(_, fact)| fact).collect()
+    }
+}
+
+/// Scores an entity with these observations; `None` if nothing matches.
+pub fn score_entity<'a>(
+    query: &str,
+    terms: &[Term],
+    name: &str,
+    kind: &str,
+    facts: impl IntoIterator<Item = &'a str>,
+) -> Option<EntityScore> {
+    let (name_words, kind_words) = (WordCounts::new(name), WordCounts::new(kind));
+    let bags: Vec<WordCounts> = facts.into_iter().map(WordCounts::new).collect();
     let mut total = 0.0;
     let mut each = vec![0.0; bags.len()];
     for term in terms {
@@ -48,33 +63,35 @@ pub(super) fn score(text: &str, terms: &[Term], head: &EntityHead, facts: &[Fact
             *sum += term.idf * weight;
             best = best.max(weight);
         }
-        let own = NAME_WEIGHT
-            .mul_add(name.weight(term, TYPICAL_NAME_LEN), KIND_WEIGHT * kind.weight(term, TYPICAL_KIND_LEN));
+        let own = NAME_WEIGHT.mul_add(
+            name_words.weight(term, TYPICAL_NAME_LEN),
+            KIND_WEIGHT * kind_words.weight(term, TYPICAL_KIND_LEN),
+        );
         total += term.idf * (own + best);
     }
     total += SAME_FACT_WEIGHT * each.iter().copied().fold(0.0, f64::max);
-    total += name_bonus(text, terms, head, &name);
-    EntityScore { score: total, facts: each }
+    total += name_bonus(query, terms, name, &name_words);
+    (total > 0.0).then_some(EntityScore { score: total, facts: each })
 }
 
-fn name_bonus(text: &str, terms: &[Term], head: &EntityHead, name: &WordCounts) -> f64 {
-    if normalize_name(text) == normalize_name(&head.name) {
+fn name_bonus(query: &str, terms: &[Term], name: &str, words: &WordCounts) -> f64 {
+    if normalize_name(query) == normalize_name(name) {
         return EXACT_NAME_BONUS;
     }
     let idf_of = |word: &String| terms.iter().find(|term| term.stem == *word).map(|term| term.idf);
-    let named: Option<f64> = name.counts.keys().map(idf_of).sum();
+    let named: Option<f64> = words.counts.keys().map(idf_of).sum();
     NAME_IN_QUERY_WEIGHT * named.unwrap_or_default()
 }
 
-/// The words of a text with their frequencies.
+/// The words of a text with their frequencies, in order: sums must not depend on anything else.
 struct WordCounts {
-    counts: HashMap<String, f64>,
+    counts: BTreeMap<String, f64>,
     length: f64,
 }
 
 impl WordCounts {
     fn new(text: &str) -> Self {
-        let (mut counts, mut length) = (HashMap::new(), 0.0);
+        let (mut counts, mut length) = (BTreeMap::new(), 0.0);
         for word in tokenize(text) {
             *counts.entry(word).or_default() += 1.0;
             length += 1.0;

@@ -14,16 +14,16 @@
 //! from lower-case hexadecimal digits), followed by that many bytes. So records and encodings correspond one
 //! to one, and nothing is re-encoded for verification.
 
+use crate::{Anchor, AuditRecord, CallEnded, CallStarted, RecordKind};
 use jiff::Timestamp;
 use octo_model::{CallId, hex};
-use octo_ports::{Anchor, AuditRecord, CallEnded, CallStarted, RecordKind};
 
 const RECORD_VERSION: u8 = 1;
 /// Of an `open` record that shows arguments.
 const RECORD_VERSION_WITH_ARGUMENTS: u8 = 2;
 const OPEN: u8 = 1;
 const CLOSE: u8 = 2;
-pub(crate) const PRUNE: u8 = 3;
+pub const PRUNE: u8 = 3;
 
 const ABSENT: u64 = 0;
 const PLAIN: u64 = 1;
@@ -34,7 +34,7 @@ const MIN_PACKED_LEN: usize = 16;
 const MAX_TEXT_LEN: usize = 2048;
 
 /// Appends an `open` record.
-pub(crate) fn encode_open(out: &mut Vec<u8>, at: i64, opening: &CallStarted) {
+pub fn encode_open(out: &mut Vec<u8>, at: i64, opening: &CallStarted) {
     let version = if opening.shown.is_some() { RECORD_VERSION_WITH_ARGUMENTS } else { RECORD_VERSION };
     encode_header(out, version, OPEN, at, opening.id);
     encode_text(out, &opening.principal.subject);
@@ -51,7 +51,7 @@ pub(crate) fn encode_open(out: &mut Vec<u8>, at: i64, opening: &CallStarted) {
 }
 
 /// Appends a `close` record.
-pub(crate) fn encode_close(out: &mut Vec<u8>, at: i64, closing: &CallEnded) {
+pub fn encode_close(out: &mut Vec<u8>, at: i64, closing: &CallEnded) {
     encode_header(out, RECORD_VERSION, CLOSE, at, closing.id);
     encode_optional(out, closing.target.as_deref());
     encode_optional(out, closing.rule.as_deref());
@@ -65,15 +65,27 @@ pub(crate) fn encode_close(out: &mut Vec<u8>, at: i64, closing: &CallEnded) {
 }
 
 /// Appends a record of a pruning.
-pub(crate) fn encode_prune(out: &mut Vec<u8>, at: i64, anchor: Anchor) {
+pub fn encode_prune(out: &mut Vec<u8>, at: i64, anchor: Anchor) {
     encode_header(out, RECORD_VERSION, PRUNE, at, CallId::fresh());
     encode_text(out, &anchor.to_string());
 }
 
 /// Time of a record.
-pub(crate) fn timestamp(bytes: &[u8]) -> Option<Timestamp> {
-    let at = bytes.get(2..10)?.try_into().ok()?;
-    Timestamp::from_microsecond(i64::from_be_bytes(at)).ok()
+pub fn timestamp(bytes: &[u8]) -> Option<Timestamp> {
+    Timestamp::from_microsecond(micros(bytes)?).ok()
+}
+
+/// Time of a record in microseconds since 1970.
+pub fn micros(bytes: &[u8]) -> Option<i64> {
+    Some(i64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?))
+}
+
+/// The last removed record, in a record of a pruning.
+pub fn pruned(bytes: &[u8]) -> Option<Anchor> {
+    if bytes.get(1) != Some(&PRUNE) {
+        return None;
+    }
+    decode(bytes).ok()?.target?.parse().ok()
 }
 
 fn encode_header(out: &mut Vec<u8>, version: u8, kind: u8, at: i64, call: CallId) {
@@ -125,7 +137,7 @@ fn is_packable(value: &str) -> bool {
 }
 
 /// Decodes a record; number and hash are stored beside it.
-pub(crate) fn decode(bytes: &[u8]) -> Result<AuditRecord, &'static str> {
+pub fn decode(bytes: &[u8]) -> Result<AuditRecord, &'static str> {
     let mut rest = Decoder(bytes);
     let [version, kind] = rest.take()?;
     let at =
@@ -212,7 +224,7 @@ impl<'a> Decoder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests as sample;
+    use crate::audit_format::samples as sample;
 
     fn encoded(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut out = Vec::new();

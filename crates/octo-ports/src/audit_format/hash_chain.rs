@@ -4,18 +4,18 @@
 //! hash(0) is 32 zero bytes; hash(n) = SHA-256(hash(n - 1) ‖ bytes of record n). Anyone who can write the
 //! file can also compute a whole new chain: only a head that was stored elsewhere (an `Anchor`) reveals that.
 
+use crate::Hash;
 use aws_lc_rs::digest::{SHA256, digest};
-use octo_ports::Hash;
 
 /// Input of the hash function, in one reused buffer.
 #[derive(Default)]
-pub(crate) struct ChainHasher {
+pub struct ChainHasher {
     bytes: Vec<u8>,
 }
 
 impl ChainHasher {
     /// The hash of a record that follows `before`.
-    pub(crate) fn hash(&mut self, before: Hash, record: &[u8]) -> Hash {
+    pub fn hash(&mut self, before: Hash, record: &[u8]) -> Hash {
         self.bytes.clear();
         self.bytes.extend_from_slice(&before.0);
         self.bytes.extend_from_slice(record);

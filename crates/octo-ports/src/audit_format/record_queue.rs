@@ -1,7 +1,7 @@
 //! Queue between calls and the writer thread: everything queued becomes one group, written together.
 
-use crate::audit::record_codec;
-use octo_ports::{CallEnded, CallStarted};
+use super::record_codec;
+use crate::{CallEnded, CallStarted};
 use std::cell::Cell;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,18 +22,18 @@ const MAX_RETAINED_BYTES: usize = 1 << 20;
 
 /// The callers whose records are written together, and the outcome.
 #[derive(Default)]
-pub(crate) struct Group {
+pub struct Group {
     outcome: OnceLock<Result<(), Arc<str>>>,
     done: Notify,
 }
 
 impl Group {
-    pub(crate) fn finish(&self, outcome: Result<(), Arc<str>>) {
+    pub fn finish(&self, outcome: Result<(), Arc<str>>) {
         let _ = self.outcome.set(outcome);
         self.done.notify_waiters();
     }
 
-    pub(crate) async fn wait(&self) -> Result<(), Arc<str>> {
+    pub async fn wait(&self) -> Result<(), Arc<str>> {
         // Created before the check, so that a completion in between is not missed.
         let done = self.done.notified();
         if let Some(outcome) = self.outcome.get() {
@@ -46,10 +46,10 @@ impl Group {
 
 /// Queued records.
 #[derive(Default)]
-pub(crate) struct Batch {
+pub struct Batch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
-    pub(crate) group: Arc<Group>,
+    pub group: Arc<Group>,
     /// A caller waits for the group.
     is_awaited: bool,
 }
@@ -66,7 +66,7 @@ impl Batch {
         self.is_awaited |= opens;
     }
 
-    pub(crate) fn records(&self) -> impl Iterator<Item = &[u8]> {
+    pub fn records(&self) -> impl Iterator<Item = &[u8]> {
         self.entries().map(|(record, _)| record)
     }
 
@@ -78,11 +78,16 @@ impl Batch {
         })
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Number of records that no caller waits for.
+    pub fn ends(&self) -> usize {
+        self.entries.iter().filter(|entry| !entry.is_opening).count()
+    }
+
+    pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
@@ -113,20 +118,20 @@ struct State {
     group_delay: Duration,
 }
 
-pub(crate) struct RecordQueue {
+pub struct RecordQueue {
     state: Mutex<State>,
     wake: Condvar,
 }
 
 /// Why a record was not queued.
 #[derive(Debug)]
-pub(crate) enum QueueError {
+pub enum QueueError {
     Full,
     Closed(&'static str),
 }
 
-impl RecordQueue {
-    pub(crate) fn new() -> Self {
+impl Default for RecordQueue {
+    fn default() -> Self {
         let state = State {
             batch: Batch::default(),
             wait: WriterWait::Awake,
@@ -135,13 +140,15 @@ impl RecordQueue {
         };
         Self { state: Mutex::new(state), wake: Condvar::new() }
     }
+}
 
+impl RecordQueue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Queues the start of a call; the group reports when it is written.
-    pub(crate) fn open(&self, at: i64, opening: &CallStarted) -> Result<Arc<Group>, QueueError> {
+    pub fn open(&self, at: i64, opening: &CallStarted) -> Result<Arc<Group>, QueueError> {
         with_encoded(
             |bytes| record_codec::encode_open(bytes, at, opening),
             |record| self.enqueue_awaited(Some(record)),
@@ -149,7 +156,7 @@ impl RecordQueue {
     }
 
     /// A group with everything that is queued now.
-    pub(crate) fn flush(&self) -> Result<Arc<Group>, QueueError> {
+    pub fn flush(&self) -> Result<Arc<Group>, QueueError> {
         self.enqueue_awaited(None)
     }
 
@@ -176,7 +183,7 @@ impl RecordQueue {
     }
 
     /// Queues the end of a call, which no caller waits for. `false` if it had to be dropped.
-    pub(crate) fn close(&self, at: i64, closing: &CallEnded) -> bool {
+    pub fn close(&self, at: i64, closing: &CallEnded) -> bool {
         with_encoded(
             |bytes| record_codec::encode_close(bytes, at, closing),
             |record| self.enqueue_unawaited(record),
@@ -201,7 +208,7 @@ impl RecordQueue {
     }
 
     /// Waits for records and takes all of them in exchange for the buffers of `batch`. `false` at the end.
-    pub(crate) fn take_batch(&self, batch: &mut Batch) -> bool {
+    pub fn take_batch(&self, batch: &mut Batch) -> bool {
         batch.clear();
         let mut state = self.lock();
         // The first wait is short even when nothing is queued: after a group its callers return, and the ends
@@ -233,10 +240,10 @@ impl RecordQueue {
 
     /// Queues the ends of calls that could not be written again, before newer ones. During shutdown they are
     /// lost; returns their number.
-    pub(crate) fn requeue(&self, batch: &Batch) -> usize {
+    pub fn requeue(&self, batch: &Batch) -> usize {
         let mut state = self.lock();
         if state.closed.is_some() {
-            return batch.entries().filter(|(_, opens)| !opens).count();
+            return batch.ends();
         }
         let mut kept = Batch { group: Arc::clone(&state.batch.group), ..Batch::default() };
         let ends = batch.entries().filter(|(_, opens)| !opens);
@@ -250,13 +257,13 @@ impl RecordQueue {
     }
 
     /// Stops accepting records; what is queued is still written.
-    pub(crate) fn shut_down(&self, why: &'static str) {
+    pub fn shut_down(&self, why: &'static str) {
         self.lock().closed.get_or_insert(why);
         self.wake.notify_one();
     }
 
     /// The writer has ended: notifies waiting callers.
-    pub(crate) fn abandon(&self, why: &'static str) -> usize {
+    pub fn abandon(&self, why: &'static str) -> usize {
         let mut state = self.lock();
         state.closed.get_or_insert(why);
         let left = mem::take(&mut state.batch);

@@ -1,6 +1,6 @@
 //! Tokenization for the index: words without case, accents and suffixes, and without stop words.
 
-use octo_search::stem;
+use crate::stem;
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Stop words: they occur in every query and carry no information.
@@ -17,7 +17,7 @@ const STOP_WORDS: &[&str] = &[
 const MAX_WORD_LEN: usize = 40;
 
 /// The words of a text in order. If all of them are stop words, these are kept.
-pub(crate) fn tokenize(text: &str) -> Vec<String> {
+pub fn tokenize(text: &str) -> Vec<String> {
     let all = split(text);
     let telling: Vec<String> = all
         .iter()
@@ -28,7 +28,7 @@ pub(crate) fn tokenize(text: &str) -> Vec<String> {
 }
 
 /// Lower case without accents, single spaces: what two spellings of one name have in common.
-pub(crate) fn normalize_name(text: &str) -> String {
+pub fn normalize_name(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         if !folded.is_empty() {

@@ -1,0 +1,30 @@
+//! Health checks of the database.
+
+use crate::database::Database;
+use crate::{PostgresError, PostgresOptions};
+use octo_model::BoxFuture;
+use octo_ports::{HealthCheck, HealthProblem};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) struct PostgresHealth(pub(crate) Arc<Database>);
+
+impl HealthCheck for PostgresHealth {
+    fn check_space(&self) -> BoxFuture<'_, Result<Option<u64>, HealthProblem>> {
+        Box::pin(async {
+            let problem =
+                |error: PostgresError| HealthProblem { reason: error.to_string(), hint: error.hint() };
+            self.0.check().await.map(|()| None).map_err(problem)
+        })
+    }
+
+    /// The server checks its own files.
+    fn check_integrity(&self, _: Duration) -> BoxFuture<'_, Result<bool, HealthProblem>> {
+        Box::pin(async { Ok(false) })
+    }
+}
+
+/// Checks that the database can be reached, and that its tables exist and can be written.
+pub async fn check(options: &PostgresOptions) -> Result<(), PostgresError> {
+    Database::new(options)?.check().await
+}
