@@ -6,7 +6,7 @@ use crate::{Limit, StoreError, StoreResult};
 use octo_model::{BoxFuture, Caller, Secret};
 use std::sync::Arc;
 
-pub use sealed_api_store::SealedApiStore;
+pub use sealed_api_store::{SealedApiStore, open_api, seal_api};
 
 /// Maximum APIs per caller.
 pub const MAX_APIS: usize = 64;

@@ -2,6 +2,7 @@
 
 mod credential_records;
 mod credential_store;
+mod credential_transfer;
 mod revision_list;
 
 use crate::{Limit, Port, StoreError, StoreResult};
@@ -9,6 +10,7 @@ use octo_model::{Caller, Principal, Secret};
 
 pub use credential_records::{CredentialChange, CredentialRecords, CredentialSet, SealedRevisions};
 pub use credential_store::{CredentialStore, Credentials};
+pub use credential_transfer::{CredentialSealer, open_credentials};
 
 /// More than any response of an authorization server needs.
 pub const MAX_SECRET_BYTES: usize = 256 << 10;

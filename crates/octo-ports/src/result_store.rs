@@ -1,6 +1,10 @@
 //! Results that are too large for a reply, stored for the caller.
 
-use crate::{StoreResult, StoredText};
+mod result_text;
+
+pub use result_text::{ReadSeek, StoredText, TextSize, write_text};
+
+use crate::StoreResult;
 use octo_model::{BoxFuture, CallId, Caller, Json, JsonObject};
 use std::sync::Arc;
 

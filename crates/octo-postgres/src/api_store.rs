@@ -11,12 +11,12 @@ use tokio_postgres::Row;
 
 pub(crate) struct PostgresApiStore(pub(crate) Arc<Database>);
 
-fn text_from_bytes(bytes: Vec<u8>) -> StoreResult<String> {
+pub(crate) fn text_from_bytes(bytes: Vec<u8>) -> StoreResult<String> {
     String::from_utf8(bytes).map_err(|error| StoreError::corrupt(Port::Apis, error))
 }
 
 /// An API from its name, revision, settings and secret.
-fn api_from_row(row: &Row) -> StoreResult<StoredApi> {
+pub(crate) fn api_from_row(row: &Row) -> StoreResult<StoredApi> {
     let secret = row.get::<_, Option<Vec<u8>>>(3).map(Secret::from_bytes);
     Ok(StoredApi { name: text_from_bytes(row.get(0))?, revision: row.get(1), settings: row.get(2), secret })
 }

@@ -3,12 +3,11 @@
 mod audit_log;
 pub(crate) mod audit_partitions;
 mod audit_prune;
-mod audit_reader;
-mod audit_verify;
+pub(crate) mod audit_reader;
+pub(crate) mod audit_verify;
 mod audit_writer;
-mod chain_merge;
 mod chain_writer;
-mod group_rows;
+pub(crate) mod group_rows;
 #[cfg(test)]
 mod tests;
 

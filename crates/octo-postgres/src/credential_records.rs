@@ -1,7 +1,7 @@
 //! Credentials and pending logins as rows. Their secrets are sealed before they get here.
 
-mod credential_rows;
-mod pending_logins;
+pub(crate) mod credential_rows;
+pub(crate) mod pending_logins;
 
 use crate::database::Database;
 use crate::transaction::Scope;

@@ -62,6 +62,16 @@ impl Database {
         Ok(Transaction::new(session, prelude, port, Arc::clone(&self.listener)))
     }
 
+    /// A transaction that reads or writes the rows of all tenants, for a copy. A reader sees them as they are at its first
+    /// statement.
+    pub(crate) async fn begin_copy(&self, is_reader: bool) -> StoreResult<Transaction> {
+        let port = Port::Leases;
+        let session = self.session().await.map_err(|error| error.into_store_error(port))?;
+        let prelude = Prelude::new(&self.schema, Scope::AllTenants).for_copy();
+        let prelude = if is_reader { prelude.read_only_snapshot() } else { prelude };
+        Ok(Transaction::new(session, prelude, port, Arc::clone(&self.listener)))
+    }
+
     async fn try_begin(&self, port: Port, scope: Scope<'_>) -> Result<Transaction, PostgresError> {
         let session = self.session().await?;
         Ok(Transaction::new(session, Prelude::new(&self.schema, scope), port, Arc::clone(&self.listener)))

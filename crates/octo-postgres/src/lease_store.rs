@@ -15,7 +15,7 @@ use tokio_postgres::Row;
 /// A lease that ends later than this was acquired with a wrong clock.
 const LATEST: &str = "clock_timestamp() + interval '300 s'";
 /// Whether a row is held.
-const HELD: &str =
+pub(crate) const HELD: &str =
     "until > clock_timestamp() AND until <= clock_timestamp() + interval '300 s' AND holder IS NOT NULL";
 /// How often this process removes what was released long ago.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);

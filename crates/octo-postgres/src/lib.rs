@@ -20,6 +20,7 @@ mod postgres_stores;
 mod result_store;
 mod run_store;
 mod transaction;
+mod transfer;
 mod value;
 
 #[cfg(test)]
@@ -33,3 +34,4 @@ pub use migrations::{Migrated, migrate};
 pub use options::{PostgresOptions, Schema};
 pub use postgres_health::check;
 pub use postgres_stores::postgres;
+pub use transfer::{export_state, import_state};

@@ -1,13 +1,13 @@
 //! Memories on PostgreSQL. A change locks the row of the memory's owner; queries lock nothing. A search reads a table of
 //! words, and ranks as the other backends do.
 
-mod change_statement;
+pub(crate) mod change_statement;
 mod entity_batch;
 mod entity_search;
 mod memory_query;
 mod memory_transaction;
 mod memory_view;
-mod name_key;
+pub(crate) mod name_key;
 mod remove;
 mod upsert;
 

@@ -17,6 +17,9 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(35);
 const SERVER_TIMEOUTS: [(&str, &str); 3] =
     [("statement_timeout", "30s"), ("lock_timeout", "10s"), ("idle_in_transaction_session_timeout", "10s")];
 
+/// The other side of a copy may take its time.
+const COPY_IDLE_TIMEOUT: &str = "10min";
+
 /// The tenants whose rows a transaction sees.
 #[derive(Clone, Copy)]
 pub(crate) enum Scope<'a> {
@@ -31,6 +34,7 @@ pub(crate) struct Prelude {
     pub(crate) schema: Arc<str>,
     tenant: Option<String>,
     begin: &'static str,
+    is_copy: bool,
 }
 
 impl Prelude {
@@ -39,7 +43,7 @@ impl Prelude {
             Scope::Tenant(tenant) => Some(tenant.to_owned()),
             Scope::AllTenants => None,
         };
-        Self { schema: Arc::clone(schema), tenant, begin: "BEGIN" }
+        Self { schema: Arc::clone(schema), tenant, begin: "BEGIN", is_copy: false }
     }
 
     /// All statements see the tables as they were at the first.
@@ -47,12 +51,20 @@ impl Prelude {
         Self { begin: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", ..self }
     }
 
+    /// Of a copy of all rows.
+    pub(crate) fn for_copy(self) -> Self {
+        Self { is_copy: true, ..self }
+    }
+
     pub(crate) async fn send(&self, client: &Client) -> Result<(), tokio_postgres::Error> {
         let (tenant, all_tenants) = match &self.tenant {
             Some(tenant) => (tenant.as_str(), ""),
             None => ("", "on"),
         };
-        let [statement, lock, idle] = SERVER_TIMEOUTS;
+        let [statement, lock, mut idle] = SERVER_TIMEOUTS;
+        if self.is_copy {
+            idle.1 = COPY_IDLE_TIMEOUT;
+        }
         let settings = [
             ("search_path", &*self.schema),
             ("octoprox.tenant", tenant),
@@ -108,6 +120,11 @@ impl Transaction {
     pub(crate) async fn query(&mut self, sql: &str, values: &[&dyn Value]) -> StoreResult<Vec<Row>> {
         let port = self.port;
         self.try_query(sql, values).await.map_err(|error| error.into_store_error(port))
+    }
+
+    /// Later errors concern this port.
+    pub(crate) fn set_port(&mut self, port: Port) {
+        self.port = port;
     }
 
     /// The first row, if any.

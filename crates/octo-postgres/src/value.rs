@@ -29,6 +29,7 @@ values! {
     Vec<String> => TEXT_ARRAY,
     &[String] => TEXT_ARRAY,
     Vec<Option<String>> => TEXT_ARRAY,
+    Vec<Option<&str>> => TEXT_ARRAY,
     i64 => INT8,
     Option<i64> => INT8,
     Vec<i64> => INT8_ARRAY,
@@ -40,6 +41,7 @@ values! {
     Option<&[u8]> => BYTEA,
     Option<Vec<u8>> => BYTEA,
     Vec<&[u8]> => BYTEA_ARRAY,
+    Vec<Option<&[u8]>> => BYTEA_ARRAY,
     Vec<Vec<u8>> => BYTEA_ARRAY,
 }
 

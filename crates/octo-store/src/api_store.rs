@@ -10,7 +10,7 @@ use octo_ports::{ApiStore, Port, StoreResult};
 use rusqlite::{Connection, OptionalExtension, Row};
 use std::path::Path;
 
-const DATABASE: DatabaseSpec = DatabaseSpec {
+pub(crate) const DATABASE: DatabaseSpec = DatabaseSpec {
     file: "apis.db",
     migrations: &["
     CREATE TABLE apis (
@@ -48,7 +48,7 @@ fn put(conn: &Connection, owner: &Principal, api: &StoredApi, text: &str) -> Wor
 }
 
 /// An API from its name, revision, settings and secret.
-fn api_from_row(row: &Row<'_>) -> rusqlite::Result<StoredApi> {
+pub(crate) fn api_from_row(row: &Row<'_>) -> rusqlite::Result<StoredApi> {
     let secret = row.get::<_, Option<Vec<u8>>>(3)?.map(Secret::from_bytes);
     Ok(StoredApi { name: row.get(0)?, revision: row.get(1)?, settings: row.get(2)?, secret })
 }

@@ -5,18 +5,21 @@ mod pending_logins;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use credential_rows::{insert as insert_credential, put_revisions};
+pub(crate) use pending_logins::insert as insert_login;
+
 use crate::database::DatabaseSpec;
-use crate::lazy_database::LazyDatabase;
+use crate::lazy_database::{LazyDatabase, WorkResult};
 use crate::seal::keyring_opener;
 use crate::{Durability, SealKeys, private_files};
 use octo_model::{BoxFuture, Principal};
 use octo_ports::credentials::{CredentialChange, CredentialRecords, CredentialSet, SealedRevisions};
 use octo_ports::{Changes, CredentialStore, Owner, PendingLogin, Port, StoreResult};
-use rusqlite::Row;
+use rusqlite::{Connection, Row};
 use std::path::Path;
 use std::sync::Arc;
 
-const DATABASE: DatabaseSpec = DatabaseSpec {
+pub(crate) const DATABASE: DatabaseSpec = DatabaseSpec {
     file: "credentials.db",
     migrations: &["
     CREATE TABLE credentials (
@@ -73,6 +76,13 @@ impl SqliteCredentials {
     }
 }
 
+/// Everything.
+pub(crate) fn credential_set(conn: &Connection) -> WorkResult<CredentialSet> {
+    let revisions = credential_rows::revisions(conn)?;
+    let (credentials, logins) = (credential_rows::all(conn)?, pending_logins::all(conn)?);
+    Ok(CredentialSet { revisions, credentials, logins })
+}
+
 /// The owner in three columns, starting at this index.
 fn owner_from_row(row: &Row<'_>, first: usize) -> rusqlite::Result<Owner> {
     Ok(match row.get::<_, String>(first)?.as_str() {
@@ -103,9 +113,7 @@ impl CredentialRecords for SqliteCredentials {
     fn load_all(&self) -> BoxFuture<'_, StoreResult<CredentialSet>> {
         Box::pin(self.0.run(|conn| {
             let look = conn.transaction()?;
-            let revisions = credential_rows::revisions(&look)?;
-            let (credentials, logins) = (credential_rows::all(&look)?, pending_logins::all(&look)?);
-            Ok(CredentialSet { revisions, credentials, logins })
+            credential_set(&look)
         }))
     }
 

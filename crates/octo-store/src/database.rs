@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// Timeout for another process that writes.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long the end of another process is waited for.
+const ALONE_TIMEOUT: Duration = Duration::from_secs(1);
+
 const WAL_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A database file with its migrations.
@@ -18,8 +21,9 @@ pub(crate) struct DatabaseSpec {
     pub(crate) migrations: &'static [&'static str],
 }
 
-/// The audit log and the index of stored results.
-const AUDIT_DATABASE: DatabaseSpec = DatabaseSpec {
+/// The audit log and the index of stored results. Its own chain is `audit`; those of other hubs, from a shared database,
+/// are `chain_records`.
+pub(crate) const AUDIT_DATABASE: DatabaseSpec = DatabaseSpec {
     file: "octoprox.db",
     migrations: &[
         "
@@ -47,6 +51,21 @@ const AUDIT_DATABASE: DatabaseSpec = DatabaseSpec {
     DROP TRIGGER audit_never_shrinks;
     CREATE TRIGGER audit_never_shrinks BEFORE DELETE ON audit
         WHEN OLD.seq > coalesce((SELECT max(seq) FROM audit_pruned), 0)
+        BEGIN SELECT RAISE(ABORT, 'the audit is only ever appended to'); END;
+",
+        "
+    CREATE TABLE chain_records (
+        chain TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        hash BLOB NOT NULL,
+        record BLOB NOT NULL,
+        PRIMARY KEY (chain, seq)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE chains_pruned (chain TEXT NOT NULL PRIMARY KEY, seq INTEGER NOT NULL) STRICT;
+    CREATE TRIGGER chains_never_change BEFORE UPDATE ON chain_records
+        BEGIN SELECT RAISE(ABORT, 'the audit is only ever appended to'); END;
+    CREATE TRIGGER chains_never_shrink BEFORE DELETE ON chain_records
+        WHEN OLD.seq > coalesce((SELECT seq FROM chains_pruned WHERE chain = OLD.chain), 0)
         BEGIN SELECT RAISE(ABORT, 'the audit is only ever appended to'); END;
 ",
     ],
@@ -79,6 +98,31 @@ impl DatabaseSpec {
         conn.pragma_update(None, "synchronous", durability.synchronous())?;
         self.migrate(&mut conn, &path)?;
         Ok(conn)
+    }
+
+    /// Opens the file, if it exists, for this process alone: fails if another one has it open, and keeps others out.
+    pub(crate) fn open_alone(&self, dir: &Path) -> Result<Option<Connection>, SqliteError> {
+        let path = self.path(dir)?;
+        if !path.is_file() {
+            return Ok(None);
+        }
+        let mut conn = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        conn.busy_timeout(ALONE_TIMEOUT)?;
+        conn.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        // The first access takes the lock.
+        let version = self
+            .version(&conn, &path)
+            .and_then(|_| Ok(conn.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))?));
+        match version {
+            Err(SqliteError::Database(error))
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) =>
+            {
+                return Err(SqliteError::InUse { path });
+            }
+            version => version?,
+        }
+        self.migrate(&mut conn, &path)?;
+        Ok(Some(conn))
     }
 
     pub(crate) fn read(&self, dir: &Path) -> Result<Connection, SqliteError> {
@@ -201,8 +245,35 @@ mod tests {
         for error in
             [open_audit(temp.path(), Durability::Flush).unwrap_err(), read_audit(temp.path()).unwrap_err()]
         {
-            assert!(matches!(error, SqliteError::Newer { found: 3, known: 2, .. }), "{error}");
+            assert!(matches!(error, SqliteError::Newer { found: 4, known: 3, .. }), "{error}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_log_with_one_chain_is_read_and_gets_the_tables_of_several() {
+        let temp = tempfile::tempdir().unwrap();
+        let (before, _) = AUDIT_DATABASE.migrations.split_at(2);
+        let old = DatabaseSpec { file: AUDIT_DATABASE.file, migrations: before };
+        let conn = old.open(temp.path(), Durability::Flush).unwrap();
+        let mut head = octo_ports::Anchor::default();
+        for seq in 1..=5 {
+            let mut record = Vec::new();
+            octo_ports::audit_format::record_codec::encode_prune(&mut record, 7, head);
+            let hash = octo_ports::audit_format::ChainHasher::default().hash(head.hash, &record);
+            head = octo_ports::Anchor { seq, hash };
+            let values = (seq.cast_signed(), hash.0.as_slice(), record);
+            conn.execute("INSERT INTO audit VALUES (?1, ?2, ?3)", values).unwrap();
+        }
+        drop(conn);
+        // Read before it is migrated, and written afterwards.
+        let stores = crate::sqlite(temp.path(), crate::Options::default()).unwrap();
+        let verified = stores.audit_reader.verify(&[]).await.unwrap().remove(0);
+        assert_eq!((verified.records, verified.head), (5, head));
+        stores.audit.open(crate::tests::opening("time_now")).await.unwrap();
+        let verified = stores.audit_reader.verify(&[head.into()]).await.unwrap();
+        assert_eq!(verified.iter().map(|one| one.records).collect::<Vec<_>>(), [6]);
+        let conn = read_audit(temp.path()).unwrap();
+        assert_eq!(AUDIT_DATABASE.version(&conn, temp.path()).unwrap(), 3);
     }
 
     #[test]
@@ -212,5 +283,21 @@ mod tests {
         conn.execute("INSERT INTO audit VALUES (1, x'00', x'00')", ()).unwrap();
         assert!(conn.execute("UPDATE audit SET record = x''", ()).is_err());
         assert!(conn.execute("DELETE FROM audit", ()).is_err());
+        conn.execute("INSERT INTO chain_records VALUES ('hub-2', 1, x'00', x'00')", ()).unwrap();
+        assert!(conn.execute("UPDATE chain_records SET record = x''", ()).is_err());
+        assert!(conn.execute("DELETE FROM chain_records", ()).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_open_elsewhere_is_not_opened_alone() {
+        let temp = tempfile::tempdir().unwrap();
+        assert!(AUDIT_DATABASE.open_alone(temp.path()).unwrap().is_none());
+        let conn = open_audit(temp.path(), Durability::Flush).unwrap();
+        conn.execute("INSERT INTO audit VALUES (1, x'00', x'00')", ()).unwrap();
+        assert!(matches!(AUDIT_DATABASE.open_alone(temp.path()), Err(SqliteError::InUse { .. })));
+        drop(conn);
+        let alone = AUDIT_DATABASE.open_alone(temp.path()).unwrap().unwrap();
+        assert!(alone.prepare("SELECT 1 FROM audit").unwrap().exists(()).unwrap());
+        assert!(matches!(AUDIT_DATABASE.open_alone(temp.path()), Err(SqliteError::InUse { .. })));
     }
 }

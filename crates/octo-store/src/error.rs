@@ -21,6 +21,8 @@ pub enum SqliteError {
     Full { path: PathBuf, free: u64 },
     #[error("{path} was replaced while records are written to it", path = path.display())]
     Moved { path: PathBuf },
+    #[error("{path} is open in another process", path = path.display())]
+    InUse { path: PathBuf },
     #[error("{path} is damaged: {why}", path = path.display())]
     Damaged { path: PathBuf, why: String },
     #[error("the database failed: {0}")]
@@ -51,6 +53,7 @@ impl SqliteError {
             Self::NoWal { .. } => "Keep the data directory on a local disk, not on a network share.",
             Self::Full { .. } => "Free some space on that disk.",
             Self::Moved { .. } => "Restart the hub.",
+            Self::InUse { .. } => "Stop all hubs and wait for other commands, then try again.",
             Self::Damaged { .. } => "Keep a copy of the file, and restore it from a backup.",
             Self::Database(_) => "Check free space and permissions of the data directory.",
             Self::Broken(_) => "Keep an unmodified copy of the file, and compare it with a backup.",

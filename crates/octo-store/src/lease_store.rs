@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
 
-const DATABASE: DatabaseSpec = DatabaseSpec {
+pub(crate) const DATABASE: DatabaseSpec = DatabaseSpec {
     file: "leases.db",
     migrations: &["
     CREATE TABLE leases (

@@ -26,9 +26,11 @@ mod store;
 mod stores;
 #[cfg(test)]
 mod tests;
+mod transfer;
 
 pub use crate::audit::audit_reader::AuditConnection;
 pub use error::SqliteError;
 pub use options::{Durability, Options, SealKeys};
 pub use store::Store;
 pub use stores::sqlite;
+pub use transfer::{SlotFilter, export_state, import_state};

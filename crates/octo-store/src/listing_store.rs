@@ -9,7 +9,7 @@ use octo_ports::{ListingStore, Port, StoreResult};
 use rusqlite::OptionalExtension;
 use std::path::Path;
 
-const DATABASE: DatabaseSpec = DatabaseSpec {
+pub(crate) const DATABASE: DatabaseSpec = DatabaseSpec {
     file: "lists.db",
     migrations: &["
     CREATE TABLE lists (

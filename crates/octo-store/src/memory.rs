@@ -1,6 +1,7 @@
 //! Memories on SQLite: a separate file, one writer thread, and any number of concurrent readers.
 
 mod entity_search;
+mod index_rebuild;
 mod memory_query;
 mod memory_schema;
 mod memory_view;
@@ -11,6 +12,9 @@ mod tests;
 mod transaction;
 mod upsert;
 mod word_index;
+
+pub(crate) use index_rebuild::rebuild_index;
+pub(crate) use memory_schema::DATABASE;
 
 use crate::lazy_database::WorkResult;
 use crate::{Durability, SqliteError, private_files};

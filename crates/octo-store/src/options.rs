@@ -55,6 +55,13 @@ pub struct Options {
     pub result_quota_bytes: u64,
 }
 
+impl Options {
+    /// Keys that the credentials of loaded APIs are sealed with.
+    pub(crate) fn api_keys(&self) -> SealKeys {
+        SealKeys { secret: self.api_secret.clone(), previous: self.seal_keys.previous.clone() }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {

@@ -13,7 +13,7 @@ use octo_ports::{
 };
 use std::path::Path;
 
-const DATABASE: DatabaseSpec = DatabaseSpec {
+pub(crate) const DATABASE: DatabaseSpec = DatabaseSpec {
     file: "pins.db",
     migrations: &["
     CREATE TABLE servers (

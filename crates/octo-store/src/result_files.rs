@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// On disk, results have the names of the first version: directory and table `spills`.
-const RESULTS_DIRECTORY: &str = "spills";
+pub(crate) const RESULTS_DIRECTORY: &str = "spills";
 
 /// All methods block; `Store` calls them on blocking threads.
 pub(crate) struct ResultFiles {
@@ -149,18 +149,13 @@ impl ResultFiles {
     /// Writes the text beside the result and returns the size of the file.
     fn write_text(&self, handle: &str, whole: &Json) -> std::io::Result<u64> {
         let part = self.part_path(handle);
-        let mut file = BufWriter::with_capacity(1 << 16, private_files::create_new(&part)?);
-        file.write_all(&[b' '; HEADER_LEN])?;
-        let size = write_text(whole, &mut file)?;
-        let mut file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        file.seek(SeekFrom::Start(0))?;
-        file.write_all(format_header(size).as_bytes())?;
+        let size = write_text_file(&part, whole)?;
         std::fs::rename(&part, self.text_path(handle))?;
-        Ok(size.bytes + HEADER_LEN as u64)
+        Ok(size)
     }
 
     fn text_path(&self, handle: &str) -> PathBuf {
-        self.dir.join(format!("{handle}.txt"))
+        text_path(&self.dir, handle)
     }
 
     fn update_size(&self, handle: &str, size: u64) -> rusqlite::Result<()> {
@@ -225,6 +220,22 @@ impl ResultFiles {
         }
         change.commit()
     }
+}
+
+/// The file with the text of a result.
+pub(crate) fn text_path(dir: &Path, handle: &str) -> PathBuf {
+    dir.join(format!("{handle}.txt"))
+}
+
+/// Writes the text of a result to a new file and returns its size.
+pub(crate) fn write_text_file(path: &Path, whole: &Json) -> std::io::Result<u64> {
+    let mut file = BufWriter::with_capacity(1 << 16, private_files::create_new(path)?);
+    file.write_all(&[b' '; HEADER_LEN])?;
+    let size = write_text(whole, &mut file)?;
+    let mut file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    file.seek(SeekFrom::Start(0))?;
+    file.write_all(format_header(size).as_bytes())?;
+    Ok(size.bytes + HEADER_LEN as u64)
 }
 
 /// Header before the text: its number of lines and bytes.

@@ -22,7 +22,7 @@ use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior};
 use std::path::Path;
 use std::sync::Arc;
 
-const DATABASE: DatabaseSpec = DatabaseSpec {
+pub(crate) const DATABASE: DatabaseSpec = DatabaseSpec {
     file: "runs.db",
     migrations: &[
         "

@@ -8,7 +8,7 @@ use octo_ports::{KEY_LEN, Keyring, Port, Seal, StoreError, StoreResult};
 use std::io::{Error, ErrorKind, Write};
 use std::path::Path;
 
-const KEY_FILE: &str = "seal.key";
+pub(crate) const KEY_FILE: &str = "seal.key";
 
 /// With the operator's secret, or with the directory's own key, which is created if necessary.
 fn open_seal(dir: &Path, secret: Option<&Secret>) -> Result<Seal, SqliteError> {
@@ -38,7 +38,7 @@ pub(crate) fn keyring_opener(
 }
 
 /// Earlier keys include the directory's own if the operator has since configured a secret.
-fn open_keyring(dir: &Path, keys: &SealKeys) -> Result<Keyring, SqliteError> {
+pub(crate) fn open_keyring(dir: &Path, keys: &SealKeys) -> Result<Keyring, SqliteError> {
     private_files::create_private_dir(dir)?;
     let current = open_seal(dir, keys.secret.as_ref())?;
     let mut previous: Vec<Seal> =

@@ -11,7 +11,8 @@ use crate::pin_store::SqlitePinStore;
 use crate::run_store::SqliteRunStore;
 use crate::seal::keyring_opener;
 use crate::store::health::SqliteHealth;
-use crate::{Options, SealKeys, SqliteError};
+use crate::transfer::complete_install;
+use crate::{Options, SqliteError};
 use octo_ports::apis::SealedApiStore;
 use octo_ports::{Port, Stores};
 use std::path::Path;
@@ -20,13 +21,12 @@ use std::sync::Arc;
 /// The stores of a directory. Several processes may use the same one; directory and databases are created on
 /// first use.
 pub fn sqlite(dir: &Path, options: Options) -> Result<Stores, SqliteError> {
+    complete_install(dir)?;
     let durability = options.durability;
     let credential_dir = options.credential_dir.as_deref().unwrap_or(dir);
-    let api_keys =
-        SealKeys { secret: options.api_secret.clone(), previous: options.seal_keys.previous.clone() };
     let apis = SealedApiStore::new(
         Arc::new(SqliteApiStore::new(dir, durability)),
-        keyring_opener(Port::Apis, dir, api_keys),
+        keyring_opener(Port::Apis, dir, options.api_keys()),
     );
     let credentials = credential_store(credential_dir, options.seal_keys.clone());
     let memory = SqliteMemoryStore::new(dir, durability, options.memory_quota_bytes);

@@ -20,7 +20,7 @@ pub use load::env_variables::parse_bool;
 pub use load::load_settings::{LoadedSettings, check_server, load, load_for_comparison};
 pub use load::seal_keys::seal_keys;
 pub use load::secret_references::{SecretSettings, open_default_secret_store};
-pub use load::secret_store::{SecretStore, is_secret_store_name};
+pub use load::secret_store::{SecretStore, is_secret_slot, is_secret_store_name};
 pub use load::settings_file::SettingsFile;
 pub use load::settings_sources::Flags;
 pub use load::state_dir::state_dir;

@@ -3,6 +3,7 @@
 pub(crate) mod audit_pruner;
 mod postgres_options;
 pub(crate) mod read_only_stores;
+pub(crate) mod store_copy;
 
 pub use postgres_options::postgres_options;
 
@@ -11,7 +12,7 @@ use crate::app_error::AppError;
 use crate::settings::{Environment, Settings, seal_keys, state_dir};
 use octo_ports::Stores;
 use octo_postgres::PostgresOptions;
-use octo_store::{Options, SealKeys};
+use octo_store::Options;
 
 /// Opens the stores without credentials. Without a state directory they are in memory.
 pub fn stores(settings: &Settings) -> Result<Stores, AppError> {
@@ -50,12 +51,16 @@ fn check(options: &PostgresOptions) -> Result<(), AppError> {
 }
 
 fn open_with_logins(settings: &Settings, world: &Environment, open_audit: bool) -> Result<Stores, AppError> {
-    let credential_dir = settings.logins.store.clone();
-    if credential_dir.is_none() {
+    if settings.logins.store.is_none() {
         state_dir(settings.state_dir.as_ref())?;
     }
-    let seal_keys: SealKeys = seal_keys(&settings.logins, world)?;
-    open_sqlite(settings, Options { seal_keys, credential_dir, open_audit, ..options(settings) })
+    open_sqlite(settings, Options { open_audit, ..sqlite_options(settings, world)? })
+}
+
+/// Options of the state directory, with the keys of credentials.
+fn sqlite_options(settings: &Settings, world: &Environment) -> Result<Options, AppError> {
+    let seal_keys = seal_keys(&settings.logins, world)?;
+    Ok(Options { seal_keys, credential_dir: settings.logins.store.clone(), ..options(settings) })
 }
 
 fn options(settings: &Settings) -> Options {

@@ -1,9 +1,9 @@
 //! Seals the credentials of loaded APIs, for any backend.
 
 use super::{ApiStore, Apis, StoredApi};
-use crate::seal::{Keyring, OpenKeyring};
+use crate::seal::{Keyring, OpenKeyring, Seal};
 use crate::{Port, StoreError, StoreResult};
-use octo_model::{BoxFuture, Caller, Secret};
+use octo_model::{BoxFuture, Caller, Principal};
 use tokio::sync::OnceCell;
 
 pub struct SealedApiStore {
@@ -13,8 +13,25 @@ pub struct SealedApiStore {
 }
 
 /// The data that a secret is bound to. The settings name the only origin that it is sent to.
-fn binding<'a>(caller: &'a Caller, api: &'a StoredApi) -> [&'a str; 5] {
-    [&caller.principal.tenant, &caller.principal.subject, &api.name, &api.revision, &api.settings]
+fn binding<'a>(owner: &'a Principal, api: &'a StoredApi) -> [&'a str; 5] {
+    [&owner.tenant, &owner.subject, &api.name, &api.revision, &api.settings]
+}
+
+/// With its credential sealed.
+pub fn seal_api(seal: &Seal, owner: &Principal, api: StoredApi) -> StoreResult<StoredApi> {
+    let Some(secret) = &api.secret else { return Ok(api) };
+    let sealed = seal.seal(secret.expose(), &binding(owner, &api))?;
+    Ok(StoredApi { secret: Some(sealed), ..api })
+}
+
+/// With its credential in clear.
+pub fn open_api(keyring: &Keyring, owner: &Principal, api: StoredApi) -> StoreResult<StoredApi> {
+    let Some(sealed) = &api.secret else { return Ok(api) };
+    let mut seals = std::iter::once(&keyring.current).chain(&keyring.previous);
+    match seals.find_map(|seal| seal.unseal(sealed, &binding(owner, &api))) {
+        Some(clear) => Ok(StoredApi { secret: Some(clear), ..api }),
+        None => Err(StoreError::SealMismatch { port: Port::Apis, name: api.name }),
+    }
 }
 
 impl SealedApiStore {
@@ -31,25 +48,22 @@ impl SealedApiStore {
     }
 
     async fn seal(&self, caller: &Caller, api: StoredApi) -> StoreResult<StoredApi> {
-        let Some(secret) = &api.secret else { return Ok(api) };
-        let sealed = self.keyring().await?.current.seal(secret.expose(), &binding(caller, &api))?;
-        Ok(StoredApi { secret: Some(sealed), ..api })
+        if api.secret.is_none() {
+            return Ok(api);
+        }
+        seal_api(&self.keyring().await?.current, &caller.principal, api)
     }
 
     /// Reseals a secret of an earlier key.
     async fn unseal(&self, caller: &Caller, api: StoredApi) -> StoreResult<StoredApi> {
-        let Some(sealed) = &api.secret else { return Ok(api) };
-        let Keyring { current, previous } = self.keyring().await?;
-        let bound = binding(caller, &api);
-        let with = |plain: Secret| StoredApi { secret: Some(plain), ..api.clone() };
-        if let Some(plain) = current.unseal(sealed, &bound) {
-            return Ok(with(plain));
+        let Some(sealed) = api.secret.clone() else { return Ok(api) };
+        let (keyring, owner) = (self.keyring().await?, &caller.principal);
+        let clear = open_api(keyring, owner, api)?;
+        if keyring.current.unseal(&sealed, &binding(owner, &clear)).is_none() {
+            let resealed = seal_api(&keyring.current, owner, clear.clone())?;
+            self.inner.replace_secret(caller, &resealed).await?;
         }
-        let mismatch = || StoreError::SealMismatch { port: Port::Apis, name: api.name.clone() };
-        let plain = previous.iter().find_map(|seal| seal.unseal(sealed, &bound)).ok_or_else(mismatch)?;
-        let resealed = with(current.seal(plain.expose(), &bound)?);
-        self.inner.replace_secret(caller, &resealed).await?;
-        Ok(with(plain))
+        Ok(clear)
     }
 }
 
@@ -101,7 +115,7 @@ impl ApiStore for SealedApiStore {
 mod tests {
     use super::*;
     use crate::in_memory;
-    use octo_model::ToolError;
+    use octo_model::{Secret, ToolError};
 
     const FIRST: &str = "the first long secret";
     const SECOND: &str = "the second long secret";

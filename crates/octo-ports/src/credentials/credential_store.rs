@@ -218,7 +218,7 @@ fn reseal(
     Err(wrong_key())
 }
 
-fn wrong_key() -> StoreError {
+pub(super) fn wrong_key() -> StoreError {
     StoreError::SealMismatch { port: Port::Credentials, name: "credentials".to_owned() }
 }
 
@@ -228,13 +228,13 @@ fn credential_binding<'a>(slot: &'a Slot, revision: &'a str) -> [&'a str; 6] {
     [kind, tenant, subject, &slot.server, &slot.issuer, revision]
 }
 
-fn seal_credential(seal: &Seal, plain: StoredCredential) -> StoreResult<StoredCredential> {
+pub(super) fn seal_credential(seal: &Seal, plain: StoredCredential) -> StoreResult<StoredCredential> {
     let revision = plain.revision.to_string();
     let secret = seal.seal(plain.secret.expose(), &credential_binding(&plain.slot, &revision))?;
     Ok(StoredCredential { secret, ..plain })
 }
 
-fn unseal_credential(
+pub(super) fn unseal_credential(
     seal: &Seal,
     list: &RevisionList,
     sealed: &StoredCredential,
@@ -252,13 +252,13 @@ fn login_binding<'a>(login: &'a PendingLogin, expires: &'a str) -> [&'a str; 7] 
     ["login", &login.id, kind, tenant, subject, &login.server, expires]
 }
 
-fn seal_login(seal: &Seal, plain: PendingLogin) -> StoreResult<PendingLogin> {
+pub(super) fn seal_login(seal: &Seal, plain: PendingLogin) -> StoreResult<PendingLogin> {
     let expires = plain.expires.to_string();
     let secret = seal.seal(plain.secret.expose(), &login_binding(&plain, &expires))?;
     Ok(PendingLogin { secret, ..plain })
 }
 
-fn unseal_login(seal: &Seal, sealed: &PendingLogin) -> Option<PendingLogin> {
+pub(super) fn unseal_login(seal: &Seal, sealed: &PendingLogin) -> Option<PendingLogin> {
     let expires = sealed.expires.to_string();
     let secret = seal.unseal(&sealed.secret, &login_binding(sealed, &expires))?;
     Some(PendingLogin { secret, ..sealed.clone() })

@@ -38,6 +38,16 @@ impl RevisionList {
         self.revisions.get(&slot_fingerprint(slot)).copied()
     }
 
+    /// Number of credentials.
+    pub(super) fn count(&self) -> usize {
+        self.revisions.len()
+    }
+
+    /// Of a credential from another backend.
+    pub(super) fn insert(&mut self, slot: &Slot, revision: u64) {
+        self.revisions.insert(slot_fingerprint(slot), revision);
+    }
+
     /// A new revision for this slot.
     pub(super) fn advance(&mut self, slot: &Slot) -> u64 {
         self.revision += 1;

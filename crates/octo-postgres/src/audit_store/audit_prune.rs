@@ -4,10 +4,10 @@
 use super::audit_partitions::{self, Month, MonthValues};
 use super::audit_reader::hash_of;
 use super::audit_verify::corrupt;
-use super::chain_merge::{ChainItems, next_item};
 use crate::database::Database;
 use crate::transaction::{Scope, Transaction};
 use jiff::Timestamp;
+use octo_ports::audit_format::chain_merge::{ChainItems, next_item};
 use octo_ports::audit_format::{BrokenChain, ChainHasher, record_codec};
 use octo_ports::{Anchor, Port, Retention, StoreResult};
 use std::collections::BTreeMap;

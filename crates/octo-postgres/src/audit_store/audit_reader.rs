@@ -1,12 +1,12 @@
 //! Reading the audit log.
 
-use super::chain_merge::{ChainItems, next_item};
 use super::{audit_prune, audit_verify};
 use crate::database::Database;
 use crate::transaction::Scope;
 use crate::value::Value;
 use jiff::Timestamp;
 use octo_model::BoxFuture;
+use octo_ports::audit_format::chain_merge::{ChainItems, next_item};
 use octo_ports::audit_format::{BrokenChain, record_codec};
 use octo_ports::{
     Anchor, AuditCursor, AuditReader, AuditRecord, ChainAnchor, Hash, Port, Retention, StoreError,
@@ -82,7 +82,7 @@ impl PostgresAuditReader {
     }
 }
 
-pub(super) fn hash_of(bytes: &[u8]) -> Hash {
+pub(crate) fn hash_of(bytes: &[u8]) -> Hash {
     Hash::from_bytes(bytes).unwrap_or_default()
 }
 

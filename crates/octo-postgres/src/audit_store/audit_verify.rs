@@ -13,7 +13,7 @@ use tokio_postgres::Row;
 const ROWS_PER_PAGE: i64 = 10_000;
 
 /// Names of chains, also of those whose end is missing.
-const CHAINS: &str = "WITH RECURSIVE found (chain) AS (
+pub(crate) const CHAINS: &str = "WITH RECURSIVE found (chain) AS (
         SELECT min(chain) FROM audit
         UNION ALL
         SELECT (SELECT min(chain) FROM audit WHERE audit.chain > found.chain) FROM found WHERE chain IS NOT NULL
@@ -23,13 +23,13 @@ const CHAINS: &str = "WITH RECURSIVE found (chain) AS (
     SELECT chain FROM audit_chains WHERE seq > 0
     ORDER BY 1";
 
-const HEAD: &str = "SELECT seq, hash, pruned_seq, pruned_hash FROM audit_chains WHERE chain = $1";
+pub(crate) const HEAD: &str = "SELECT seq, hash, pruned_seq, pruned_hash FROM audit_chains WHERE chain = $1";
 
 /// Times are compared as well, so that no second row with the same number is passed over.
 const ROWS: &str = "SELECT seq, at, hash, record FROM audit
     WHERE chain = $1 AND (seq, at) > ($2, $3) ORDER BY seq, at LIMIT $4";
 
-pub(super) fn corrupt(broken: BrokenChain) -> StoreError {
+pub(crate) fn corrupt(broken: BrokenChain) -> StoreError {
     StoreError::corrupt(Port::AuditReader, broken)
 }
 

@@ -86,6 +86,6 @@ pub(crate) fn months<'a>(records: impl Iterator<Item = &'a [u8]>) -> BTreeSet<Mo
     records.map(|record| Month::of(time(record))).collect()
 }
 
-fn time(record: &[u8]) -> i64 {
+pub(crate) fn time(record: &[u8]) -> i64 {
     record_codec::micros(record).unwrap_or_default()
 }

@@ -24,11 +24,11 @@ pub(super) fn load_sql() -> String {
     )
 }
 
-pub(super) fn load_all_sql() -> String {
+pub(crate) fn load_all_sql() -> String {
     format!("{REVISIONS} UNION ALL {CREDENTIALS} UNION ALL {LOGINS}")
 }
 
-pub(super) fn set_from_rows(rows: Vec<Row>) -> StoreResult<CredentialSet> {
+pub(crate) fn set_from_rows(rows: Vec<Row>) -> StoreResult<CredentialSet> {
     let mut set = CredentialSet::default();
     for row in &rows {
         let (number, secret) = (row.get::<_, i64>(6), Secret::from_bytes(row.get(7)));
@@ -56,7 +56,7 @@ pub(super) fn set_from_rows(rows: Vec<Row>) -> StoreResult<CredentialSet> {
 
 /// Replaces the list, and locks it for the transaction. `false` if it is no longer `before`: a concurrent change is
 /// waited for.
-pub(super) async fn exchange_revisions(
+pub(crate) async fn exchange_revisions(
     transaction: &mut Transaction,
     before: Option<&SealedRevisions>,
     after: &SealedRevisions,
@@ -105,6 +105,10 @@ pub(super) async fn remove(transaction: &mut Transaction, slot: &Slot) -> StoreR
 
 pub(super) async fn replace(transaction: &mut Transaction, all: &[StoredCredential]) -> StoreResult<()> {
     transaction.execute("DELETE FROM credentials", &[]).await?;
+    insert(transaction, all).await
+}
+
+pub(crate) async fn insert(transaction: &mut Transaction, all: &[StoredCredential]) -> StoreResult<()> {
     let mut owners: [Vec<&str>; 3] = Default::default();
     for kept in all {
         for (column, part) in owners.iter_mut().zip(kept.slot.owner.parts()) {

@@ -35,6 +35,11 @@ pub(super) async fn put(transaction: &mut Transaction, login: &PendingLogin, now
     let values: [&dyn Value; 6] = [&now, &login.id, &kind, &tenant, &subject, &login.server];
     let others = transaction.query_opt(make_room, &values).await?.map_or(0, |row| row.get::<_, i64>(0));
     check_pending_count(usize::try_from(others).unwrap_or(usize::MAX))?;
+    insert(transaction, login).await
+}
+
+pub(crate) async fn insert(transaction: &mut Transaction, login: &PendingLogin) -> StoreResult<()> {
+    let [kind, tenant, subject] = login.owner.parts();
     let insert = "INSERT INTO pending_logins (id, kind, tenant, subject, server, expires, secret)
                   VALUES ($1, $2, $3, $4, $5, $6, $7)";
     let secret = login.secret.bytes();

@@ -8,7 +8,7 @@ use octo_search::tokenize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The words of one row, each one once.
-pub(super) fn row_words(texts: &[&str]) -> BTreeSet<String> {
+pub(crate) fn row_words(texts: &[&str]) -> BTreeSet<String> {
     texts.iter().flat_map(|text| tokenize(text)).collect()
 }
 

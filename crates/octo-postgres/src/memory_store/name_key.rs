@@ -8,7 +8,7 @@ use octo_search::normalize_name;
 const MAX_KEY_BYTES: usize = 1_000;
 
 /// The normalized form of a name. Of a very long one the beginning, for the order, and a digest.
-pub(super) fn name_key(name: &str) -> String {
+pub(crate) fn name_key(name: &str) -> String {
     let folded = normalize_name(name);
     if folded.len() <= MAX_KEY_BYTES {
         return folded;
@@ -20,7 +20,7 @@ pub(super) fn name_key(name: &str) -> String {
 
 /// PostgreSQL has no NUL in texts: the replacement character takes its place, when a text is stored and when it is
 /// looked for.
-pub(super) fn storable(text: String) -> String {
+pub(crate) fn storable(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
 }
 

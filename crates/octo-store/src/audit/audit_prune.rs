@@ -1,11 +1,12 @@
 //! Pruning of the audit log. A record of its own states up to where, so that the rest of the chain can still
 //! be verified.
 
+use crate::audit::audit_chains;
 use crate::{Durability, SqliteError, database};
 use jiff::Timestamp;
 use octo_ports::audit_format::{ChainHasher, record_codec};
 use octo_ports::{Anchor, Hash, Retention};
-use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
 use std::time::Duration;
 
@@ -15,6 +16,19 @@ const RECORDS_PER_TRANSACTION: u64 = 20_000;
 /// Records may exceed the age limit by this much, to limit the frequency of pruning.
 const PRUNE_AGE_SLACK: Duration = Duration::from_secs(60 * 60);
 
+/// The records of a chain: numbers of the first and the last.
+struct ChainRange {
+    chain: String,
+    first: u64,
+    last: u64,
+}
+
+impl ChainRange {
+    const fn count(&self) -> u64 {
+        self.last + 1 - self.first
+    }
+}
+
 /// Removes records beyond the retention and returns their number.
 pub(crate) fn prune(dir: &Path, retention: Retention, now: Timestamp) -> Result<u64, SqliteError> {
     if retention.is_unbounded() {
@@ -22,11 +36,12 @@ pub(crate) fn prune(dir: &Path, retention: Retention, now: Timestamp) -> Result<
     }
     database::read_audit(dir)?;
     let mut conn = database::open_audit(dir, Durability::Flush)?;
-    // Decided once: every pruning adds a record.
-    let Some(wanted) = last_prunable(&conn, retention, now)? else { return Ok(0) };
     let mut pruned = 0;
-    while let Some(many) = prune_batch(&mut conn, wanted, now)? {
-        pruned += many;
+    // Decided once: every pruning adds a record.
+    for (chain, wanted) in last_prunable(&conn, retention, now)? {
+        while let Some(many) = prune_batch(&mut conn, &chain, wanted, now)? {
+            pruned += many;
+        }
     }
     Ok(pruned)
 }
@@ -38,15 +53,18 @@ pub(crate) fn prune_when_due(dir: &Path, retention: Retention, now: Timestamp) -
         return Ok(0);
     }
     let conn = database::read_audit(dir)?;
-    let (Some(first), Some(head)) = (chain_end(&conn, "ASC")?, chain_end(&conn, "DESC")?) else {
-        return Ok(0);
-    };
-    let is_full = retention.max_records.is_some_and(|most| head.seq - first.seq >= most);
+    let chains = chain_ranges(&conn)?;
+    let count: u64 = chains.iter().map(ChainRange::count).sum();
+    let is_full = retention.max_records.is_some_and(|most| count > most);
     let oldest = retention.max_age.and_then(|age| now.checked_sub(age + PRUNE_AGE_SLACK).ok());
-    let is_old = match oldest {
-        Some(oldest) => last_before(&conn, first.seq, first.seq, oldest)?.is_some(),
-        None => false,
-    };
+    let mut is_old = false;
+    for chain in chains.iter().filter(|chain| chain.first < chain.last) {
+        let first = ChainRange { chain: chain.chain.clone(), last: chain.first, ..*chain };
+        is_old |= match oldest {
+            Some(oldest) => last_before(&conn, &first, oldest.as_microsecond())?.is_some(),
+            None => false,
+        };
+    }
     drop(conn);
     if !is_full && !is_old {
         return Ok(0);
@@ -55,75 +73,121 @@ pub(crate) fn prune_when_due(dir: &Path, retention: Retention, now: Timestamp) -
     prune(dir, Retention { max_records, ..retention }, now)
 }
 
-/// One end of the chain.
-fn chain_end(conn: &Connection, order: &str) -> Result<Option<Anchor>, SqliteError> {
-    let sql = format!("SELECT seq, hash FROM audit ORDER BY seq {order} LIMIT 1");
-    let end = conn.query_row(&sql, (), |row| {
-        Ok(Anchor { seq: row.get::<_, i64>(0)?.cast_unsigned(), hash: Hash(row.get(1)?) })
-    });
-    Ok(end.optional()?)
+fn chain_ranges(conn: &Connection) -> Result<Vec<ChainRange>, SqliteError> {
+    let mut ranges = Vec::new();
+    for chain in audit_chains::names(conn)? {
+        if let Some((first, last)) = audit_chains::ends(conn, &chain)? {
+            ranges.push(ChainRange { chain, first: first.seq, last: last.seq });
+        }
+    }
+    Ok(ranges)
 }
 
-/// The last record beyond the retention.
+/// The last record of each chain that is beyond the retention.
 fn last_prunable(
     conn: &Connection,
     retention: Retention,
     now: Timestamp,
-) -> Result<Option<u64>, SqliteError> {
-    let (Some(first), Some(head)) = (chain_end(conn, "ASC")?, chain_end(conn, "DESC")?) else {
-        return Ok(None);
+) -> Result<Vec<(String, u64)>, SqliteError> {
+    let chains = chain_ranges(conn)?;
+    let oldest = retention.max_age.and_then(|age| now.checked_sub(age).ok());
+    let too_many = match retention.max_records {
+        Some(most) => oldest_beyond(conn, &chains, most)?,
+        None => Vec::new(),
     };
-    let by_number = retention.max_records.and_then(|most| head.seq.checked_sub(most.max(1)));
-    let by_age = match retention.max_age.and_then(|age| now.checked_sub(age).ok()) {
-        Some(oldest) => last_before(conn, first.seq, head.seq, oldest)?,
-        None => None,
+    let mut prunable = Vec::new();
+    for (index, chain) in chains.into_iter().enumerate() {
+        let by_age = match oldest {
+            Some(oldest) => last_before(conn, &chain, oldest.as_microsecond())?,
+            None => None,
+        };
+        let by_number = too_many.get(index).copied().flatten();
+        prunable.extend(by_number.max(by_age).map(|last| (chain.chain, last)));
+    }
+    Ok(prunable)
+}
+
+/// The last of the oldest records of each chain, without which there are as many as the limit allows.
+fn oldest_beyond(
+    conn: &Connection,
+    chains: &[ChainRange],
+    most: u64,
+) -> Result<Vec<Option<u64>>, SqliteError> {
+    let count: u64 = chains.iter().map(ChainRange::count).sum();
+    let excess = count.saturating_sub(most.max(1));
+    if excess == 0 {
+        return Ok(Vec::new());
+    }
+    if let [only] = chains {
+        return Ok(vec![Some(only.first + excess - 1)]);
+    }
+    let before = |moment| -> Result<Vec<Option<u64>>, SqliteError> {
+        chains.iter().map(|chain| last_before(conn, chain, moment)).collect()
     };
-    Ok(by_number.max(by_age).filter(|last| *last >= first.seq))
+    // The first moment before which there are so many.
+    let (mut low, mut high) = (0, i64::MAX);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let older = before(middle)?.into_iter().zip(chains);
+        let older: u64 = older.map(|(last, chain)| last.map_or(0, |last| last + 1 - chain.first)).sum();
+        if older < excess {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    before(low)
 }
 
 /// Removes some of the oldest records up to this one; `None` if there are none left.
-fn prune_batch(conn: &mut Connection, wanted: u64, now: Timestamp) -> Result<Option<u64>, SqliteError> {
+fn prune_batch(
+    conn: &mut Connection,
+    chain: &str,
+    wanted: u64,
+    now: Timestamp,
+) -> Result<Option<u64>, SqliteError> {
     let change = conn.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let (Some(first), Some(head)) = (chain_end(&change, "ASC")?, chain_end(&change, "DESC")?) else {
-        return Ok(None);
-    };
+    let Some((first, head)) = audit_chains::ends(&change, chain)? else { return Ok(None) };
     // The newest record is kept, so that the chain has an end.
     let last = wanted.min(first.seq + RECORDS_PER_TRANSACTION - 1).min(head.seq.saturating_sub(1));
     if last < first.seq {
         return Ok(None);
     }
-    let hash =
-        change.query_row("SELECT hash FROM audit WHERE seq = ?1", [last.cast_signed()], |row| row.get(0))?;
+    let rows = audit_chains::rows(chain);
+    let find = format!("SELECT hash FROM {rows} AND seq = ?2");
+    let hash = change.query_row(&find, (chain, last.cast_signed()), |row| row.get(0))?;
     let anchor = Anchor { seq: last, hash: Hash(hash) };
     let mut record = Vec::new();
     record_codec::encode_prune(&mut record, now.as_microsecond(), anchor);
     let next = ChainHasher::default().hash(head.hash, &record);
     let seq = (head.seq + 1).cast_signed();
-    change.execute(
-        "INSERT INTO audit (seq, hash, record) VALUES (?1, ?2, ?3)",
-        (seq, next.0.as_slice(), &record),
-    )?;
-    change.execute("DELETE FROM audit_pruned", ())?;
-    change.execute("INSERT INTO audit_pruned (seq) VALUES (?1)", [last.cast_signed()])?;
-    change.execute("DELETE FROM audit WHERE seq <= ?1", [last.cast_signed()])?;
+    change.execute(audit_chains::insert_sql(chain), (chain, seq, next.0.as_slice(), &record))?;
+    set_pruned(&change, chain, last.cast_signed())?;
+    change.execute(&format!("DELETE FROM {rows} AND seq <= ?2"), (chain, last.cast_signed()))?;
     change.commit()?;
     Ok(Some(last + 1 - first.seq))
 }
 
-/// The last record before a point in time. Records are ordered by time except for clock changes, so this is a
-/// binary search.
-fn last_before(
-    conn: &Connection,
-    first: u64,
-    head: u64,
-    moment: Timestamp,
-) -> Result<Option<u64>, SqliteError> {
-    let is_before = |seq: u64| -> Result<bool, SqliteError> {
-        let record: Vec<u8> =
-            conn.query_row("SELECT record FROM audit WHERE seq = ?1", [seq.cast_signed()], |row| row.get(0))?;
-        Ok(record_codec::timestamp(&record).is_some_and(|at| at < moment))
+/// Permits the removal of records up to this one.
+pub(crate) fn set_pruned(conn: &Connection, chain: &str, last: i64) -> rusqlite::Result<()> {
+    if chain != audit_chains::OWN {
+        let put = "INSERT OR REPLACE INTO chains_pruned (chain, seq) VALUES (?1, ?2)";
+        return conn.execute(put, (chain, last)).map(drop);
+    }
+    conn.execute("DELETE FROM audit_pruned", ())?;
+    conn.execute("INSERT INTO audit_pruned (seq) VALUES (?1)", [last]).map(drop)
+}
+
+/// The last record before a time in microseconds since 1970. Records are ordered by time except for clock changes, so
+/// this is a binary search.
+fn last_before(conn: &Connection, chain: &ChainRange, moment: i64) -> Result<Option<u64>, SqliteError> {
+    let find = format!("SELECT record FROM {} AND seq = ?2", audit_chains::rows(&chain.chain));
+    let mut find = conn.prepare_cached(&find)?;
+    let mut is_before = |seq: u64| -> Result<bool, SqliteError> {
+        let record: Vec<u8> = find.query_row((&chain.chain, seq.cast_signed()), |row| row.get(0))?;
+        Ok(record_codec::micros(&record).is_some_and(|at| at < moment))
     };
-    let (mut low, mut high) = (first, head + 1);
+    let (mut low, mut high) = (chain.first, chain.last + 1);
     while low < high {
         let middle = low + (high - low) / 2;
         if is_before(middle)? {
@@ -132,16 +196,18 @@ fn last_before(
             high = middle;
         }
     }
-    Ok(low.checked_sub(1).filter(|last| *last >= first))
+    Ok(low.checked_sub(1).filter(|last| *last >= chain.first))
 }
 
 /// Start of the chain: after the last pruned record, according to the newest record about pruning.
-pub(crate) fn chain_start(conn: &Connection) -> Result<Option<Anchor>, SqliteError> {
-    let first: Option<i64> = conn.query_row("SELECT min(seq) FROM audit", (), |row| row.get(0))?;
+pub(crate) fn chain_start(conn: &Connection, chain: &str) -> Result<Option<Anchor>, SqliteError> {
+    let rows = audit_chains::rows(chain);
+    let first: Option<i64> =
+        conn.query_row(&format!("SELECT min(seq) FROM {rows}"), [chain], |row| row.get(0))?;
     let Some(before) = first.map(|first| first - 1).filter(|before| *before > 0) else { return Ok(None) };
     let mut prunings =
-        conn.prepare("SELECT record FROM audit WHERE substr(record, 2, 1) = ?1 ORDER BY seq DESC")?;
-    let mut rows = prunings.query([[record_codec::PRUNE].as_slice()])?;
+        conn.prepare(&format!("SELECT record FROM {rows} AND substr(record, 2, 1) = ?2 ORDER BY seq DESC"))?;
+    let mut rows = prunings.query((chain, [record_codec::PRUNE].as_slice()))?;
     while let Some(row) = rows.next()? {
         let bytes = row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?;
         if let Some(anchor) =

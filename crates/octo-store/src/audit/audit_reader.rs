@@ -1,16 +1,16 @@
 //! Reading the audit log concurrently with its writer.
 
-use crate::audit::{audit_prune, audit_verify};
+use crate::audit::{audit_chains, audit_prune, audit_verify};
 use crate::{SqliteError, database};
 use jiff::Timestamp;
 use octo_model::BoxFuture;
-use octo_ports::audit_format::chain_verifier::{anchors_of, verify_missing_chains};
+use octo_ports::audit_format::chain_merge::{ChainItems, next_item};
 use octo_ports::audit_format::{BrokenChain, record_codec};
 use octo_ports::{
     Anchor, AuditCursor, AuditReader, AuditRecord, ChainAnchor, Hash, Port, Retention, StoreError,
     StoreResult, Verified,
 };
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 use std::path::{Path, PathBuf};
 
 /// Maximum records per answer.
@@ -26,55 +26,78 @@ impl AuditConnection {
         Ok(Self { conn: database::read_audit(dir)? })
     }
 
-    /// The last records, oldest first; at most ten thousand.
+    /// The last records of all chains, oldest first; at most ten thousand.
     pub fn tail(&self, count: usize) -> Result<Vec<AuditRecord>, SqliteError> {
-        let mut records =
-            self.records("SELECT seq, hash, record FROM audit ORDER BY seq DESC LIMIT ?2", 0, count)?;
-        records.reverse();
+        let (count, mut chains) = (count.min(MAX_RECORDS), Vec::new());
+        for chain in audit_chains::names(&self.conn)? {
+            let sql = format!(
+                "SELECT seq, hash, record FROM {} AND seq > ?2 ORDER BY seq DESC LIMIT ?3",
+                audit_chains::rows(&chain)
+            );
+            let newest = self.records(&sql, &chain, 0, count)?;
+            chains.push(ChainItems { items: newest.into_iter().rev().collect(), is_cut: false });
+        }
+        let mut records = merge(chains);
+        Ok(records.split_off(records.len().saturating_sub(count)))
+    }
+
+    /// The records after this position, oldest first; at most ten thousand, so repeat until there are none.
+    pub fn after(&self, cursor: &AuditCursor) -> Result<Vec<AuditRecord>, SqliteError> {
+        let (names, mut chains) = (audit_chains::names(&self.conn)?, Vec::new());
+        let share = MAX_RECORDS / names.len().max(1) + 1;
+        for chain in names {
+            let sql = format!(
+                "SELECT seq, hash, record FROM {} AND seq > ?2 ORDER BY seq LIMIT ?3",
+                audit_chains::rows(&chain)
+            );
+            let next = self.records(&sql, &chain, cursor.seq(&chain), share)?;
+            chains.push(ChainItems { is_cut: next.len() >= share, items: next.into() });
+        }
+        let mut records = merge(chains);
+        records.truncate(MAX_RECORDS);
         Ok(records)
     }
 
-    /// The records after `seq`, oldest first; at most ten thousand, so repeat until there are none.
-    pub fn after(&self, seq: u64) -> Result<Vec<AuditRecord>, SqliteError> {
-        self.records(
-            "SELECT seq, hash, record FROM audit WHERE seq > ?1 ORDER BY seq LIMIT ?2",
-            seq,
-            MAX_RECORDS,
-        )
-    }
-
-    /// The current end of the chain, to be stored elsewhere.
+    /// The current end of the log's own chain.
     pub fn head(&self) -> Result<Anchor, SqliteError> {
-        let mut last = self.conn.prepare_cached("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")?;
-        let head =
-            last.query_row((), |row| Ok(Anchor { seq: seq_of(row)?, hash: Hash(row.get(1)?) })).optional()?;
-        Ok(head.unwrap_or_default())
+        Ok(audit_chains::head(&self.conn, audit_chains::OWN)?)
     }
 
-    fn records(&self, sql: &str, after: u64, count: usize) -> Result<Vec<AuditRecord>, SqliteError> {
+    /// The current ends of all chains, to be stored elsewhere.
+    fn heads(&self) -> Result<Vec<ChainAnchor>, SqliteError> {
+        let names = audit_chains::names(&self.conn)?.into_iter();
+        let head = |chain: String| Ok(ChainAnchor { anchor: audit_chains::head(&self.conn, &chain)?, chain });
+        names.map(head).collect()
+    }
+
+    fn records(
+        &self,
+        sql: &str,
+        chain: &str,
+        after: u64,
+        count: usize,
+    ) -> Result<Vec<AuditRecord>, SqliteError> {
         let mut statement = self.conn.prepare_cached(sql)?;
-        let mut rows = statement.query((after.cast_signed(), count.min(MAX_RECORDS).cast_signed() as i64))?;
+        let mut rows = statement.query((chain, after.cast_signed(), count.cast_signed() as i64))?;
         let mut records = Vec::new();
         while let Some(row) = rows.next()? {
-            records.push(record_of(row)?);
+            records.push(record_of(chain, row)?);
         }
         Ok(records)
     }
 }
 
-fn seq_of(row: &Row<'_>) -> rusqlite::Result<u64> {
-    row.get::<_, i64>(0).map(i64::cast_unsigned)
+fn merge(mut chains: Vec<ChainItems<AuditRecord>>) -> Vec<AuditRecord> {
+    std::iter::from_fn(|| next_item(&mut chains, |record| record.at.as_microsecond())).collect()
 }
 
-fn record_of(row: &Row<'_>) -> Result<AuditRecord, SqliteError> {
-    let seq = seq_of(row)?;
+fn record_of(chain: &str, row: &Row<'_>) -> Result<AuditRecord, SqliteError> {
+    let (chain, seq) = (chain.to_owned(), row.get::<_, i64>(0)?.cast_unsigned());
     let bytes = row.get_ref(2)?.as_bytes().map_err(rusqlite::Error::from)?;
-    let record = record_codec::decode(bytes).map_err(|why| BrokenChain {
-        chain: String::new(),
-        seq,
-        reason: why.to_owned(),
-    })?;
-    Ok(AuditRecord { seq, hash: Hash(row.get(1)?).to_string(), ..record })
+    match record_codec::decode(bytes) {
+        Ok(record) => Ok(AuditRecord { chain, seq, hash: Hash(row.get(1)?).to_string(), ..record }),
+        Err(why) => Err(BrokenChain { chain, seq, reason: why.to_owned() }.into()),
+    }
 }
 
 /// The audit log of a directory. Each request reopens the file, so that a log that is replaced or created
@@ -112,21 +135,17 @@ impl AuditReader for SqliteAuditReader {
     }
 
     fn after<'a>(&'a self, cursor: &'a AuditCursor) -> BoxFuture<'a, StoreResult<Vec<AuditRecord>>> {
-        let seq = cursor.seq("");
-        self.run(move |dir| AuditConnection::open(dir)?.after(seq))
+        let cursor = cursor.clone();
+        self.run(move |dir| AuditConnection::open(dir)?.after(&cursor))
     }
 
     fn heads(&self) -> BoxFuture<'_, StoreResult<Vec<ChainAnchor>>> {
-        self.run(|dir| Ok(vec![AuditConnection::open(dir)?.head()?.into()]))
+        self.run(|dir| AuditConnection::open(dir)?.heads())
     }
 
     fn verify<'a>(&'a self, anchors: &'a [ChainAnchor]) -> BoxFuture<'a, StoreResult<Vec<Verified>>> {
         let anchors = anchors.to_vec();
-        self.run(move |dir| {
-            let verified = audit_verify::verify(dir, anchors_of("", &anchors))?;
-            verify_missing_chains(&anchors, str::is_empty)?;
-            Ok(vec![verified])
-        })
+        self.run(move |dir| audit_verify::verify_all(dir, &anchors))
     }
 
     fn prune(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>> {

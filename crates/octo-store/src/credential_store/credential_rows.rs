@@ -16,7 +16,7 @@ pub(super) fn revisions(conn: &Connection) -> WorkResult<Option<SealedRevisions>
     Ok(find.query_row((), row).optional()?)
 }
 
-pub(super) fn put_revisions(conn: &Connection, list: &SealedRevisions) -> WorkResult<()> {
+pub(crate) fn put_revisions(conn: &Connection, list: &SealedRevisions) -> WorkResult<()> {
     conn.execute(
         "INSERT OR REPLACE INTO ledger (one, revision, marks) VALUES (1, ?1, ?2)",
         (list.revision.cast_signed(), list.sealed.bytes()),
@@ -58,7 +58,7 @@ pub(super) fn put(conn: &Connection, kept: &StoredCredential) -> WorkResult<()> 
     insert(conn, kept)
 }
 
-fn insert(conn: &Connection, kept: &StoredCredential) -> WorkResult<()> {
+pub(crate) fn insert(conn: &Connection, kept: &StoredCredential) -> WorkResult<()> {
     let mut put = conn.prepare_cached(
         "INSERT OR REPLACE INTO credentials (kind, tenant, subject, server, issuer, revision, secret)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",

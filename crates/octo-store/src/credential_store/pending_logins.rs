@@ -14,7 +14,7 @@ pub(super) fn put(conn: &Connection, login: &PendingLogin, now: i64) -> WorkResu
     insert(conn, login)
 }
 
-fn insert(conn: &Connection, login: &PendingLogin) -> WorkResult<()> {
+pub(crate) fn insert(conn: &Connection, login: &PendingLogin) -> WorkResult<()> {
     let [kind, tenant, subject] = login.owner.parts();
     conn.execute(
         "INSERT OR REPLACE INTO logins (id, kind, tenant, subject, server, expires, secret)

@@ -6,7 +6,7 @@ use crate::database::DatabaseSpec;
 /// The index contains only words, no texts and no positions. `secure-delete`: removed words are gone
 /// immediately, and not only when segments are next merged. `automerge`: segments are merged by eights
 /// instead of fours, which leaves a search a few more segments to read and a change much less to write.
-pub(super) const DATABASE: DatabaseSpec = DatabaseSpec {
+pub(crate) const DATABASE: DatabaseSpec = DatabaseSpec {
     file: "memory.db",
     migrations: &[
         "

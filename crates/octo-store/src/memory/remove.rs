@@ -113,7 +113,7 @@ fn all_facts(pen: &MemoryTxn<'_>, entity: i64) -> rusqlite::Result<Vec<(i64, Str
         .collect()
 }
 
-const fn index_side(until: i64) -> IndexSide {
+pub(super) const fn index_side(until: i64) -> IndexSide {
     if until == NO_END { IndexSide::Live } else { IndexSide::Past }
 }
 

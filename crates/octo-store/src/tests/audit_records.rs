@@ -4,7 +4,7 @@ use super::{calls, closing, opening, store};
 use crate::SqliteError;
 use crate::audit::audit_reader::AuditConnection;
 use crate::audit::audit_verify::verify;
-use octo_ports::{AuditLog, AuditRecord, RecordKind};
+use octo_ports::{AuditCursor, AuditLog, AuditRecord, RecordKind};
 use std::sync::Arc;
 
 #[tokio::test]
@@ -49,13 +49,18 @@ async fn the_tail_can_be_followed() {
     calls(&store, 10).await;
     store.flush().await.unwrap();
     let reader = AuditConnection::open(dir.path()).unwrap();
+    let cursor = |seq| {
+        let mut cursor = AuditCursor::default();
+        cursor.advance("", seq);
+        cursor
+    };
     let seqs = |records: Vec<AuditRecord>| records.iter().map(|record| record.seq).collect::<Vec<_>>();
     assert_eq!(seqs(reader.tail(3).unwrap()), [18, 19, 20]);
-    assert_eq!(seqs(reader.after(17).unwrap()), [18, 19, 20]);
-    assert!(reader.after(20).unwrap().is_empty());
+    assert_eq!(seqs(reader.after(&cursor(17)).unwrap()), [18, 19, 20]);
+    assert!(reader.after(&cursor(20)).unwrap().is_empty());
     calls(&store, 1).await;
     store.flush().await.unwrap();
-    assert_eq!(seqs(reader.after(20).unwrap()), [21, 22]);
+    assert_eq!(seqs(reader.after(&cursor(20)).unwrap()), [21, 22]);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use super::{calls, closing, opening, store};
 use crate::Store;
 use crate::audit::audit_reader::AuditConnection;
 use crate::audit::audit_verify::verify;
-use octo_ports::AuditLog;
+use octo_ports::{AuditCursor, AuditLog};
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -64,15 +64,15 @@ async fn acknowledged_records_survive() {
 
     let reader = AuditConnection::open(dir.path()).unwrap();
     let mut written = HashSet::new();
-    let mut seq = 0;
+    let mut cursor = AuditCursor::default();
     loop {
-        let more = reader.after(seq).unwrap();
+        let more = reader.after(&cursor).unwrap();
         let Some(last) = more.last() else { break };
-        seq = last.seq;
+        cursor.advance("", last.seq);
         written.extend(more.into_iter().map(|record| record.call));
     }
     let lost: Vec<_> = acknowledged.difference(&written).collect();
     assert!(lost.is_empty(), "{} of {} are lost", lost.len(), acknowledged.len());
     drop(mine);
-    assert!(verify(dir.path(), None).unwrap().records >= seq);
+    assert!(verify(dir.path(), None).unwrap().records >= cursor.seq(""));
 }

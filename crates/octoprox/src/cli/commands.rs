@@ -20,6 +20,7 @@ pub(crate) mod secret_command;
 pub(crate) mod serve_command;
 pub(crate) mod servers_command;
 pub(crate) mod stdio_command;
+pub(crate) mod store_command;
 pub(crate) mod token_command;
 pub(crate) mod tools_command;
 pub(crate) mod trust_command;

@@ -13,8 +13,11 @@ mod client_files;
 mod doctor_cli;
 mod import_cli;
 mod init_cli;
+#[path = "../../../octo-postgres/tests/postgres/postgres_schema.rs"]
+mod postgres_schema;
 mod secret_cli;
 mod servers_cli;
+mod store_cli;
 mod test_home;
 mod trust_cli;
 

@@ -55,6 +55,7 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("audit export", &[]),
     ("audit prune", &["--keep-records", "1"]),
     ("migrate", &[]),
+    ("store copy", &["--to", "postgres"]),
     ("token new", &["me"]),
     ("token list", &[]),
     ("token revoke", &["me"]),

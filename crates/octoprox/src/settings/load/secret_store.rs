@@ -70,12 +70,17 @@ impl SecretStore {
             return Ok(Vec::new());
         }
         let slots = run(self.credentials.slots())?;
-        let shared = slots.into_iter().filter(|slot| slot.owner == Owner::Shared && slot.issuer == ISSUER);
+        let secrets = slots.into_iter().filter(is_secret_slot);
         let mut names: Vec<String> =
-            shared.filter_map(|slot| slot.server.strip_prefix(SLOT_PREFIX).map(str::to_owned)).collect();
+            secrets.filter_map(|slot| slot.server.strip_prefix(SLOT_PREFIX).map(str::to_owned)).collect();
         names.sort();
         Ok(names)
     }
+}
+
+/// Returns whether a credential is a stored secret, and not a login.
+pub fn is_secret_slot(slot: &Slot) -> bool {
+    slot.owner == Owner::Shared && slot.issuer == ISSUER && slot.server.starts_with(SLOT_PREFIX)
 }
 
 fn slot(name: &str) -> Slot {

@@ -3,14 +3,14 @@
 use std::collections::VecDeque;
 
 /// Items of one chain, oldest first.
-pub(super) struct ChainItems<T> {
-    pub(super) items: VecDeque<T>,
+pub struct ChainItems<T> {
+    pub items: VecDeque<T>,
     /// The chain may have further items.
-    pub(super) is_cut: bool,
+    pub is_cut: bool,
 }
 
 /// Removes the next item; none once it cannot be known.
-pub(super) fn next_item<T>(chains: &mut [ChainItems<T>], at: impl Fn(&T) -> i64) -> Option<T> {
+pub fn next_item<T>(chains: &mut [ChainItems<T>], at: impl Fn(&T) -> i64) -> Option<T> {
     if chains.iter().any(|chain| chain.is_cut && chain.items.is_empty()) {
         return None;
     }
