@@ -40,7 +40,7 @@ const AVOID = [
 ];
 
 /** Capitalised words that headings may have after their first word. */
-const NAMES = new Set('API APIs Apps Caddy Chromium Claude Code Compose Desktop Cursor DevTools Docker GET GitHub GitLab Helm HTML HTTP Inter JavaScript JSON Kubernetes Landlock Linux Markdown MCP Node OAuth OpenAPI OpenTelemetry Playwright PostgreSQL Prometheus Python REST Rust SDK SearXNG SQL SQLite SSH TLS TypeScript Unreleased URI URIs URL VS YAML Octoprox PDF PDFs CLI User-Agent npm C I Agent'.split(' '));
+const NAMES = new Set('API APIs Apps Caddy Chromium Claude Code Compose Desktop Cursor DevTools Docker GET GitHub GitLab Helm HTML HTTP Inter JavaScript JSON Kubernetes Landlock Linux Markdown MCP NATS Node OAuth OpenAPI OpenTelemetry Playwright PostgreSQL Prometheus Python REST Rust SDK SearXNG SQL SQLite SSH TLS TypeScript Unreleased URI URIs URL VS YAML Octoprox PDF PDFs CLI User-Agent npm C I Agent'.split(' '));
 
 const MAX_WORDS = 40;
 const MAX_LINE = 160;

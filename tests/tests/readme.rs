@@ -76,13 +76,14 @@ fn write_shown_files(page: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Folders of the programs that pages start: octoprox, and the Node that runs TypeScript.
+/// Folders of the programs that pages start: octoprox, the Node that runs TypeScript, and the NATS server.
 fn program_path() -> Result<String> {
     let folder = |program: &Path| program.parent().map(|folder| folder.display().to_string());
     let node = std::env::var("NODE24").ok().and_then(|node| folder(Path::new(&node)));
     let hub = folder(&binary_path("octoprox")?).context("no folder")?;
+    let nats = std::env::var("NATS_SERVER").ok().and_then(|nats| folder(Path::new(&nats)));
     let inherited = std::env::var("PATH")?;
-    Ok(node.map_or_else(|| format!("{hub}:{inherited}"), |node| format!("{hub}:{node}:{inherited}")))
+    Ok([Some(hub), node, Some(inherited), nats].into_iter().flatten().collect::<Vec<_>>().join(":"))
 }
 
 /// Runs all blocks of a page as one script, in a directory that has only what the page says to copy.
@@ -93,9 +94,10 @@ fn run_page(page: &str) -> Result<PageRun> {
         script.push_str(&format!("echo '@@ block {at}'\n{block}\n"));
     }
     // Other ports than the written ones, so that what runs here already is left alone.
-    let (hub, admin, shop) = (free_port()?, free_port()?, free_port()?);
+    let (hub, admin, shop, nats) = (free_port()?, free_port()?, free_port()?, free_port()?);
     let script = script.replace("127.0.0.1:7000", &format!("127.0.0.1:{hub}"));
     let script = script.replace("127.0.0.1:3100", &format!("127.0.0.1:{admin}")).replace("8008", &shop);
+    let script = script.replace("4222", &nats);
     // The hub's own data lie beside the folder, as they do for everybody.
     let work = home.path().join("work");
     std::fs::create_dir(&work)?;

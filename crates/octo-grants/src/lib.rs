@@ -24,6 +24,7 @@ mod search_path;
 mod socket_owner;
 pub mod sql;
 mod ssh;
+pub mod tls;
 
 pub use capabilities::{Capabilities, Grant};
 pub use child::{Child, ChildHandle, Command};

@@ -53,6 +53,15 @@ pub struct Listing {
     pub extensions: JsonObject,
 }
 
+impl Listing {
+    /// The tools that another listing has, too, as this one defines them.
+    #[must_use]
+    pub fn only_tools_of(&self, other: &Self) -> Self {
+        let is_listed = |tool: &&Definition| other.tools.iter().any(|listed| listed.key == tool.key);
+        Self { tools: self.tools.iter().filter(is_listed).cloned().collect(), ..Self::default() }
+    }
+}
+
 fn is_zero(count: &u64) -> bool {
     *count == 0
 }

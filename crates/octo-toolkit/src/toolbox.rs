@@ -155,6 +155,8 @@ pub struct Toolbox {
     pub uses_servers: bool,
     /// Whether its tools need a directory to work in.
     pub uses_workspace: bool,
+    /// Whether its tools run where the files, the programs or the browser are.
+    pub is_machine_bound: bool,
     /// `host:port` that its settings name. It may be private, and only this toolbox may connect to it.
     pub egress: Option<String>,
 }
@@ -169,6 +171,7 @@ impl Toolbox {
             requirement: None,
             uses_servers: false,
             uses_workspace: false,
+            is_machine_bound: false,
             egress: None,
         }
     }
@@ -198,6 +201,12 @@ impl Toolbox {
     }
 
     #[must_use]
+    pub fn bound_to_machine(mut self) -> Self {
+        self.is_machine_bound = true;
+        self
+    }
+
+    #[must_use]
     pub fn with_egress(mut self, host_and_port: Option<String>) -> Self {
         self.egress = host_and_port;
         self
@@ -209,15 +218,20 @@ impl Toolbox {
         self
     }
 
-    /// The toolbox as a source for the catalogue.
-    pub fn into_source(self, doors: Capabilities, state: SourceState) -> Arc<dyn Source> {
+    /// What the toolbox lists.
+    pub fn listing(&self) -> Listing {
         let tools = self.tools.iter().map(|tool| Definition {
             key: tool.name.to_owned(),
             members: tool.definition.clone(),
             effect: tool.effect,
             effect_origin: EffectOrigin::Native,
         });
-        let lists = Arc::new(Listing { tools: tools.collect(), ..Listing::default() });
+        Listing { tools: tools.collect(), ..Listing::default() }
+    }
+
+    /// The toolbox as a source for the catalogue.
+    pub fn into_source(self, doors: Capabilities, state: SourceState) -> Arc<dyn Source> {
+        let lists = Arc::new(self.listing());
         let (listing, _) = watch::channel(ListingState { state, listing: lists, version: 1 });
         Arc::new(ToolboxSource { toolbox: self, doors, listing })
     }

@@ -4,6 +4,7 @@ use crate::app_context::{AppContext, AppMode};
 use crate::app_error::AppError;
 use crate::client_roots::ClientRoots;
 use crate::dialects::with_dialects;
+use crate::fleet::NodeServices;
 use crate::gateway::Gateway;
 use crate::hub_probe::HubProbe;
 use crate::jq_workers;
@@ -24,7 +25,7 @@ use octo_grants::exec::Sessions;
 use octo_grants::{Capabilities, JqRunner, Workspace};
 use octo_hub::declared::DeclaredToolsConfig;
 use octo_hub::{Hub, HubConfig, Profile, RESULT_READ_TOOL, RuleSettings};
-use octo_ports::{AuditLog, AuditReader, ResultStore, Stores};
+use octo_ports::{AuditLog, AuditReader, Leases, ResultStore, ResultWriter, Stores};
 use octo_toolkit::{Requirement, Source, SourceState, Toolbox};
 use octo_web::{NoProbe, ReadinessProbe};
 use std::collections::BTreeSet;
@@ -55,6 +56,8 @@ pub struct App {
     commands: Option<Sessions>,
     /// Not available in read-only mode.
     audit: Option<Arc<dyn AuditLog>>,
+    /// What this node serves to the fleet.
+    services: Option<NodeServices>,
     pub audit_reader: Arc<dyn AuditReader>,
 }
 
@@ -113,8 +116,15 @@ impl App {
         };
         let doors = doors.with(gateway.servers().clone());
         let roots = client_roots(session, &doors);
-        let natives = native_sources(session, &doors, roots.as_ref());
-        let sources = natives.chain(gateway.sources());
+        let NativeSources { listed, served } =
+            native_sources(session, &doors, roots.as_ref(), &result_store)?;
+        let sources = listed.into_iter().chain(gateway.sources());
+        let services = match &session.fleet {
+            Some(fleet) if fleet.roles().worker => {
+                Some(fleet.serve_workspace(fleet_leases(settings, &stores), served)?)
+            }
+            _ => None,
+        };
         let hub = Hub::new(HubConfig {
             sources: sources.collect(),
             profiles: profiles(settings)?,
@@ -136,7 +146,7 @@ impl App {
         let contents = Arc::new(ArgumentExcerpts::new(Arc::clone(&session.redactor), settings));
         hub.set_excerpts(Arc::clone(&contents) as _);
         let audit_reader = stores.audit_reader;
-        Ok(Self { hub, workflows: flows, gateway, contents, commands, audit, audit_reader })
+        Ok(Self { hub, workflows: flows, gateway, contents, commands, audit, services, audit_reader })
     }
 
     /// Whether a background command runs, which ends with the app.
@@ -152,8 +162,12 @@ impl App {
         }
     }
 
-    /// Waits for the current workflow steps, stops the servers and writes the remaining audit records.
+    /// Waits for the calls of other nodes and the current workflow steps, stops the servers and writes the remaining
+    /// audit records.
     pub async fn shutdown(self) {
+        if let Some(services) = self.services {
+            services.drain().await;
+        }
         if let Some(flows) = &self.workflows {
             flows.shutdown().await;
         }
@@ -190,30 +204,55 @@ fn client_roots(session: &AppContext, doors: &Capabilities) -> Option<Arc<Client
     workspace.roots().is_empty().then(|| ClientRoots::new(session, workspace))
 }
 
+/// Sources of this binary.
+struct NativeSources {
+    /// Those of the catalogue.
+    listed: Vec<Arc<dyn Source>>,
+    /// Those that this node serves to the fleet.
+    served: Vec<Arc<dyn Source>>,
+}
+
 fn native_sources(
     session: &AppContext,
     doors: &Capabilities,
     roots: Option<&Arc<ClientRoots>>,
-) -> impl Iterator<Item = Arc<dyn Source>> + use<> {
+    results: &Arc<dyn ResultStore>,
+) -> Result<NativeSources, AppError> {
     let settings = &session.loaded.settings;
     let (toolboxes, doors) = with_shared_browser(settings, doors);
     let names = toolboxes.iter().flat_map(|toolbox| toolbox.tools.iter().map(|tool| tool.name.to_owned()));
     let reserved: BTreeSet<String> = names.chain([RESULT_READ_TOOL.to_owned()]).collect();
-    let sources: Vec<_> = toolboxes
-        .into_iter()
-        .map(|toolbox| {
-            let state = toolbox_state(settings, &toolbox);
-            let doors = toolbox_capabilities(&toolbox, settings, &doors);
-            let roots = roots.filter(|_| toolbox.uses_workspace);
-            let source = toolbox.into_source(doors, state);
-            match roots {
-                Some(roots) => roots.wrap(source),
-                None => source,
+    let mut sources = NativeSources { listed: Vec::new(), served: Vec::new() };
+    for toolbox in toolboxes {
+        let state = toolbox_state(settings, &toolbox);
+        let doors = toolbox_capabilities(&toolbox, settings, &doors);
+        match session.fleet.as_ref().filter(|_| toolbox.is_machine_bound && state == SourceState::Ready) {
+            Some(fleet) => {
+                if fleet.roles().front {
+                    sources.listed.push(fleet.workspace_source(&toolbox, results)?);
+                }
+                if fleet.roles().worker {
+                    let doors = doors.with(ResultWriter::new(Arc::new(fleet.caller_results())));
+                    sources.served.push(toolbox.into_source(doors, state));
+                }
             }
-        })
-        .collect();
-    let own = yaml_sources(session, &reserved, &doors);
-    sources.into_iter().chain(own)
+            None => {
+                let roots = roots.filter(|_| toolbox.uses_workspace);
+                let source = toolbox.into_source(doors, state);
+                sources.listed.push(match roots {
+                    Some(roots) => roots.wrap(source),
+                    None => source,
+                });
+            }
+        }
+    }
+    sources.listed.extend(yaml_sources(session, &reserved, &doors));
+    Ok(sources)
+}
+
+/// Leases decide which node serves what, if the nodes share a database.
+pub fn fleet_leases(settings: &Settings, stores: &Stores) -> Option<Arc<dyn Leases>> {
+    settings.store.postgres.as_ref().map(|_| Arc::clone(&stores.leases))
 }
 
 /// Declared tools, your own prompts, the built-in prompts, and skills.

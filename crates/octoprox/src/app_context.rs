@@ -1,6 +1,7 @@
 //! Context of every command: settings, logs and a runtime.
 
 use crate::app_error::AppError;
+use crate::fleet::Fleet;
 use crate::gateway::UpstreamPool;
 use crate::settings::{Environment, Flags, LoadedSettings, WORKSPACE_REMEDY, load};
 use crate::telemetry::{LogMode, Logs, Redactor, SpanExport, init_logging, settings_secrets};
@@ -34,6 +35,8 @@ pub struct AppContext {
     pub world: Environment,
     /// Servers that apps of the same process share.
     pub pool: UpstreamPool,
+    /// The fleet that this process is a node of.
+    pub fleet: Option<Fleet>,
 }
 
 /// Loads the settings for interactive commands and reports ignored project files.
@@ -74,7 +77,7 @@ impl AppContext {
         }
         let (logs, world) = (Arc::new(logs), Environment::current());
         let pool = UpstreamPool::default();
-        Ok(Self { loaded, purpose, log_mode: talk, net, export, redactor, logs, world, pool })
+        Ok(Self { loaded, purpose, log_mode: talk, net, export, redactor, logs, world, pool, fleet: None })
     }
 
     /// The same process for a session with its own environment and settings: logs, spans and servers are shared.
@@ -93,6 +96,7 @@ impl AppContext {
             redactor: Arc::clone(&self.redactor),
             logs: Arc::clone(&self.logs),
             pool: self.pool.clone(),
+            fleet: self.fleet.clone(),
         })
     }
 

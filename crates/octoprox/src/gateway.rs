@@ -1,5 +1,6 @@
 //! Upstream servers: started from the settings, updated when the settings change, stopped with the hub.
 
+mod fleet_servers;
 pub mod login_spec;
 mod upstream_factory;
 mod upstream_pool;
@@ -17,6 +18,7 @@ use octo_oauth::{Auth, ClientIdentity, Logins};
 use octo_ports::{Pins, Stores};
 use octo_toolkit::{Source, SourceState};
 
+use fleet_servers::FleetServers;
 use octo_upstream::{LoginOnDemand, Upstream, UpstreamSpec};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,7 +41,8 @@ pub struct Gateway(Arc<GatewayState>);
 
 struct GatewayState {
     servers: Servers,
-    factory: UpstreamFactory,
+    factory: Arc<UpstreamFactory>,
+    fleet: Option<FleetServers>,
     pins: Arc<dyn Pins>,
     pool: UpstreamPool,
     /// Uses of servers, by name. Nobody else stops a server that is in use.
@@ -84,7 +87,9 @@ impl Gateway {
         let pins = Arc::clone(&stores.pins);
         let (stop, leaving) = (CancellationToken::new(), Mutex::default());
         let (pool, leases) = (session.pool.clone(), Mutex::default());
-        let inner = GatewayState { servers, factory: ground, pins, pool, leases, stop, retiring: leaving };
+        let fleet = session.fleet.clone().map(|fleet| FleetServers::new(fleet, settings, stores));
+        let factory = Arc::new(ground);
+        let inner = GatewayState { servers, factory, fleet, pins, pool, leases, stop, retiring: leaving };
         let gateway = Self(Arc::new(inner));
         for (name, server) in settings.servers.iter().filter(|(name, _)| which(name)) {
             let off = session.loaded.unset_variables.remedy(name);
@@ -134,6 +139,9 @@ impl Gateway {
                     hub.remove_server(name);
                     self.0.servers.logins().unregister(name);
                     self.0.servers.remove(name);
+                    if let Some(fleet) = &self.0.fleet {
+                        fleet.remove(name);
+                    }
                     self.retire(self.take_lease(name));
                 }
             }
@@ -203,6 +211,12 @@ impl Gateway {
             known.source = Some(octo_openapi_source::start(self.0.factory.document_spec(name, server)));
             return Ok(());
         }
+        if let Some(fleet) = &self.0.fleet
+            && known.kind == ServerKind::Program
+        {
+            known.source = fleet.put(name, server, &self.0.factory, &self.0.pins)?;
+            return Ok(());
+        }
         let logins = self.0.servers.logins();
         let mut spec: UpstreamSpec = self.0.factory.upstream_spec(name, server, &self.0.pins)?;
         let login = login_spec::login_spec(name, server, &spec.net);
@@ -258,6 +272,9 @@ impl Gateway {
     /// Stops all servers, with a timeout.
     pub async fn shutdown(&self) {
         self.0.stop.cancel();
+        if let Some(fleet) = &self.0.fleet {
+            fleet.drain().await;
+        }
         let leases = std::mem::take(&mut *self.leases());
         let ends = leases
             .into_values()

@@ -14,6 +14,7 @@ mod cli;
 mod client_roots;
 mod clients;
 mod dialects;
+mod fleet;
 mod gateway;
 mod hub_probe;
 pub mod jq_workers;

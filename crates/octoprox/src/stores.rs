@@ -5,7 +5,7 @@ mod postgres_options;
 pub(crate) mod read_only_stores;
 pub(crate) mod store_copy;
 
-pub use postgres_options::postgres_options;
+pub use postgres_options::{node_name, postgres_options};
 
 use crate::app_context::block_on_current_thread;
 use crate::app_error::AppError;

@@ -37,6 +37,7 @@ pub fn toolbox(settings: BrowserSettings) -> Toolbox {
 
 fn tools(browser: browser_sessions::BrowserSessions) -> Toolbox {
     Toolbox::new("browser", "Drives a real browser: pages, forms, tabs, screenshots, downloads.")
+        .bound_to_machine()
         .with(tools::navigate::Navigate(browser.clone()))
         .with(tools::take_snapshot::TakeSnapshot(browser.clone()))
         .with(tools::find::Find(browser.clone()))

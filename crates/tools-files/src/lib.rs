@@ -30,6 +30,7 @@ use octo_toolkit::Toolbox;
 pub fn toolbox() -> Toolbox {
     Toolbox::new("filesystem", "Reads, searches and changes files of the workspace.")
         .using_workspace()
+        .bound_to_machine()
         .with(fs_read_text::ReadText)
         .with(fs_read_many::ReadMany)
         .with(fs_read_bytes::ReadBytes)

@@ -65,6 +65,7 @@ impl GitSettings {
 pub fn toolbox(settings: GitSettings) -> Toolbox {
     Toolbox::new("git", "Reads and changes git repositories of the workspace.")
         .using_workspace()
+        .bound_to_machine()
         .with(git_status::Status)
         .with(git_diff::Diff)
         .with(git_log::Log)
@@ -80,7 +81,7 @@ pub fn toolbox(settings: GitSettings) -> Toolbox {
 
 /// Tools of the domain `ssh`.
 pub fn ssh_toolbox() -> Toolbox {
-    Toolbox::new("ssh", "The key of the workspace.").with(ssh_public_key::PublicKey)
+    Toolbox::new("ssh", "The key of the workspace.").bound_to_machine().with(ssh_public_key::PublicKey)
 }
 
 #[cfg(test)]

@@ -78,6 +78,7 @@ pub fn toolbox(settings: ShellSettings) -> Toolbox {
     let shell = shell::Shell::new(settings);
     Toolbox::new("shell", "Runs commands, tests, builds and long-running sessions in the workspace.")
         .using_workspace()
+        .bound_to_machine()
         .with(shell_exec::ShellExec(shell.clone()))
         .with(shell_which::Which)
         .with(run_tests::RunTests(shell.clone()))

@@ -30,6 +30,7 @@ fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
             "octo-search",
             "octo-store",
         ]),
+        "octo-fabric" => AllowedDependencies::Only(TOOLKIT_DEPS),
         "octo-store" => AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-search"]),
         "octo-catalogue" => AllowedDependencies::Only(&["octo-model", "octo-search"]),
         "octo-tests" => AllowedDependencies::Only(&["octo-model", "octo-wire"]),

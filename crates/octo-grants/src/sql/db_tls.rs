@@ -1,14 +1,12 @@
 //! TLS to a database, according to `sslmode`.
 
 use super::dsn::Tls;
-use hyper_rustls::ConfigBuilderExt;
+use crate::tls::verified_tls;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -20,26 +18,18 @@ pub(super) async fn secure(stream: TcpStream, host: &str, mode: &Tls) -> io::Res
 }
 
 fn config(mode: &Tls) -> io::Result<ClientConfig> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(io::Error::other)?;
-    Ok(match mode {
-        Tls::Verified(Some(file)) => builder.with_root_certificates(load_roots(file)?).with_no_client_auth(),
-        Tls::Verified(None) => builder.with_native_roots()?.with_no_client_auth(),
-        Tls::IfOffered | Tls::Off => builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
-            .with_no_client_auth(),
-    })
-}
-
-fn load_roots(file: &Path) -> io::Result<RootCertStore> {
-    let mut store = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(file).map_err(io::Error::other)? {
-        store.add(certificate.map_err(io::Error::other)?).map_err(io::Error::other)?;
+    match mode {
+        Tls::Verified(ca_file) => verified_tls(ca_file.as_deref()),
+        Tls::IfOffered | Tls::Off => {
+            let provider = Arc::new(aws_lc_rs::default_provider());
+            Ok(ClientConfig::builder_with_provider(provider.clone())
+                .with_safe_default_protocol_versions()
+                .map_err(io::Error::other)?
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(provider)))
+                .with_no_client_auth())
+        }
     }
-    Ok(store)
 }
 
 /// Accepts any certificate: `sslmode=prefer` would also accept a connection without TLS.

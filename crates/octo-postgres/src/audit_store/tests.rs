@@ -215,5 +215,5 @@ async fn a_chain_that_is_written_and_pruned_can_be_verified() {
     };
     let ((), verified) =
         tokio::time::timeout(Duration::from_secs(60), async { tokio::join!(change, verify) }).await.unwrap();
-    assert!(verified.len() > 2, "{verified:?}");
+    assert!(verified.len() >= 2, "{verified:?}");
 }

@@ -19,10 +19,7 @@ pub fn postgres_options(
     let keys = seal_keys(&settings.logins, world)?;
     // The check of the settings requires a secret or its file.
     let secret = keys.secret.ok_or_else(|| AppError::invalid("store.postgres: requires `logins.secret`."))?;
-    let node = match &store.node {
-        Some(node) => node.clone(),
-        None => std::fs::read_to_string(HOST_NAME_FILE)?.trim().to_owned(),
-    };
+    let node = node_name(settings)?;
     Ok(Some(PostgresOptions {
         schema: Schema::parse(&store.schema)?,
         previous_secrets: keys.previous,
@@ -30,4 +27,12 @@ pub fn postgres_options(
         max_connections: store.max_connections,
         ..PostgresOptions::new(dsn, secret, node)
     }))
+}
+
+/// Returns the name of this node, which is unique among those that share a database or a fleet.
+pub fn node_name(settings: &Settings) -> Result<String, AppError> {
+    match &settings.store.node {
+        Some(node) => Ok(node.clone()),
+        None => Ok(std::fs::read_to_string(HOST_NAME_FILE)?.trim().to_owned()),
+    }
 }

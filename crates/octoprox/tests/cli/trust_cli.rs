@@ -13,6 +13,7 @@ const IGNORED_MESSAGE: &str =
 const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("init", &["--dry-run"]),
     ("serve", &["--port", "0"]),
+    ("worker", &[]),
     ("stdio", &[]),
     ("status", &[]),
     ("stop", &[]),
@@ -55,6 +56,7 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("audit export", &[]),
     ("audit prune", &["--keep-records", "1"]),
     ("migrate", &[]),
+    ("fleet status", &[]),
     ("store copy", &["--to", "postgres"]),
     ("token new", &["me"]),
     ("token list", &[]),

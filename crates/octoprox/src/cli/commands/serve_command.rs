@@ -4,6 +4,7 @@ use crate::app::{App, StartServers};
 use crate::app_context::{AppContext, AppMode, block_on_multi_thread, load_settings_silently};
 use crate::app_error::AppError;
 use crate::cli::admin_listener;
+use crate::fleet::{Fleet, Role, Roles, no_fleet};
 use crate::process::service_manager::{self, ActivatedSockets};
 use crate::reloader::{ListenerAccess, Reloader};
 use crate::settings::{Flags, Settings, SettingsProblems, listen_address, unauthenticated_binding};
@@ -45,6 +46,9 @@ pub struct Serve {
     /// Port to listen on; 0 selects a free one [default: 7000]
     #[arg(long)]
     port: Option<u16>,
+    /// Roles of this node in the fleet [default: all]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "ROLES")]
+    roles: Vec<Role>,
 }
 
 impl Serve {
@@ -52,6 +56,14 @@ impl Serve {
         let flags = Flags { host: self.host.clone(), port: self.port, ..flags };
         let sockets = ActivatedSockets::take()?;
         let mut loaded = load_settings_silently(&flags)?;
+        if !self.roles.is_empty() && loaded.settings.fleet.nats.is_empty() {
+            return Err(no_fleet("--roles"));
+        }
+        if self.roles == [Role::Worker] {
+            return Err(AppError::invalid(
+                "--roles: a node without the role `front` has nothing to listen for. Use `octoprox worker`.",
+            ));
+        }
         let in_force = loaded.settings.clone();
         sockets.overwrite_addresses(&mut loaded.settings)?;
         if let Some(problem) = unauthenticated_binding(&loaded.settings, &loaded.layers) {
@@ -68,7 +80,8 @@ impl Serve {
                 Some(socket) => Some(TcpListener::from_std(socket)?),
                 None => admin_listener::bind_admin(&mut loaded).await?,
             };
-            let session = AppContext::start(loaded, LogMode::Server, AppMode::CallTools)?;
+            let mut session = AppContext::start(loaded, LogMode::Server, AppMode::CallTools)?;
+            session.fleet = Fleet::join(&session.loaded.settings, Roles::new(&self.roles)).await?;
             let numbers = PrometheusMetrics::install().map_err(|error| AppError::new(format!("{error}.")))?;
             numbers.spawn_upkeep();
             let assembly = App::build(&session, &StartServers::All)?;
@@ -202,14 +215,14 @@ pub fn local_address(address: SocketAddr) -> SocketAddr {
 }
 
 /// Signal handlers, installed at startup: a SIGHUP before the hub can reload does not end it.
-struct Signals {
-    interrupts: Signal,
-    terms: Signal,
-    hangups: Signal,
+pub struct Signals {
+    pub interrupts: Signal,
+    pub terms: Signal,
+    pub hangups: Signal,
 }
 
 impl Signals {
-    fn new() -> Result<Self, AppError> {
+    pub fn new() -> Result<Self, AppError> {
         Ok(Self {
             interrupts: signal(SignalKind::interrupt())?,
             terms: signal(SignalKind::terminate())?,

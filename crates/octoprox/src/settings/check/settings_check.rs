@@ -1,5 +1,6 @@
 //! Checks beyond the types: names, URLs, patterns and combinations of settings.
 
+mod check_fleet;
 mod check_rules;
 mod check_servers;
 mod check_store;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// Settings that are lists of directories.
 const DIR_LIST_SETTINGS: [&str; 3] = ["prompts.folders", "tools.folders", "skills.folders"];
-const PATH_SETTINGS: [&str; 5] =
-    ["workspace", "state_dir", "telemetry.log_file", "logins.store", "logins.secret_file"];
+const PATH_SETTINGS: [&str; 6] =
+    ["workspace", "state_dir", "telemetry.log_file", "logins.store", "logins.secret_file", "fleet.ca_file"];
 
 /// Makes all paths absolute and fills in the default ones. Returns how the workspace was chosen.
 pub fn resolve_paths(layers: &mut Layers, world: &Environment) -> WorkspaceChoice {

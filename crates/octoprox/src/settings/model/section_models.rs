@@ -276,6 +276,28 @@ impl Default for Store {
     }
 }
 
+/// Nodes that share the work: fronts take calls, workers run what cannot move.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Fleet {
+    /// NATS servers that connect the nodes, such as `nats://10.0.0.5:4222` or `tls://nats.example:4222`. Default: none, a
+    /// single node.
+    pub nats: Vec<String>,
+    /// Credentials for NATS: the seed of an nkey, or the content of a `.creds` file.
+    pub credentials: Option<Secret>,
+    /// File with the certificates that TLS trusts. Default: those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// Name of the workspace: a worker serves its own under this name, and fronts run the tools on files, git, shell and
+    /// browser there.
+    pub workspace: String,
+}
+
+impl Default for Fleet {
+    fn default() -> Self {
+        Self { nats: Vec::new(), credentials: None, ca_file: None, workspace: "default".to_owned() }
+    }
+}
+
 /// Prompts: your own and the built-in ones.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

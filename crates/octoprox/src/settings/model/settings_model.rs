@@ -2,8 +2,8 @@
 
 use crate::settings::load::env_variables;
 use crate::settings::model::section_models::{
-    Admin, Audit, Auth, Calls, Database, Github, Gitlab, Http, Listen, Llm, Logins, Net, Prompts, Search,
-    Skills, Store, Telemetry, Tools,
+    Admin, Audit, Auth, Calls, Database, Fleet, Github, Gitlab, Http, Listen, Llm, Logins, Net, Prompts,
+    Search, Skills, Store, Telemetry, Tools,
 };
 use crate::settings::model::server_model::Server;
 use crate::settings::model::toolbox_switches::Toolboxes;
@@ -32,6 +32,8 @@ pub struct Settings {
     pub state_dir: Option<PathBuf>,
     /// Database of several hubs that share their state, instead of files in `state_dir`.
     pub store: Store,
+    /// Nodes that share the work, connected by NATS.
+    pub fleet: Fleet,
     /// Address and port of the HTTP server.
     pub listen: Listen,
     /// Admin API of `octoprox serve`.

@@ -31,6 +31,7 @@ pub fn changed_settings(old: &Settings, new: &Settings) -> Vec<String> {
         workspace,
         state_dir,
         store,
+        fleet,
         listen,
         admin,
         toolboxes,
@@ -65,6 +66,7 @@ pub fn changed_settings(old: &Settings, new: &Settings) -> Vec<String> {
     compare_section(&mut names, "workspace", &old.workspace, workspace);
     compare_section(&mut names, "state_dir", &old.state_dir, state_dir);
     compare_section(&mut names, "store", &old.store, store);
+    compare_section(&mut names, "fleet", &old.fleet, fleet);
     compare_section(&mut names, "listen", &old.listen, listen);
     compare_section(&mut names, "admin", &old.admin, admin);
     compare_section(&mut names, "toolboxes", &old.toolboxes, toolboxes);

@@ -127,6 +127,7 @@ impl Checks<'_> {
             }
         }
         self.check_store();
+        self.check_fleet();
         let database = &settings.database;
         for (path, addresses) in [("connections", &database.connections), ("readers", &database.readers)] {
             for (name, _) in addresses.iter().filter(|(_, address)| Url::parse(address.expose()).is_err()) {

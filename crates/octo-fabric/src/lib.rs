@@ -1,0 +1,34 @@
+//! Calls between the nodes of a fleet: a source that one node serves is a source on every other.
+
+mod address;
+mod bus;
+mod call_message;
+mod call_stream;
+mod caller_results;
+mod frame;
+mod in_process_bus;
+mod inbox;
+mod nats_bus;
+mod node;
+mod node_status;
+mod receive_budget;
+mod remote_call;
+mod remote_listing;
+mod remote_peer;
+mod remote_source;
+mod served_call;
+mod service_lease;
+mod source_server;
+mod source_watchers;
+
+pub use address::{InvalidName, SourceAddress};
+pub use bus::{Bus, BusError, BusState, Message, MessageStream, Subject, Subscription};
+pub use caller_results::CallerResults;
+pub use in_process_bus::InProcessBus;
+pub use nats_bus::{NatsBus, NatsCredentials, NatsOptions};
+pub use node::Node;
+pub use node_status::{NodeStatus, ServiceStatus, StatusReply, StatusServer, collect_status, serve_status};
+pub use remote_call::is_served;
+pub use remote_source::RemoteSource;
+pub use service_lease::{LeaseCheck, SERVICE_LEASE_DURATION, ServiceLease};
+pub use source_server::{SourceServer, serve_source};

@@ -1,0 +1,212 @@
+//! The bus on NATS.
+
+use crate::{Bus, BusError, BusState, Message, MessageStream, Subject, Subscription};
+use async_nats::connection::State;
+use async_nats::{Client, ConnectOptions, Event, ServerAddr, StatusCode, Subscriber};
+use futures_util::{Stream, StreamExt};
+use octo_grants::tls::verified_tls;
+use octo_model::{BoxFuture, Secret};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long a message waits for the connection while others are written.
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
+/// Two of them without an answer, and the connection counts as lost.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(2);
+const MIN_RECONNECT_DELAY: Duration = Duration::from_millis(50);
+
+#[derive(Clone)]
+pub struct NatsOptions {
+    /// `nats://host:port`, or `tls://host:port`. Others that these know are not used.
+    pub servers: Vec<String>,
+    pub credentials: NatsCredentials,
+    /// Certificates that TLS trusts instead of those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// Name of the connection, for the operator of the servers.
+    pub node: String,
+}
+
+#[derive(Clone)]
+pub enum NatsCredentials {
+    None,
+    /// Seed of an nkey (`SU…`).
+    NKey(Secret),
+    /// A user JWT with its seed, as in a `.creds` file.
+    Jwt(Secret),
+}
+
+pub struct NatsBus {
+    client: Client,
+    state: watch::Receiver<BusState>,
+}
+
+impl NatsBus {
+    /// Connects in the background, now and whenever the connection is lost.
+    pub async fn connect(options: &NatsOptions) -> Result<Self, BusError> {
+        let servers = server_addresses(&options.servers)?;
+        let (state, receiver) = watch::channel(BusState::Disconnected);
+        let state = Arc::new(Reporter { state, connections: AtomicU64::new(0) });
+        let mut connect = with_credentials(&options.credentials)?
+            .name(&options.node)
+            .event_callback(move |event| {
+                let state = Arc::clone(&state);
+                async move { state.report(&event) }
+            })
+            .ignore_discovered_servers()
+            .retry_on_initial_connect()
+            .skip_subject_validation(true)
+            .ping_interval(PING_INTERVAL)
+            .reconnect_delay_callback(reconnect_delay);
+        if servers.iter().any(ServerAddr::tls_required) {
+            let tls = verified_tls(options.ca_file.as_deref());
+            connect = connect.require_tls(true).tls_client_config(tls.map_err(refused)?);
+        }
+        let client = connect.connect(servers).await.map_err(refused)?;
+        Ok(Self { client, state: receiver })
+    }
+
+    async fn send(&self, message: Message) -> Result<(), BusError> {
+        if self.client.connection_state() != State::Connected {
+            return Err(BusError::Disconnected);
+        }
+        let (subject, len) = (message.subject.as_str().to_owned(), message.payload.len());
+        if len > self.client.max_payload() {
+            return Err(BusError::TooLarge(len));
+        }
+        let sent = async {
+            match message.reply {
+                Some(reply) => {
+                    self.client.publish_with_reply(subject, reply.as_str().to_owned(), message.payload).await
+                }
+                None => self.client.publish(subject, message.payload).await,
+            }
+        };
+        timeout(PUBLISH_TIMEOUT, sent).await.map_err(|_| BusError::Busy)?.map_err(refused)
+    }
+}
+
+fn server_addresses(servers: &[String]) -> Result<Vec<ServerAddr>, BusError> {
+    if servers.is_empty() {
+        return Err(refused("no server is configured"));
+    }
+    let addresses = servers.iter().map(|server| {
+        let address: ServerAddr = server.parse().map_err(|_| refused("a server is not an address"))?;
+        if address.has_user_pass() {
+            return Err(refused("the address of a server contains credentials"));
+        }
+        Ok(address)
+    });
+    addresses.collect()
+}
+
+fn with_credentials(credentials: &NatsCredentials) -> Result<ConnectOptions, BusError> {
+    match credentials {
+        NatsCredentials::None => Ok(ConnectOptions::new()),
+        NatsCredentials::NKey(seed) => Ok(ConnectOptions::with_nkey(seed.expose().trim().to_owned())),
+        // The message of the error could contain a part of the secret.
+        NatsCredentials::Jwt(text) => ConnectOptions::with_credentials(text.expose())
+            .map_err(|_| refused("the credentials are not those of a NATS user")),
+    }
+}
+
+fn reconnect_delay(attempts: usize) -> Duration {
+    let doublings = u32::try_from(attempts.min(10)).unwrap_or(10);
+    MIN_RECONNECT_DELAY.saturating_mul(1 << doublings).min(MAX_RECONNECT_DELAY)
+}
+
+/// Reports what happens to the connection.
+struct Reporter {
+    state: watch::Sender<BusState>,
+    connections: AtomicU64,
+}
+
+impl Reporter {
+    fn report(&self, event: &Event) {
+        match event {
+            Event::Connected => {
+                let count = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
+                self.state.send_replace(BusState::Connected(count));
+                tracing::info!("connected to the message bus");
+            }
+            Event::Disconnected | Event::Closed => {
+                self.state.send_replace(BusState::Disconnected);
+                tracing::warn!("the connection to the message bus was lost");
+            }
+            Event::SlowConsumer(_) => {
+                tracing::warn!("messages of the bus were dropped: this node is too slow");
+            }
+            Event::ServerError(error) => tracing::warn!(%error, "the message bus reported an error"),
+            Event::ClientError(error) => tracing::warn!(%error, "the connection to the message bus failed"),
+            Event::LameDuckMode | Event::Draining => {}
+        }
+    }
+}
+
+fn refused(reason: impl std::fmt::Display) -> BusError {
+    BusError::Refused(reason.to_string())
+}
+
+struct NatsSubscription(Subscriber);
+
+impl Stream for NatsSubscription {
+    type Item = Message;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Message>> {
+        self.0.poll_next_unpin(cx).map(|message| {
+            message.map(|message| Message {
+                subject: Subject::new(message.subject.as_str()),
+                reply: message.reply.map(|reply| Subject::new(reply.as_str())),
+                payload: message.payload,
+                no_responders: message.status == Some(StatusCode::NO_RESPONDERS),
+            })
+        })
+    }
+}
+
+impl MessageStream for NatsSubscription {
+    fn drain(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            // It fails only if the connection has ended for good, and then the stream ends as well.
+            let _ = self.0.drain().await;
+        })
+    }
+}
+
+impl Bus for NatsBus {
+    fn publish<'a>(&'a self, message: Message) -> BoxFuture<'a, Result<(), BusError>> {
+        Box::pin(self.send(message))
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        subject: &'a Subject,
+        group: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Subscription, BusError>> {
+        Box::pin(async move {
+            let subject = subject.as_str().to_owned();
+            let subscribed = async {
+                match group {
+                    Some(group) => self.client.queue_subscribe(subject, group.to_owned()).await,
+                    None => self.client.subscribe(subject).await,
+                }
+            };
+            let subscriber = timeout(PUBLISH_TIMEOUT, subscribed).await.map_err(|_| BusError::Busy)?;
+            Ok(Box::new(NatsSubscription(subscriber.map_err(refused)?)) as Subscription)
+        })
+    }
+
+    fn state(&self) -> watch::Receiver<BusState> {
+        self.state.clone()
+    }
+
+    fn max_payload(&self) -> usize {
+        self.client.max_payload()
+    }
+}

@@ -1,0 +1,4 @@
+//! Commands of the database that hubs share.
+
+pub(crate) mod migrate_command;
+pub(crate) mod store_command;

@@ -1,0 +1,160 @@
+//! This process as a node of a fleet.
+
+mod node_services;
+mod roles;
+mod service_registry;
+
+pub use node_services::{NodeServices, ServiceStart};
+pub use roles::{Role, Roles};
+
+use crate::app_error::AppError;
+use crate::settings::Settings;
+use crate::stores::node_name;
+use octo_fabric::{
+    BusError, CallerResults, NatsBus, NatsCredentials, NatsOptions, Node, NodeStatus, RemoteSource,
+    SourceAddress, StatusServer, serve_status,
+};
+use octo_model::ToolError;
+use octo_ports::{Leases, ResultStore};
+use octo_toolkit::{Source, Toolbox};
+use service_registry::ServiceRegistry;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// First line of a `.creds` file.
+const JWT_MARK: &str = "-----BEGIN NATS USER JWT-----";
+
+/// What workers serve besides workspaces has an instance of its own.
+const SERVER_INSTANCE_PREFIX: &str = "server/";
+const WORKSPACE_INSTANCE_PREFIX: &str = "workspace/";
+
+/// The error of what requires a fleet.
+pub fn no_fleet(what: &str) -> AppError {
+    AppError::invalid(format!(
+        "{what} requires a fleet. Set fleet.nats (OCTOPROX_FLEET_NATS) to the address of a NATS server."
+    ))
+}
+
+#[derive(Clone)]
+pub struct Fleet {
+    node: Arc<Node>,
+    workspace: String,
+    roles: Roles,
+    services: ServiceRegistry,
+    _status: Arc<StatusServer>,
+}
+
+impl Fleet {
+    /// Joins the fleet of the settings, if any. Connects in the background. Needs a runtime.
+    pub async fn join(settings: &Settings, roles: Roles) -> Result<Option<Self>, AppError> {
+        let fleet = &settings.fleet;
+        if fleet.nats.is_empty() {
+            return Ok(None);
+        }
+        let node = connect(settings).await?;
+        let services = ServiceRegistry::default();
+        let (name, registry, started) = (node.name().to_owned(), services.clone(), Instant::now());
+        let status = serve_status(&node, move || NodeStatus {
+            node: name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            roles: roles.names(),
+            uptime_seconds: started.elapsed().as_secs(),
+            services: registry.all(),
+        });
+        let _status = Arc::new(status.await.map_err(|error| refused(&error))?);
+        Ok(Some(Self { node, workspace: fleet.workspace.clone(), roles, services, _status }))
+    }
+
+    pub fn roles(&self) -> Roles {
+        self.roles
+    }
+
+    /// Where tools that run for other nodes store results.
+    pub fn caller_results(&self) -> CallerResults {
+        self.node.caller_results().clone()
+    }
+
+    /// A toolbox of the workspace, wherever it is served.
+    pub fn workspace_source(
+        &self,
+        toolbox: &Toolbox,
+        results: &Arc<dyn ResultStore>,
+    ) -> Result<Arc<dyn Source>, ToolError> {
+        let (address, results) = (self.workspace_address(toolbox.name)?, Arc::clone(results));
+        let listing = toolbox.listing();
+        Ok(Arc::new(RemoteSource::native(&self.node, address, toolbox.name, results, listing)))
+    }
+
+    /// A server that a worker runs.
+    pub fn server_source(
+        &self,
+        server: &str,
+        results: &Arc<dyn ResultStore>,
+    ) -> Result<Arc<dyn Source>, ToolError> {
+        let address = server_address(server)?;
+        Ok(Arc::new(RemoteSource::new(&self.node, address, server, Arc::clone(results))))
+    }
+
+    fn workspace_address(&self, toolbox: &str) -> Result<SourceAddress, ToolError> {
+        address(&format!("{WORKSPACE_INSTANCE_PREFIX}{}", self.workspace), toolbox)
+    }
+
+    /// Serves the toolboxes of the workspace of this machine.
+    pub fn serve_workspace(
+        &self,
+        leases: Option<Arc<dyn Leases>>,
+        sources: Vec<Arc<dyn Source>>,
+    ) -> Result<NodeServices, ToolError> {
+        let addressed =
+            sources.into_iter().map(|source| Ok((self.workspace_address(source.name())?, source)));
+        let addressed: Vec<_> = addressed.collect::<Result<_, ToolError>>()?;
+        let name = format!("fleet/{WORKSPACE_INSTANCE_PREFIX}{}", self.workspace);
+        let start: ServiceStart = Box::new(move || Ok(addressed.clone()));
+        Ok(NodeServices::start(&self.node, leases, self.services.clone(), name, start))
+    }
+
+    /// Runs a server whenever no other worker does.
+    pub fn serve_server(
+        &self,
+        leases: Option<Arc<dyn Leases>>,
+        server: &str,
+        start: impl Fn() -> Result<Arc<dyn Source>, ToolError> + Send + Sync + 'static,
+    ) -> Result<NodeServices, ToolError> {
+        let address = server_address(server)?;
+        let start: ServiceStart = Box::new(move || Ok(vec![(address.clone(), start()?)]));
+        let name = format!("fleet/{SERVER_INSTANCE_PREFIX}{server}");
+        Ok(NodeServices::start(&self.node, leases, self.services.clone(), name, start))
+    }
+}
+
+/// Connects to NATS in the background.
+pub async fn connect(settings: &Settings) -> Result<Arc<Node>, AppError> {
+    let fleet = &settings.fleet;
+    let name = node_name(settings)?;
+    let credentials = match &fleet.credentials {
+        None => NatsCredentials::None,
+        Some(secret) if secret.expose().contains(JWT_MARK) => NatsCredentials::Jwt(secret.clone()),
+        Some(secret) => NatsCredentials::NKey(secret.clone()),
+    };
+    let options = NatsOptions {
+        servers: fleet.nats.clone(),
+        credentials,
+        ca_file: fleet.ca_file.clone(),
+        node: name.clone(),
+    };
+    let bus = NatsBus::connect(&options).await.map_err(|error| refused(&error))?;
+    Node::open(name, Arc::new(bus)).await.map_err(|error| refused(&error))
+}
+
+fn refused(error: &BusError) -> AppError {
+    AppError::invalid(format!("fleet: {error}. Check fleet.nats and fleet.credentials."))
+}
+
+fn server_address(server: &str) -> Result<SourceAddress, ToolError> {
+    address(&format!("{SERVER_INSTANCE_PREFIX}{server}"), "server")
+}
+
+fn address(instance: &str, source: &str) -> Result<SourceAddress, ToolError> {
+    SourceAddress::new(instance, source)
+        .map_err(|error| ToolError::invalid(format!("`{instance}`: {error}.")).hint("Use a shorter name."))
+}

@@ -1,0 +1,11 @@
+//! Fronts and workers of a fleet: the real binary, NATS and PostgreSQL.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::indexing_slicing,
+    reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
+)]
+
+mod lease_takeover;
+mod test_fleet;
+mod worker_tools;

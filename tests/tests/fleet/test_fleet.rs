@@ -1,0 +1,135 @@
+//! A fleet of one test: its own NATS server and its own schema in PostgreSQL.
+
+use anyhow::{Context, Result, bail, ensure};
+use octo_tests::http_client::HttpClient;
+use octo_tests::hub_process::{HubHome, RunningHub};
+use serde_json::{Value, json};
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+
+const SECRET: &str = "the secret of a fleet that only tests use";
+
+pub struct TestFleet {
+    nats_port: u16,
+    schema: String,
+    _nats: Child,
+    _dir: TempDir,
+}
+
+/// Whether a node may use the database.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Database {
+    Shared,
+    None,
+}
+
+/// A worker process, killed on drop.
+pub struct RunningWorker {
+    pub home: HubHome,
+    pub process: Child,
+}
+
+fn variable(name: &str) -> Result<String> {
+    std::env::var(name).with_context(|| format!("{name} is not set: run scripts/services"))
+}
+
+impl TestFleet {
+    pub async fn start() -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let dir = TempDir::with_prefix("octoprox-fleet")?;
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let nats = Command::new(variable("NATS_SERVER")?)
+            .args(["--addr", "127.0.0.1", "--port", &port.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let schema = format!("fleet_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let fleet = Self { nats_port: port, schema, _nats: nats, _dir: dir };
+        let (code, _, err) = fleet.home("migrate", Database::Shared, json!({}))?.run(&["migrate"]).await?;
+        ensure!(code == 0, "{err}");
+        Ok(fleet)
+    }
+
+    /// A home for a node of the fleet.
+    pub fn home(&self, node: &str, database: Database, mut settings: Value) -> Result<HubHome> {
+        settings["fleet"] = json!({"nats": [format!("nats://127.0.0.1:{}", self.nats_port)]});
+        settings["store"] = json!({"node": node});
+        if database == Database::Shared {
+            settings["store"]["postgres"] = variable("POSTGRES")?.into();
+            settings["store"]["schema"] = self.schema.as_str().into();
+            settings["logins"] = json!({"secret": SECRET});
+        }
+        HubHome::new(&settings)
+    }
+
+    pub async fn front(&self, node: &str, settings: Value) -> Result<(HubHome, RunningHub)> {
+        let home = self.home(node, Database::Shared, settings)?;
+        let hub = home.serve_with(&["--roles", "front"]).await?;
+        Ok((home, hub))
+    }
+
+    pub fn worker(&self, node: &str, database: Database, settings: Value) -> Result<RunningWorker> {
+        let home = self.home(node, database, settings)?;
+        let log = std::fs::File::create(home.dir.path().join("worker.log"))?;
+        let mut command = home.command(&["worker"])?;
+        command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+        let process = command.spawn()?;
+        Ok(RunningWorker { home, process })
+    }
+}
+
+impl Drop for TestFleet {
+    fn drop(&mut self) {
+        let Ok(address) = std::env::var("POSTGRES") else { return };
+        let drop_schema = format!("DROP SCHEMA IF EXISTS {} CASCADE", self.schema);
+        let _ = std::process::Command::new("psql")
+            .args(["-qX", &address, "-c", "SET client_min_messages = warning", "-c", &drop_schema])
+            .stdin(Stdio::null())
+            .status();
+    }
+}
+
+impl RunningWorker {
+    pub fn pid(&self) -> i32 {
+        self.process.id().and_then(|pid| i32::try_from(pid).ok()).unwrap_or(0)
+    }
+
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.home.dir.path().join("worker.log")).unwrap_or_default()
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) -> Result<()> {
+        let pid = rustix::process::Pid::from_raw(self.pid()).context("the worker has ended")?;
+        Ok(rustix::process::kill_process(pid, signal)?)
+    }
+}
+
+/// Calls a tool over REST.
+pub async fn call(hub: &RunningHub, tool: &str, arguments: Value) -> Result<Value> {
+    let reply =
+        HttpClient::default().post(&format!("{}/tools/{tool}", hub.base_url), &[], &arguments).await?;
+    let status = reply.status;
+    let body = reply.text().await?;
+    if !(200..300).contains(&status) {
+        bail!("{tool}: {status} {body}");
+    }
+    Ok(serde_json::from_str(&body)?)
+}
+
+/// Calls a tool until it succeeds, as long as a worker is not there yet.
+pub async fn call_when_served(hub: &RunningHub, tool: &str, arguments: &Value) -> Result<Value> {
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+    loop {
+        match call(hub, tool, arguments.clone()).await {
+            Ok(reply) => return Ok(reply),
+            Err(error) if tokio::time::Instant::now() > deadline => return Err(error),
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
