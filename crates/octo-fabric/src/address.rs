@@ -81,6 +81,11 @@ pub(crate) fn status_requests() -> Subject {
     Subject::new(format!("{ROOT}.status"))
 }
 
+/// Claims of a service.
+pub(crate) fn claims_of(service: &str) -> Subject {
+    Subject::new(format!("{ROOT}.claim.{}", Token(service)))
+}
+
 /// A name as one token of a subject. Letters, digits, `_` and `-` stay as they are; other bytes become `=` and two
 /// digits.
 struct Token<'a>(&'a str);

@@ -62,6 +62,8 @@ pub enum BusError {
     TooLarge(usize),
     #[error("the message bus accepts no messages at the moment")]
     Busy,
+    #[error("{0}")]
+    Invalid(&'static str),
     #[error("the message bus refused the request: {0}")]
     Refused(String),
 }

@@ -4,6 +4,7 @@ use crate::{Bus, BusError, BusState, Message, MessageStream, Subject, Subscripti
 use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, Event, ServerAddr, StatusCode, Subscriber};
 use futures_util::{Stream, StreamExt};
+use nkeys::KeyPair;
 use octo_grants::tls::verified_tls;
 use octo_model::{BoxFuture, Secret};
 use std::path::PathBuf;
@@ -94,12 +95,13 @@ impl NatsBus {
 
 fn server_addresses(servers: &[String]) -> Result<Vec<ServerAddr>, BusError> {
     if servers.is_empty() {
-        return Err(refused("no server is configured"));
+        return Err(BusError::Invalid("no server is configured"));
     }
     let addresses = servers.iter().map(|server| {
-        let address: ServerAddr = server.parse().map_err(|_| refused("a server is not an address"))?;
+        let address: ServerAddr =
+            server.parse().map_err(|_| BusError::Invalid("a server is not an address"))?;
         if address.has_user_pass() {
-            return Err(refused("the address of a server contains credentials"));
+            return Err(BusError::Invalid("the address of a server contains credentials"));
         }
         Ok(address)
     });
@@ -109,10 +111,16 @@ fn server_addresses(servers: &[String]) -> Result<Vec<ServerAddr>, BusError> {
 fn with_credentials(credentials: &NatsCredentials) -> Result<ConnectOptions, BusError> {
     match credentials {
         NatsCredentials::None => Ok(ConnectOptions::new()),
-        NatsCredentials::NKey(seed) => Ok(ConnectOptions::with_nkey(seed.expose().trim().to_owned())),
+        NatsCredentials::NKey(seed) => {
+            let seed = seed.expose().trim();
+            // The client would report it only when it connects, and try again for ever.
+            let key = KeyPair::from_seed(seed);
+            key.map_err(|_| BusError::Invalid("the credentials are not the seed of an nkey"))?;
+            Ok(ConnectOptions::with_nkey(seed.to_owned()))
+        }
         // The message of the error could contain a part of the secret.
         NatsCredentials::Jwt(text) => ConnectOptions::with_credentials(text.expose())
-            .map_err(|_| refused("the credentials are not those of a NATS user")),
+            .map_err(|_| BusError::Invalid("the credentials are not those of a NATS user")),
     }
 }
 

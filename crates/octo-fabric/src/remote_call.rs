@@ -1,8 +1,6 @@
 //! A call of a source on another node, on the side of the caller.
 
-use crate::call_message::{
-    Answer, AnswerOutcome, CallRequest, ListingRequest, MessageBody, Notification, Question, kind,
-};
+use crate::call_message::{Answer, AnswerOutcome, CallRequest, MessageBody, Notification, Question, kind};
 use crate::call_stream::{CallMessage, CallStream, StreamError};
 use crate::caller_results::STORE_RESULT;
 use crate::node::Node;
@@ -102,20 +100,6 @@ pub(crate) async fn request_stream(
     Ok(stream)
 }
 
-/// Returns whether any node serves a source.
-pub async fn is_served(node: &Arc<Node>, address: &SourceAddress) -> Result<bool, ToolError> {
-    let request = ListingRequest { node: node.name().to_owned(), known: None, watched: Vec::new() };
-    let fails = |error: StreamError| stream_error(address, &error);
-    let mut stream =
-        CallStream::new(node, &ReceiveBudget::default(), None).map_err(|error| fails(error.into()))?;
-    stream.open(&address.listing_requests(), request.to_message()?).await.map_err(fails)?;
-    match receive(&mut stream).await {
-        Ok(_) => Ok(true),
-        Err(StreamError::NoResponders) => Ok(false),
-        Err(error) => Err(fails(error)),
-    }
-}
-
 /// Waits for a message, as long as the other node is alive.
 pub(crate) async fn receive(stream: &mut CallStream) -> Result<CallMessage, StreamError> {
     let started = Instant::now();
@@ -186,7 +170,7 @@ pub(crate) fn stream_error(address: &SourceAddress, error: &StreamError) -> Tool
                 .hint("Use smaller arguments.")
                 .detail(error)
         }
-        StreamError::Bus(BusError::Refused(_)) => ToolError::internal(error),
+        StreamError::Bus(BusError::Invalid(_) | BusError::Refused(_)) => ToolError::internal(error),
         StreamError::Version(version) => ToolError::unavailable(format!(
             "The worker that serves `{address}` has a version of Octoprox that this hub cannot talk to."
         ))

@@ -30,7 +30,7 @@ use octo_toolkit::{Requirement, Source, SourceState, Toolbox};
 use octo_web::{NoProbe, ReadinessProbe};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Maximum time to write the records of the last calls.
@@ -56,8 +56,8 @@ pub struct App {
     commands: Option<Sessions>,
     /// Not available in read-only mode.
     audit: Option<Arc<dyn AuditLog>>,
-    /// What this node serves to the fleet.
-    services: Option<NodeServices>,
+    /// The workspace that this node serves to the fleet.
+    services: Mutex<Option<NodeServices>>,
     pub audit_reader: Arc<dyn AuditReader>,
 }
 
@@ -146,7 +146,16 @@ impl App {
         let contents = Arc::new(ArgumentExcerpts::new(Arc::clone(&session.redactor), settings));
         hub.set_excerpts(Arc::clone(&contents) as _);
         let audit_reader = stores.audit_reader;
-        Ok(Self { hub, workflows: flows, gateway, contents, commands, audit, services, audit_reader })
+        Ok(Self {
+            hub,
+            workflows: flows,
+            gateway,
+            contents,
+            commands,
+            audit,
+            services: Mutex::new(services),
+            audit_reader,
+        })
     }
 
     /// Whether a background command runs, which ends with the app.
@@ -162,12 +171,21 @@ impl App {
         }
     }
 
+    /// Takes no more calls of other nodes, and waits for those in progress.
+    pub async fn leave_fleet(&self) {
+        let services = self.services.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let workspace = async {
+            if let Some(services) = services {
+                services.drain().await;
+            }
+        };
+        tokio::join!(workspace, self.gateway.leave_fleet());
+    }
+
     /// Waits for the calls of other nodes and the current workflow steps, stops the servers and writes the remaining
     /// audit records.
     pub async fn shutdown(self) {
-        if let Some(services) = self.services {
-            services.drain().await;
-        }
+        self.leave_fleet().await;
         if let Some(flows) = &self.workflows {
             flows.shutdown().await;
         }

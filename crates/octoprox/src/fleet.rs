@@ -108,7 +108,7 @@ impl Fleet {
         let addressed =
             sources.into_iter().map(|source| Ok((self.workspace_address(source.name())?, source)));
         let addressed: Vec<_> = addressed.collect::<Result<_, ToolError>>()?;
-        let name = format!("fleet/{WORKSPACE_INSTANCE_PREFIX}{}", self.workspace);
+        let name = format!("{WORKSPACE_INSTANCE_PREFIX}{}", self.workspace);
         let start: ServiceStart = Box::new(move || Ok(addressed.clone()));
         Ok(NodeServices::start(&self.node, leases, self.services.clone(), name, start))
     }
@@ -122,7 +122,7 @@ impl Fleet {
     ) -> Result<NodeServices, ToolError> {
         let address = server_address(server)?;
         let start: ServiceStart = Box::new(move || Ok(vec![(address.clone(), start()?)]));
-        let name = format!("fleet/{SERVER_INSTANCE_PREFIX}{server}");
+        let name = format!("{SERVER_INSTANCE_PREFIX}{server}");
         Ok(NodeServices::start(&self.node, leases, self.services.clone(), name, start))
     }
 }

@@ -269,12 +269,16 @@ impl Gateway {
         leaving.push(task);
     }
 
-    /// Stops all servers, with a timeout.
-    pub async fn shutdown(&self) {
-        self.0.stop.cancel();
+    /// Hands the servers that this worker runs over to other workers.
+    pub async fn leave_fleet(&self) {
         if let Some(fleet) = &self.0.fleet {
             fleet.drain().await;
         }
+    }
+
+    /// Stops all servers, with a timeout.
+    pub async fn shutdown(&self) {
+        self.0.stop.cancel();
         let leases = std::mem::take(&mut *self.leases());
         let ends = leases
             .into_values()

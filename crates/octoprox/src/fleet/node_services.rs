@@ -1,7 +1,9 @@
 //! What this node serves to others, as long as it has the lease.
 
 use crate::fleet::service_registry::ServiceRegistry;
-use octo_fabric::{LeaseCheck, Node, ServiceLease, SourceAddress, SourceServer, is_served, serve_source};
+use octo_fabric::{
+    BusState, LeaseCheck, Node, ServiceClaim, ServiceLease, SourceAddress, SourceServer, serve_source,
+};
 use octo_model::ToolError;
 use octo_ports::Leases;
 use octo_ports::leases::LEASE_CHECK_INTERVAL;
@@ -13,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a service waits after a failure.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+const LEASE_PREFIX: &str = "fleet/";
 /// How long calls in progress may take when the node stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(6);
 
@@ -28,7 +31,7 @@ pub struct NodeServices {
 
 struct Service {
     node: Arc<Node>,
-    /// Without leases, a service is started if nobody else answers for it.
+    /// Without leases, nodes claim their services among each other.
     leases: Option<Arc<dyn Leases>>,
     name: String,
     start: ServiceStart,
@@ -75,11 +78,11 @@ impl Service {
             self.registry.set_standby(&self.name);
             let ended = tokio::select! {
                 () = self.stop.cancelled() => return,
-                lease = self.acquire() => self.serve(lease).await,
+                right = self.acquire() => self.serve(right).await,
             };
             match ended {
                 Ok(ServiceEnd::Stopped) => return,
-                Ok(ServiceEnd::LeaseLost) => {}
+                Ok(ServiceEnd::Lost) => {}
                 Err(error) => {
                     tracing::error!(target: "fleet", service = self.name, %error, "cannot serve");
                     tokio::select! {
@@ -92,64 +95,89 @@ impl Service {
     }
 
     /// Waits until this node may serve.
-    async fn acquire(&self) -> Option<ServiceLease> {
-        let leases = self.leases.as_ref()?;
+    async fn acquire(&self) -> ServiceRight {
         loop {
-            let mut changes = leases.changes();
-            match ServiceLease::acquire(leases, &self.name).await {
-                Ok(Some(lease)) => return Some(lease),
-                Ok(None) => {
-                    let _ = tokio::time::timeout(LEASE_CHECK_INTERVAL, changes.changed()).await;
-                }
+            let mut connection = self.node.bus().state();
+            let connected = connection.wait_for(|state| matches!(state, BusState::Connected(_)));
+            let _ = connected.await;
+            let acquired = match &self.leases {
+                Some(leases) => self.acquire_lease(leases).await,
+                None => self.claim().await,
+            };
+            match acquired {
+                Ok(Some(right)) => return right,
+                Ok(None) => {}
                 Err(error) => {
-                    tracing::warn!(target: "fleet", service = self.name, %error, "cannot acquire the lease");
+                    tracing::warn!(target: "fleet", service = self.name, %error, "cannot acquire the service");
                     tokio::time::sleep(RETRY_INTERVAL).await;
                 }
             }
         }
     }
 
-    async fn serve(&self, lease: Option<ServiceLease>) -> Result<ServiceEnd, ToolError> {
-        let check = lease.as_ref().map(ServiceLease::check);
-        let servers = self.start_servers(check.as_ref()).await?;
-        let token = check.as_ref().map(LeaseCheck::token);
+    async fn acquire_lease(&self, leases: &Arc<dyn Leases>) -> Result<Option<ServiceRight>, ToolError> {
+        let mut changes = leases.changes();
+        let lease = ServiceLease::acquire(leases, &format!("{LEASE_PREFIX}{}", self.name)).await?;
+        if lease.is_none() {
+            let _ = tokio::time::timeout(LEASE_CHECK_INTERVAL, changes.changed()).await;
+        }
+        Ok(lease.map(ServiceRight::Lease))
+    }
+
+    async fn claim(&self) -> Result<Option<ServiceRight>, ToolError> {
+        let claim = ServiceClaim::acquire(&self.node, &self.name).await.map_err(ToolError::internal)?;
+        if claim.is_none() {
+            tokio::time::sleep(RETRY_INTERVAL).await;
+        }
+        Ok(claim.map(ServiceRight::Claim))
+    }
+
+    async fn serve(&self, right: ServiceRight) -> Result<ServiceEnd, ToolError> {
+        let check = right.check();
+        let servers = self.start_servers(&check).await?;
+        let token = matches!(right, ServiceRight::Lease(_)).then(|| check.token());
         tracing::info!(target: "fleet", service = self.name, token, "serving");
         self.registry.set_serving(&self.name, token);
-        let lost = async {
-            match &check {
-                Some(check) => check.lost().await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
-            () = lost => {
+            () = check.lost() => {
                 tracing::warn!(target: "fleet", service = self.name, "another node takes over");
-                return Ok(ServiceEnd::LeaseLost);
+                return Ok(ServiceEnd::Lost);
             }
             () = self.stop.cancelled() => {}
         }
         futures_util::future::join_all(servers.into_iter().map(|server| server.drain(DRAIN_TIMEOUT))).await;
-        if let Some(lease) = lease {
+        if let ServiceRight::Lease(lease) = right {
             let _ = lease.release().await;
         }
         Ok(ServiceEnd::Stopped)
     }
 
-    async fn start_servers(&self, lease: Option<&LeaseCheck>) -> Result<Vec<SourceServer>, ToolError> {
+    async fn start_servers(&self, check: &LeaseCheck) -> Result<Vec<SourceServer>, ToolError> {
         let mut servers = Vec::new();
         for (address, source) in (self.start)()? {
-            if lease.is_none() && is_served(&self.node, &address).await? {
-                return Err(ToolError::unavailable(format!("Another worker serves `{address}`."))
-                    .hint("Use another name for this one."));
-            }
-            let server = serve_source(&self.node, address, source, lease.cloned()).await;
+            let server = serve_source(&self.node, address, source, Some(check.clone())).await;
             servers.push(server.map_err(ToolError::internal)?);
         }
         Ok(servers)
     }
 }
 
+/// Why this node may serve.
+enum ServiceRight {
+    Lease(ServiceLease),
+    Claim(ServiceClaim),
+}
+
+impl ServiceRight {
+    fn check(&self) -> LeaseCheck {
+        match self {
+            Self::Lease(lease) => lease.check(),
+            Self::Claim(claim) => claim.check(),
+        }
+    }
+}
+
 enum ServiceEnd {
     Stopped,
-    LeaseLost,
+    Lost,
 }

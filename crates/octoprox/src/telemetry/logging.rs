@@ -126,15 +126,17 @@ fn json_layer(lines: RedactingWriter, settings: &Telemetry, logs: &mut Logs) -> 
 /// Parses the log level. Levels below `info` apply to this product only: libraries are too verbose unless named
 /// explicitly.
 fn level_filter(level: &str) -> Targets {
-    const OWN_TARGETS: [&str; 7] = ["calls", "hub", "octo", "tools_", "servers", "trust", "upstream"];
+    const OWN_TARGETS: [&str; 8] =
+        ["calls", "fleet", "hub", "octo", "tools_", "servers", "trust", "upstream"];
     let Ok(wanted) = level.parse::<Targets>() else { return Targets::new().with_default(LevelFilter::INFO) };
     let general = wanted.default_level().unwrap_or(LevelFilter::OFF);
     let own = OWN_TARGETS.map(|target| (target.to_owned(), general));
-    // Reports watches that ended with their directory.
-    let watcher = ("notify".to_owned(), general.min(LevelFilter::WARN));
+    // The first reports watches that ended with their directory, the second what `octo-fabric` reports, too.
+    let libraries =
+        ["notify", "async_nats"].map(|target| (target.to_owned(), general.min(LevelFilter::WARN)));
     let named = wanted.iter().map(|(target, level)| (target.to_owned(), level));
     Targets::new()
-        .with_targets(own.into_iter().chain([watcher]).chain(named))
+        .with_targets(own.into_iter().chain(libraries).chain(named))
         .with_default(general.min(LevelFilter::INFO))
 }
 

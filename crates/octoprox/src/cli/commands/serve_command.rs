@@ -114,7 +114,7 @@ impl Serve {
             service_manager::notify_ready();
             service_manager::spawn_watchdog();
             let share = caller_share(octo_web::ListenerLimits::default().max_connections, settings);
-            serve_until_signal(listeners, &mcp, share, (interrupts, terms)).await;
+            serve_until_signal(listeners, &mcp, &assembly, share, (interrupts, terms)).await;
             mcp.shutdown().await;
             assembly.shutdown().await;
             session.shutdown().await;
@@ -244,6 +244,7 @@ async fn expire_tokens(tokens: Tokens, mcp: Arc<Mcp>) {
 async fn serve_until_signal(
     listeners: Vec<(TcpListener, Router)>,
     mcp: &Mcp,
+    assembly: &App,
     connections_per_caller: usize,
     (mut interrupts, mut terms): (Signal, Signal),
 ) {
@@ -264,8 +265,14 @@ async fn serve_until_signal(
     let serving = listeners
         .into_iter()
         .map(|(listener, router)| octo_web::serve_with_limits(listener, router, shutdown.clone(), limits));
+    // The calls of other nodes end in the same time as those of clients.
+    let leaving = async {
+        shutdown.cancelled().await;
+        assembly.leave_fleet().await;
+    };
+    let ended = async { tokio::join!(futures_util::future::join_all(serving), leaving) };
     tokio::select! {
-        _ = futures_util::future::join_all(serving) => {}
+        _ = ended => {}
         () = asked => tracing::warn!("stopped without waiting for open requests"),
     }
 }

@@ -101,10 +101,9 @@ fn table(replies: &[StatusReply]) -> String {
             milliseconds(*round_trip),
         ));
         for service in services {
-            let name = service.name.trim_start_matches("fleet/");
             let state = if service.is_serving { "serving" } else { "standby" };
             let token = service.token.map(|token| format!(", token {token}")).unwrap_or_default();
-            lines.push(format!("  {name}  {state}{token}"));
+            lines.push(format!("  {}  {state}{token}", service.name));
         }
     }
     lines.iter().map(|line| sanitize_line(line)).collect::<Vec<_>>().join("\n")
@@ -138,10 +137,8 @@ mod tests {
             },
             round_trip: Duration::from_micros(640),
         };
-        let services = vec![
-            service("fleet/server/files", false, None),
-            service("fleet/workspace/default", true, Some(17)),
-        ];
+        let services =
+            vec![service("server/files", false, None), service("workspace/default", true, Some(17))];
         let replies = [reply("laptop", 59, services), reply("b\u{1b}[2J", 7_300, Vec::new())];
         assert_eq!(
             table(&replies),
