@@ -1,11 +1,11 @@
 //! The right to serve something where the nodes share no database: those that claim it hear each other.
 //!
 //! A node that serves objects to every other claim. Of several that claim at the same time, or that served apart from each
-//! other until the bus connected them again, the one with the smallest id stays.
+//! other until the bus connected them again, the one with the smallest id stays. A lease is better than any claim.
 
 use crate::address::claims_of;
 use crate::frame::Frame;
-use crate::lease_check::LeaseCheck;
+use crate::lease_check::{LeaseCheck, now_ms};
 use crate::node::Node;
 use crate::{BusError, Message, Subject, Subscription};
 use futures_util::StreamExt;
@@ -13,7 +13,7 @@ use octo_ports::random_id::new_id;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
 
 /// Kind of the message with a claim.
@@ -22,8 +22,11 @@ const CLAIM: u8 = 49;
 const OBJECTION_TIMEOUT: Duration = Duration::from_millis(500);
 /// How often a claim is repeated, since a message can be lost.
 const CLAIM_INTERVAL: Duration = Duration::from_secs(2);
+/// How long a node relies on its claim after the bus delivered it. Fronts wait longer for a call.
+const CLAIM_DURATION: Duration = Duration::from_secs(9);
 
-/// Held until it is dropped, or another node with a better claim is heard.
+/// Held until it is dropped, another node with a better claim is heard, or the node was suspended or not connected for
+/// too long.
 pub struct ServiceClaim {
     check: LeaseCheck,
     _defence: AbortOnDropHandle<()>,
@@ -32,16 +35,25 @@ pub struct ServiceClaim {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Claim {
     id: String,
-    /// Whether it serves already.
-    is_serving: bool,
+    standing: Standing,
+    /// On the clock of the sender.
+    sent_ms: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Standing {
+    Candidate,
+    Serving,
+    /// Serves by a lease. Of several leases, the database knows the one that holds.
+    Lease,
 }
 
 impl Claim {
     fn beats(&self, other: &Self) -> bool {
-        match (self.is_serving, other.is_serving) {
-            (true, false) => true,
-            (false, true) => false,
-            _ => self.id < other.id,
+        match self.standing.cmp(&other.standing) {
+            std::cmp::Ordering::Equal => self.standing != Standing::Lease && self.id < other.id,
+            order => order.is_gt(),
         }
     }
 }
@@ -49,10 +61,10 @@ impl Claim {
 impl ServiceClaim {
     /// Claims a service; `None` if another node objects.
     pub async fn acquire(node: &Arc<Node>, name: &str) -> Result<Option<Self>, BusError> {
-        let id = new_id("").map_err(|error| BusError::Refused(error.to_string()))?;
-        let mut claims =
-            Claims { node: Arc::clone(node), subject: claims_of(name), own: Claim { id, is_serving: false } };
-        let mut others = node.bus().subscribe(&claims.subject, None).await?;
+        let mut connection = node.bus().state();
+        connection.mark_unchanged();
+        let (mut claims, mut others) =
+            Claims::open(node, name, Standing::Candidate, LeaseCheck::new(0)).await?;
         claims.publish().await?;
         let deadline = Instant::now() + OBJECTION_TIMEOUT;
         while let Ok(message) = timeout_at(deadline, others.next()).await {
@@ -61,11 +73,21 @@ impl ServiceClaim {
                 return Ok(None);
             }
         }
-        claims.own.is_serving = true;
-        let check = LeaseCheck::new(0);
-        check.extend(0, Duration::MAX);
-        let defence = tokio::spawn(claims.defend(others, check.clone()));
-        Ok(Some(Self { check, _defence: AbortOnDropHandle::new(defence) }))
+        // A node that could not hear its own claim could not hear an objection, either.
+        if !claims.check.holds() {
+            return Err(BusError::Refused("the claim was not delivered".to_owned()));
+        }
+        if connection.has_changed().unwrap_or(true) {
+            return Err(BusError::Disconnected);
+        }
+        claims.standing = Standing::Serving;
+        Ok(Some(claims.hold(others)))
+    }
+
+    /// Objects to the claims of nodes that do not share the database of a lease.
+    pub async fn of_lease(node: &Arc<Node>, name: &str, lease: LeaseCheck) -> Result<Self, BusError> {
+        let (claims, others) = Claims::open(node, name, Standing::Lease, lease).await?;
+        Ok(claims.hold(others))
     }
 
     pub fn check(&self) -> LeaseCheck {
@@ -83,12 +105,35 @@ impl Drop for ServiceClaim {
 struct Claims {
     node: Arc<Node>,
     subject: Subject,
-    own: Claim,
+    id: String,
+    standing: Standing,
+    check: LeaseCheck,
 }
 
 impl Claims {
+    async fn open(
+        node: &Arc<Node>,
+        name: &str,
+        standing: Standing,
+        check: LeaseCheck,
+    ) -> Result<(Self, Subscription), BusError> {
+        let id = new_id("").map_err(|error| BusError::Refused(error.to_string()))?;
+        let claims = Self { node: Arc::clone(node), subject: claims_of(name), id, standing, check };
+        let others = node.bus().subscribe(&claims.subject, None).await?;
+        Ok((claims, others))
+    }
+
+    fn hold(self, others: Subscription) -> ServiceClaim {
+        let check = self.check.clone();
+        ServiceClaim { check, _defence: AbortOnDropHandle::new(tokio::spawn(self.defend(others))) }
+    }
+
+    fn own(&self) -> Claim {
+        Claim { id: self.id.clone(), standing: self.standing, sent_ms: now_ms() }
+    }
+
     async fn publish(&self) -> Result<(), BusError> {
-        let body = serde_json::to_vec(&self.own).map_err(|error| BusError::Refused(error.to_string()))?;
+        let body = serde_json::to_vec(&self.own()).map_err(|error| BusError::Refused(error.to_string()))?;
         let frame = Frame::Whole { sequence: 0, kind: CLAIM, body: body.into() };
         self.node.bus().publish(Message::new(self.subject.clone(), None, frame.encode())).await
     }
@@ -99,20 +144,27 @@ impl Claims {
             return false;
         };
         let Ok(other) = serde_json::from_slice::<Claim>(&body) else { return false };
-        if other.id == self.own.id {
+        let own = self.own();
+        if other.id == own.id {
+            if own.standing != Standing::Lease {
+                self.check.extend(other.sent_ms.min(own.sent_ms), CLAIM_DURATION);
+            }
             return false;
         }
-        if other.beats(&self.own) {
+        if other.id.len() == own.id.len() && other.beats(&own) {
             return true;
         }
-        // If it is lost, the next one follows soon.
-        let _ = self.publish().await;
+        if own.beats(&other) {
+            // If it is lost, the next one follows soon.
+            let _ = self.publish().await;
+        }
         false
     }
 
-    async fn defend(self, mut others: Subscription, check: LeaseCheck) {
-        let mut bus_state = self.node.bus().state();
-        let mut repeat = tokio::time::interval(CLAIM_INTERVAL);
+    async fn defend(self, mut others: Subscription) {
+        let mut connection = self.node.bus().state();
+        let mut repeat = interval(CLAIM_INTERVAL);
+        repeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 message = others.next() => {
@@ -120,12 +172,17 @@ impl Claims {
                     if self.is_beaten(message).await {
                         break;
                     }
+                    continue;
                 }
-                _ = repeat.tick() => drop(self.publish().await),
-                Ok(()) = bus_state.changed() => drop(self.publish().await),
+                _ = repeat.tick() => {}
+                Ok(()) = connection.changed() => {}
             }
+            if !self.check.holds() {
+                break;
+            }
+            let _ = self.publish().await;
         }
-        check.end();
+        self.check.end();
     }
 }
 
@@ -135,12 +192,17 @@ mod tests {
 
     #[test]
     fn claims_have_one_order() {
-        let claim = |id: &str, is_serving| Claim { id: id.to_owned(), is_serving };
-        assert!(claim("b", true).beats(&claim("a", false)));
-        assert!(!claim("a", false).beats(&claim("b", true)));
-        for is_serving in [true, false] {
-            assert!(claim("a", is_serving).beats(&claim("b", is_serving)));
-            assert!(!claim("b", is_serving).beats(&claim("a", is_serving)));
+        let claim = |id: &str, standing| Claim { id: id.to_owned(), standing, sent_ms: 0 };
+        let [candidate, serving, lease] = [Standing::Candidate, Standing::Serving, Standing::Lease];
+        for (better, worse) in [(serving, candidate), (lease, serving), (lease, candidate)] {
+            assert!(claim("b", better).beats(&claim("a", worse)));
+            assert!(!claim("a", worse).beats(&claim("b", better)));
         }
+        for standing in [candidate, serving] {
+            assert!(claim("a", standing).beats(&claim("b", standing)));
+            assert!(!claim("b", standing).beats(&claim("a", standing)));
+        }
+        // They would answer each other without end.
+        assert!(!claim("a", lease).beats(&claim("b", lease)));
     }
 }

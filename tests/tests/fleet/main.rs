@@ -6,6 +6,7 @@
     reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
 )]
 
+mod claim_takeover;
 mod lease_takeover;
 mod test_fleet;
 mod worker_tools;

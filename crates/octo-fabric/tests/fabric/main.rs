@@ -9,6 +9,7 @@
     reason = "a test that cannot go on fails, and starts the servers that it needs"
 )]
 
+mod claim_rules;
 mod fleet;
 mod hostile_frames;
 mod nats_access;

@@ -118,10 +118,12 @@ impl Service {
     async fn acquire_lease(&self, leases: &Arc<dyn Leases>) -> Result<Option<ServiceRight>, ToolError> {
         let mut changes = leases.changes();
         let lease = ServiceLease::acquire(leases, &format!("{LEASE_PREFIX}{}", self.name)).await?;
-        if lease.is_none() {
+        let Some(lease) = lease else {
             let _ = tokio::time::timeout(LEASE_CHECK_INTERVAL, changes.changed()).await;
-        }
-        Ok(lease.map(ServiceRight::Lease))
+            return Ok(None);
+        };
+        let claim = ServiceClaim::of_lease(&self.node, &self.name, lease.check()).await;
+        Ok(Some(ServiceRight::Lease(lease, claim.map_err(ToolError::internal)?)))
     }
 
     async fn claim(&self) -> Result<Option<ServiceRight>, ToolError> {
@@ -135,7 +137,7 @@ impl Service {
     async fn serve(&self, right: ServiceRight) -> Result<ServiceEnd, ToolError> {
         let check = right.check();
         let servers = self.start_servers(&check).await?;
-        let token = matches!(right, ServiceRight::Lease(_)).then(|| check.token());
+        let token = matches!(right, ServiceRight::Lease(..)).then(|| check.token());
         tracing::info!(target: "fleet", service = self.name, token, "serving");
         self.registry.set_serving(&self.name, token);
         tokio::select! {
@@ -146,7 +148,7 @@ impl Service {
             () = self.stop.cancelled() => {}
         }
         futures_util::future::join_all(servers.into_iter().map(|server| server.drain(DRAIN_TIMEOUT))).await;
-        if let ServiceRight::Lease(lease) = right {
+        if let ServiceRight::Lease(lease, _claim) = right {
             let _ = lease.release().await;
         }
         Ok(ServiceEnd::Stopped)
@@ -164,14 +166,15 @@ impl Service {
 
 /// Why this node may serve.
 enum ServiceRight {
-    Lease(ServiceLease),
+    /// Others without this database hear of it by a claim.
+    Lease(ServiceLease, ServiceClaim),
     Claim(ServiceClaim),
 }
 
 impl ServiceRight {
     fn check(&self) -> LeaseCheck {
         match self {
-            Self::Lease(lease) => lease.check(),
+            Self::Lease(lease, _) => lease.check(),
             Self::Claim(claim) => claim.check(),
         }
     }
