@@ -7,7 +7,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use nkeys::KeyPair;
-use octo_fabric::{Bus, BusState, Message, NatsBus, NatsCredentials, NatsOptions, Subject};
+use octo_fabric::{
+    Bus, BusError, BusState, Message, NatsBus, NatsCredentials, NatsOptions, Node, ServiceClaim, Subject,
+};
 use octo_model::Secret;
 use serde_json::{Value, json};
 use std::process::Command;
@@ -20,17 +22,34 @@ fn seed(key: &KeyPair) -> Secret {
 
 /// The permissions of a front, and of a worker that serves one workspace; as in docs/guide/fleet.md.
 fn permissions(node: &str) -> Value {
+    let inbox = format!("octoprox.1.inbox.{node}.>");
     if node.starts_with("front") {
         json!({
-            "publish": ["octoprox.1.call.>", "octoprox.1.inbox.>"],
-            "subscribe": [format!("octoprox.1.inbox.{node}.>"), "octoprox.1.notice.>"],
+            "publish": ["octoprox.1.call.>", "octoprox.1.inbox.>", "octoprox.1.status"],
+            "subscribe": [inbox, "octoprox.1.notice.>", "octoprox.1.status"],
         })
     } else {
+        let (calls, claims) = ("octoprox.1.call.workspace=2eone.>", "octoprox.1.claim.workspace=2eone");
         json!({
-            "publish": ["octoprox.1.inbox.>", "octoprox.1.notice.workspace=2eone.>"],
-            "subscribe": [format!("octoprox.1.inbox.{node}.>"), "octoprox.1.call.workspace=2eone.>"],
+            "publish": ["octoprox.1.inbox.>", "octoprox.1.notice.workspace=2eone.>", claims],
+            "subscribe": [inbox, calls, claims, "octoprox.1.status"],
         })
     }
+}
+
+/// A server where these nodes have the permissions of their role, and their connections.
+async fn with_permissions<const COUNT: usize>(nodes: [&str; COUNT]) -> (NatsServer, [Arc<dyn Bus>; COUNT]) {
+    let nodes = nodes.map(|node| (node, KeyPair::new_user()));
+    let user =
+        |(node, key): &(&str, KeyPair)| json!({"nkey": key.public_key(), "permissions": permissions(node)});
+    let users: Vec<Value> = nodes.iter().map(user).collect();
+    let server = NatsServer::with_config(&format!("authorization: {}", json!({"users": users})));
+    let buses = nodes.iter().map(|(node, key)| {
+        let options = with_key(&server, node, key);
+        async move { connected(&options).await }
+    });
+    let buses = futures_util::future::join_all(buses).await;
+    (server, buses.try_into().unwrap_or_else(|_| unreachable!()))
 }
 
 fn with_key(server: &NatsServer, node: &str, key: &KeyPair) -> NatsOptions {
@@ -39,15 +58,7 @@ fn with_key(server: &NatsServer, node: &str, key: &KeyPair) -> NatsOptions {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_have_keys_with_the_permissions_of_their_role() {
-    let nodes = ["front", "worker"].map(|node| (node, KeyPair::new_user()));
-    let users: Vec<Value> = nodes
-        .iter()
-        .map(|(node, key)| json!({"nkey": key.public_key(), "permissions": permissions(node)}))
-        .collect();
-    let server = NatsServer::with_config(&format!("authorization: {}", json!({"users": users})));
-    let [(_, front_key), (_, worker_key)] = &nodes;
-    let front = connected(&with_key(&server, "front", front_key)).await;
-    let worker = connected(&with_key(&server, "worker", worker_key)).await;
+    let (_server, [front, worker]) = with_permissions(["front", "worker"]).await;
     let fleet = Fleet::on(front, Arc::clone(&worker), None).await;
     assert!(fleet.call("echo", "{}").await.is_ok());
     assert!(fleet.call("big", r#"{"bytes":3000000}"#).await.is_ok());
@@ -63,6 +74,33 @@ async fn nodes_have_keys_with_the_permissions_of_their_role() {
     assert_eq!(own.next().await.unwrap().payload, "own", "the call was not delivered before");
     assert!(tokio::time::timeout(Duration::from_millis(200), heard.next()).await.is_err());
     assert!(tokio::time::timeout(Duration::from_millis(200), calls.next()).await.is_err());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn workers_claim_their_own_workspace_only() {
+    let (_server, buses) = with_permissions(["front", "worker1", "worker2"]).await;
+    let names = ["front", "worker1", "worker2"].into_iter().zip(buses);
+    let nodes = names.map(|(name, bus)| async move { Node::open(name, bus).await.unwrap() });
+    let nodes = futures_util::future::join_all(nodes).await;
+    let [front, one, two] = nodes.as_slice() else { unreachable!() };
+    let held = ServiceClaim::acquire(one, "workspace.one").await.unwrap().unwrap();
+    assert!(ServiceClaim::acquire(two, "workspace.one").await.unwrap().is_none());
+    // What nobody could object to is not held.
+    assert!(ServiceClaim::acquire(front, "workspace.one").await.is_err());
+    assert!(ServiceClaim::acquire(two, "workspace.two").await.is_err());
+    assert!(held.check().holds());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_malformed_seed_is_refused_at_once() {
+    let server = NatsServer::start();
+    let public_key = KeyPair::new_user().public_key();
+    for seed in ["", "SUAHUNTER2", public_key.as_str()] {
+        let credentials = NatsCredentials::NKey(Secret::new(seed.to_owned()));
+        let options = NatsOptions { credentials, ..server.options("worker") };
+        let error = NatsBus::connect(&options).await.err().unwrap();
+        assert_eq!(error, BusError::Invalid("the credentials are not the seed of an nkey"));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
