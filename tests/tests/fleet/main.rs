@@ -8,5 +8,6 @@
 
 mod claim_takeover;
 mod lease_takeover;
+mod outbound_worker;
 mod test_fleet;
 mod worker_tools;

@@ -8,16 +8,14 @@ use std::net::TcpListener;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
 const SECRET: &str = "the secret of a fleet that only tests use";
 
 pub struct TestFleet {
-    nats_port: u16,
-    schema: String,
+    nats: String,
+    schema: Option<String>,
     _nats: Child,
-    _dir: TempDir,
 }
 
 /// Whether a node may use the database.
@@ -40,36 +38,50 @@ fn variable(name: &str) -> Result<String> {
 impl TestFleet {
     pub async fn start() -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        let dir = TempDir::with_prefix("octoprox-fleet")?;
-        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let nats = Command::new(variable("NATS_SERVER")?)
-            .args(["--addr", "127.0.0.1", "--port", &port.to_string()])
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()?;
         let schema = format!("fleet_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let fleet = Self { nats_port: port, schema, _nats: nats, _dir: dir };
+        let mut fleet = Self::without_database("127.0.0.1")?;
+        fleet.schema = Some(schema);
         let (code, _, err) = fleet.home("migrate", Database::Shared, json!({}))?.run(&["migrate"]).await?;
         ensure!(code == 0, "{err}");
         Ok(fleet)
     }
 
+    /// NATS listens on this address.
+    pub fn without_database(address: &str) -> Result<Self> {
+        let port = TcpListener::bind((address, 0))?.local_addr()?.port();
+        let process = Command::new(variable("NATS_SERVER")?)
+            .args(["--addr", address, "--port", &port.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        Ok(Self { nats: format!("nats://{address}:{port}"), schema: None, _nats: process })
+    }
+
     /// A home for a node of the fleet.
     pub fn home(&self, node: &str, database: Database, mut settings: Value) -> Result<HubHome> {
-        settings["fleet"] = json!({"nats": [format!("nats://127.0.0.1:{}", self.nats_port)]});
+        settings["fleet"] = json!({"nats": [self.nats]});
         settings["store"] = json!({"node": node});
         if database == Database::Shared {
             settings["store"]["postgres"] = variable("POSTGRES")?.into();
-            settings["store"]["schema"] = self.schema.as_str().into();
+            settings["store"]["schema"] = self.schema.as_deref().context("no database")?.into();
             settings["logins"] = json!({"secret": SECRET});
         }
         HubHome::new(&settings)
     }
 
     pub async fn front(&self, node: &str, settings: Value) -> Result<(HubHome, RunningHub)> {
-        let home = self.home(node, Database::Shared, settings)?;
+        self.front_with(node, Database::Shared, settings).await
+    }
+
+    pub async fn front_with(
+        &self,
+        node: &str,
+        database: Database,
+        settings: Value,
+    ) -> Result<(HubHome, RunningHub)> {
+        let home = self.home(node, database, settings)?;
         let hub = home.serve_with(&["--roles", "front"]).await?;
         Ok((home, hub))
     }
@@ -86,8 +98,8 @@ impl TestFleet {
 
 impl Drop for TestFleet {
     fn drop(&mut self) {
-        let Ok(address) = std::env::var("POSTGRES") else { return };
-        let drop_schema = format!("DROP SCHEMA IF EXISTS {} CASCADE", self.schema);
+        let (Ok(address), Some(schema)) = (std::env::var("POSTGRES"), &self.schema) else { return };
+        let drop_schema = format!("DROP SCHEMA IF EXISTS {schema} CASCADE");
         let _ = std::process::Command::new("psql")
             .args(["-qX", &address, "-c", "SET client_min_messages = warning", "-c", &drop_schema])
             .stdin(Stdio::null())
