@@ -29,6 +29,21 @@ pub enum BusKind {
     Nats,
 }
 
+/// One test per rule and bus. A rule gets what `$fleet` starts.
+macro_rules! bus_rules {
+    ($fleet:ident; $($rule:ident),* $(,)?) => {
+        mod in_process {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $rule() { super::$rule(super::$fleet::start(super::BusKind::InProcess).await).await })*
+        }
+        mod nats {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $rule() { super::$rule(super::$fleet::start(super::BusKind::Nats).await).await })*
+        }
+    };
+}
+pub(crate) use bus_rules;
+
 pub fn address() -> SourceAddress {
     SourceAddress::new("workspace.one", "test").unwrap()
 }

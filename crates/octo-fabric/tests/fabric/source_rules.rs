@@ -1,6 +1,8 @@
 //! What holds for a source on another node, whichever bus connects them.
 
-use crate::fleet::{BusKind, Fleet, address, context, context_with, eventually, header, operation, results};
+use crate::fleet::{
+    BusKind, Fleet, address, bus_rules, context, context_with, eventually, header, operation, results,
+};
 use crate::test_peer::TestPeer;
 use crate::test_source::{TestSource, full_error, listing_state};
 use octo_fabric::{
@@ -14,20 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-macro_rules! rules {
-    ($($rule:ident),* $(,)?) => {
-        mod in_process {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $rule() { super::$rule(super::Fleet::start(super::BusKind::InProcess).await).await })*
-        }
-        mod nats {
-            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            async fn $rule() { super::$rule(super::Fleet::start(super::BusKind::Nats).await).await })*
-        }
-    };
-}
-
-rules!(
+bus_rules!(
+    Fleet;
     results_are_relayed_whole,
     the_header_crosses,
     errors_lose_nothing,
