@@ -6,9 +6,7 @@ pub mod chain_verifier;
 pub mod hash_chain;
 pub mod record_codec;
 pub mod record_queue;
-#[cfg(test)]
-mod samples;
 
 pub use chain_verifier::{BrokenChain, ChainVerifier};
 pub use hash_chain::ChainHasher;
-pub use record_queue::{Batch, QueueError, RecordQueue};
+pub use record_queue::{Batch, RecordQueue};

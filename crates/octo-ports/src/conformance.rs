@@ -3,6 +3,7 @@
 
 pub mod apis;
 pub mod audit;
+pub mod call_samples;
 pub mod changes;
 pub mod credentials;
 pub mod health;

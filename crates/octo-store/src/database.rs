@@ -269,7 +269,7 @@ mod tests {
         let stores = crate::sqlite(temp.path(), crate::Options::default()).unwrap();
         let verified = stores.audit_reader.verify(&[]).await.unwrap().remove(0);
         assert_eq!((verified.records, verified.head), (5, head));
-        stores.audit.open(crate::tests::opening("time_now")).await.unwrap();
+        stores.audit.open(octo_ports::conformance::call_samples::opening("time_now")).await.unwrap();
         let verified = stores.audit_reader.verify(&[head.into()]).await.unwrap();
         assert_eq!(verified.iter().map(|one| one.records).collect::<Vec<_>>(), [6]);
         let conn = read_audit(temp.path()).unwrap();

@@ -8,9 +8,8 @@ use crate::result_files::{ResultFiles, now_micros};
 use crate::store::health::file_identity;
 use crate::{Options, SqliteError, database, private_files, seal};
 use octo_model::{BoxFuture, CallId, Caller, Json};
-use octo_ports::audit_format::QueueError;
 use octo_ports::{
-    ArgumentKey, AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult, StoredText,
+    ArgumentKey, AuditLog, CallEnded, CallStarted, ResultStore, StoreError, StoreResult, StoredText,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,12 +40,6 @@ impl Store {
         Ok(Self { dir: dir.to_owned(), identity, audit, results: shelf, arguments })
     }
 
-    /// Returns once everything queued before is written.
-    pub async fn flush(&self) -> StoreResult<()> {
-        let group = self.audit.queue.flush().map_err(refused)?;
-        group.wait().await.map_err(audit_write_error)
-    }
-
     /// A connection for reading the audit log.
     pub fn reader(&self) -> Result<AuditConnection, SqliteError> {
         AuditConnection::open(&self.dir)
@@ -60,17 +53,15 @@ impl Store {
 
 impl AuditLog for Store {
     fn open(&self, opening: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
-        Box::pin(async move {
-            let group = self.audit.queue.open(now_micros(), &opening).map_err(refused)?;
-            drop(opening);
-            group.wait().await.map_err(audit_write_error)
-        })
+        Box::pin(self.audit.queue.record_start(now_micros(), opening))
     }
 
     fn close(&self, closing: CallEnded) {
-        if !self.audit.queue.close(now_micros(), &closing) {
-            tracing::error!(call = %closing.id, outcome = closing.outcome.as_str(), "the end of a call was not recorded");
-        }
+        self.audit.queue.record_end(now_micros(), &closing);
+    }
+
+    fn flush(&self) -> BoxFuture<'_, StoreResult<()>> {
+        Box::pin(self.audit.queue.flush())
     }
 
     fn fingerprint(&self, arguments: &[u8]) -> String {
@@ -108,15 +99,4 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> StoreResult<T> + Send + 'static,
 ) -> StoreResult<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(StoreError::internal(error)))
-}
-
-fn audit_write_error(why: impl std::fmt::Display) -> StoreError {
-    StoreError::unavailable(Port::Audit, why)
-}
-
-fn refused(why: QueueError) -> StoreError {
-    match why {
-        QueueError::Closed(why) => audit_write_error(why),
-        QueueError::Full => StoreError::Busy(Port::Audit),
-    }
 }

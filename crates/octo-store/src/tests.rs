@@ -1,4 +1,4 @@
-//! The store as a whole. Helpers: calls to record.
+//! The store as a whole.
 
 mod audit_chain;
 mod audit_records;
@@ -8,36 +8,9 @@ mod killed_writer;
 mod stored_results;
 
 use crate::{Options, Store};
-use octo_model::{CallId, Caller, Frontend, Method};
-use octo_ports::{AuditLog, CallEnded, CallStarted, Outcome};
+use octo_ports::AuditLog;
+use octo_ports::conformance::call_samples::{closing, opening};
 use std::path::Path;
-
-pub(crate) fn opening(name: &str) -> CallStarted {
-    CallStarted {
-        id: CallId::fresh(),
-        principal: Caller::named("ada").principal,
-        frontend: Frontend::Cli,
-        profile: "default".to_owned(),
-        method: Method::CallTool,
-        name: name.to_owned(),
-        arguments: "5e".repeat(32),
-        shown: None,
-        trace: None,
-    }
-}
-
-pub(crate) fn closing(id: CallId) -> CallEnded {
-    CallEnded {
-        id,
-        target: Some("time/time_now".to_owned()),
-        rule: None,
-        outcome: Outcome::Ok,
-        micros: 1500,
-        bytes: 42,
-        result_handle: None,
-        arguments: None,
-    }
-}
 
 fn store(dir: &Path) -> Store {
     Store::open(dir, Options::default()).unwrap()

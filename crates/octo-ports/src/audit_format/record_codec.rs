@@ -224,7 +224,7 @@ impl<'a> Decoder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit_format::samples as sample;
+    use crate::conformance::call_samples as sample;
 
     fn encoded(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
         let mut out = Vec::new();

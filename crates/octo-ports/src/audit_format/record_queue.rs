@@ -1,7 +1,7 @@
 //! Queue between calls and the writer thread: everything queued becomes one group, written together.
 
 use super::record_codec;
-use crate::{CallEnded, CallStarted};
+use crate::{CallEnded, CallStarted, Port, StoreError, StoreResult};
 use std::cell::Cell;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -123,13 +123,6 @@ pub struct RecordQueue {
     wake: Condvar,
 }
 
-/// Why a record was not queued.
-#[derive(Debug)]
-pub enum QueueError {
-    Full,
-    Closed(&'static str),
-}
-
 impl Default for RecordQueue {
     fn default() -> Self {
         let state = State {
@@ -147,27 +140,41 @@ impl RecordQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Records the start of a call, and waits until it is written.
+    pub async fn record_start(&self, at: i64, opening: CallStarted) -> StoreResult<()> {
+        let group = self.open(at, &opening)?;
+        drop(opening);
+        group.wait().await.map_err(write_error)
+    }
+
+    /// Records the end of a call, which no caller waits for.
+    pub fn record_end(&self, at: i64, closing: &CallEnded) {
+        if !self.close(at, closing) {
+            tracing::error!(call = %closing.id, outcome = closing.outcome.as_str(), "the end of a call was not recorded");
+        }
+    }
+
+    /// Waits until everything that is queued now is written.
+    pub async fn flush(&self) -> StoreResult<()> {
+        self.enqueue_awaited(None)?.wait().await.map_err(write_error)
+    }
+
     /// Queues the start of a call; the group reports when it is written.
-    pub fn open(&self, at: i64, opening: &CallStarted) -> Result<Arc<Group>, QueueError> {
+    pub fn open(&self, at: i64, opening: &CallStarted) -> StoreResult<Arc<Group>> {
         with_encoded(
             |bytes| record_codec::encode_open(bytes, at, opening),
             |record| self.enqueue_awaited(Some(record)),
         )
     }
 
-    /// A group with everything that is queued now.
-    pub fn flush(&self) -> Result<Arc<Group>, QueueError> {
-        self.enqueue_awaited(None)
-    }
-
-    fn enqueue_awaited(&self, record: Option<&[u8]>) -> Result<Arc<Group>, QueueError> {
+    fn enqueue_awaited(&self, record: Option<&[u8]>) -> StoreResult<Arc<Group>> {
         let mut state = self.lock();
         if let Some(why) = state.closed {
-            return Err(QueueError::Closed(why));
+            return Err(write_error(why));
         }
         if let Some(record) = record {
             if state.batch.len() >= MAX_QUEUED_OPENINGS {
-                return Err(QueueError::Full);
+                return Err(StoreError::Busy(Port::Audit));
             }
             state.batch.add(record, true);
         }
@@ -270,6 +277,10 @@ impl RecordQueue {
         left.group.finish(Err(why.into()));
         left.entries.len()
     }
+}
+
+fn write_error(why: impl std::fmt::Display) -> StoreError {
+    StoreError::unavailable(Port::Audit, why)
 }
 
 /// Yields to other threads: on a busy machine these are calls that are about to join the group, and a group

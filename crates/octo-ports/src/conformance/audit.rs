@@ -1,37 +1,18 @@
 #![expect(clippy::disallowed_methods, reason = "the rule compares with the time of its records")]
-use super::{Open, ada};
+use super::Open;
+use super::call_samples::{closing, opening};
 use crate::{
-    Anchor, AuditCursor, AuditReader, AuditRecord, CallEnded, CallStarted, ChainAnchor, Outcome, Port,
-    RecordKind, Retention, StoreError, StoreResult, Stores, Verified,
+    Anchor, AuditCursor, AuditReader, AuditRecord, CallStarted, ChainAnchor, Port, RecordKind, Retention,
+    StoreError, StoreResult, Stores, Verified,
 };
 use jiff::Timestamp;
-use octo_model::{CallId, Frontend, Method};
 use std::time::Duration;
 
 async fn record(stores: &Stores, name: &str) -> StoreResult<()> {
-    let id = CallId::fresh();
-    let opening = CallStarted {
-        id,
-        principal: ada().principal,
-        frontend: Frontend::Cli,
-        profile: "default".to_owned(),
-        method: Method::CallTool,
-        name: name.to_owned(),
-        arguments: stores.audit.fingerprint(b"{}"),
-        shown: None,
-        trace: None,
-    };
+    let opening = CallStarted { arguments: stores.audit.fingerprint(b"{}"), ..opening(name) };
+    let id = opening.id;
     stores.audit.open(opening).await?;
-    stores.audit.close(CallEnded {
-        id,
-        target: Some("time/time_now".to_owned()),
-        rule: None,
-        outcome: Outcome::Ok,
-        micros: 1500,
-        bytes: 42,
-        result_handle: None,
-        arguments: None,
-    });
+    stores.audit.close(closing(id));
     stores.audit.flush().await
 }
 

@@ -10,7 +10,6 @@ use crate::value::Value;
 use crate::{PostgresError, PostgresOptions};
 use aws_lc_rs::rand;
 use octo_model::BoxFuture;
-use octo_ports::audit_format::QueueError;
 use octo_ports::{ArgumentKey, AuditLog, CallEnded, CallStarted, Port, StoreError, StoreResult};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -52,30 +51,22 @@ impl PostgresAuditLog {
         if rows.first().is_some_and(|row| row.get(0)) {
             return Ok(());
         }
-        Err(audit_write_error(format_args!("the partition `{table}` does not exist and cannot be created")))
+        let why = format_args!("the partition `{table}` does not exist and cannot be created");
+        Err(StoreError::unavailable(Port::Audit, why))
     }
 }
 
 impl AuditLog for PostgresAuditLog {
     fn open(&self, opening: CallStarted) -> BoxFuture<'_, StoreResult<()>> {
-        Box::pin(async move {
-            let group = self.writer.queue.open(now_micros(), &opening).map_err(refused)?;
-            drop(opening);
-            group.wait().await.map_err(audit_write_error)
-        })
+        Box::pin(self.writer.queue.record_start(now_micros(), opening))
     }
 
     fn close(&self, closing: CallEnded) {
-        if !self.writer.queue.close(now_micros(), &closing) {
-            tracing::error!(call = %closing.id, outcome = closing.outcome.as_str(), "the end of a call was not recorded");
-        }
+        self.writer.queue.record_end(now_micros(), &closing);
     }
 
     fn flush(&self) -> BoxFuture<'_, StoreResult<()>> {
-        Box::pin(async move {
-            let group = self.writer.queue.flush().map_err(refused)?;
-            group.wait().await.map_err(audit_write_error)
-        })
+        Box::pin(self.writer.queue.flush())
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), String>> {
@@ -89,16 +80,5 @@ impl AuditLog for PostgresAuditLog {
 
     fn fingerprint(&self, arguments: &[u8]) -> String {
         self.arguments.fingerprint(arguments)
-    }
-}
-
-fn audit_write_error(why: impl std::fmt::Display) -> StoreError {
-    StoreError::unavailable(Port::Audit, why)
-}
-
-fn refused(why: QueueError) -> StoreError {
-    match why {
-        QueueError::Closed(why) => audit_write_error(why),
-        QueueError::Full => StoreError::Busy(Port::Audit),
     }
 }

@@ -4,8 +4,8 @@ use super::{PostgresAuditLog, PostgresAuditReader, now_micros};
 use crate::database::Database;
 use crate::postgres_schema::PostgresSchema;
 use jiff::{Timestamp, ToSpan};
-use octo_model::{CallId, Caller, Frontend, Method};
-use octo_ports::{AuditCursor, AuditReader, CallStarted, RecordKind, Retention};
+use octo_ports::conformance::call_samples::opening;
+use octo_ports::{AuditCursor, AuditReader, RecordKind, Retention};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Log {
     /// Records starts of calls at these times.
     async fn record(&self, times: impl IntoIterator<Item = i64>) {
         for at in times {
-            self.log.writer.queue.open(at, &opening()).unwrap().wait().await.unwrap();
+            self.log.writer.queue.open(at, &opening("time_now")).unwrap().wait().await.unwrap();
         }
     }
 
@@ -52,20 +52,6 @@ impl Log {
     async fn seqs(&self) -> Vec<u64> {
         let records = self.reader.after(&AuditCursor::default()).await.unwrap();
         records.iter().map(|record| record.seq).collect()
-    }
-}
-
-fn opening() -> CallStarted {
-    CallStarted {
-        id: CallId::fresh(),
-        principal: Caller::named("ada").principal,
-        frontend: Frontend::Cli,
-        profile: "default".to_owned(),
-        method: Method::CallTool,
-        name: "time_now".to_owned(),
-        arguments: "5e".repeat(32),
-        shown: None,
-        trace: None,
     }
 }
 
@@ -197,7 +183,8 @@ async fn a_reader_delays_neither_new_months_nor_pruning() {
 async fn a_chain_that_is_written_and_pruned_can_be_verified() {
     let log = Log::new().await;
     let (now, records) = (now_micros(), 45_000);
-    let groups: Vec<_> = (0..records).map(|_| log.log.writer.queue.open(now, &opening()).unwrap()).collect();
+    let groups: Vec<_> =
+        (0..records).map(|_| log.log.writer.queue.open(now, &opening("time_now")).unwrap()).collect();
     groups.last().unwrap().wait().await.unwrap();
     let later = Timestamp::from_microsecond(now).unwrap().checked_add(1.hours()).unwrap();
     let change = async {

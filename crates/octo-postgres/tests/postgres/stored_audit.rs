@@ -5,40 +5,12 @@ mod faults;
 mod speed;
 mod tampering;
 
-use octo_model::{CallId, Caller, Frontend, Method};
-use octo_ports::{
-    AuditCursor, AuditReader, AuditRecord, CallEnded, CallStarted, Outcome, StoreResult, Stores,
-};
+use octo_model::CallId;
+use octo_ports::conformance::call_samples::{closing, opening};
+use octo_ports::{AuditCursor, AuditReader, AuditRecord, StoreResult, Stores};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-pub fn opening(name: &str) -> CallStarted {
-    CallStarted {
-        id: CallId::fresh(),
-        principal: Caller::named("ada").principal,
-        frontend: Frontend::Cli,
-        profile: "default".to_owned(),
-        method: Method::CallTool,
-        name: name.to_owned(),
-        arguments: "5e".repeat(32),
-        shown: None,
-        trace: None,
-    }
-}
-
-pub fn closing(id: CallId) -> CallEnded {
-    CallEnded {
-        id,
-        target: Some("time/time_now".to_owned()),
-        rule: None,
-        outcome: Outcome::Ok,
-        micros: 1500,
-        bytes: 42,
-        result_handle: None,
-        arguments: None,
-    }
-}
 
 /// Records the start of a call, and returns its id.
 pub async fn start(stores: &Stores, name: &str) -> StoreResult<CallId> {

@@ -224,10 +224,10 @@ mod tests {
     use super::*;
     use crate::audit::audit_reader::AuditConnection;
     use crate::audit::audit_verify::verify;
-    use crate::tests as sample;
     use crate::{Options, Store};
     use octo_ports::AuditLog;
     use octo_ports::RecordKind;
+    use octo_ports::conformance::call_samples as sample;
 
     async fn store_with_calls(dir: &Path, calls: usize) -> Store {
         let store = Store::open(dir, Options::default()).unwrap();

@@ -190,9 +190,9 @@ mod tests {
     use super::*;
     use crate::audit::audit_reader::AuditConnection;
     use crate::audit::audit_verify::verify;
-    use crate::tests as sample;
     use crate::{Durability, database};
     use octo_ports::RecordKind;
+    use octo_ports::conformance::call_samples as sample;
     use std::time::Duration;
 
     async fn open(writer: &AuditWriter, name: &str) -> Result<octo_model::CallId, String> {

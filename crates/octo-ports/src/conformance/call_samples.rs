@@ -3,7 +3,7 @@
 use crate::{CallEnded, CallStarted, Outcome};
 use octo_model::{CallId, Caller, Frontend, Method};
 
-pub(crate) fn opening(name: &str) -> CallStarted {
+pub fn opening(name: &str) -> CallStarted {
     CallStarted {
         id: CallId::fresh(),
         principal: Caller::named("ada").principal,
@@ -17,7 +17,7 @@ pub(crate) fn opening(name: &str) -> CallStarted {
     }
 }
 
-pub(crate) fn closing(id: CallId) -> CallEnded {
+pub fn closing(id: CallId) -> CallEnded {
     CallEnded {
         id,
         target: Some("time/time_now".to_owned()),
