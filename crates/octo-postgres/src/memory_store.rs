@@ -8,6 +8,7 @@ mod memory_query;
 mod memory_transaction;
 mod memory_view;
 pub(crate) mod name_key;
+mod owner_locks;
 mod remove;
 mod upsert;
 
@@ -22,21 +23,24 @@ use octo_ports::memory::{
     NameMatch, NewEntity, PageRequest, QueryResult, Removal, UpsertResult,
 };
 use octo_ports::{Port, StoreError, StoreResult};
+use owner_locks::OwnerLocks;
 use std::sync::Arc;
 
 pub(crate) struct PostgresMemoryStore {
     database: Arc<Database>,
     quota_bytes: u64,
+    locks: OwnerLocks,
 }
 
 impl PostgresMemoryStore {
-    pub(crate) const fn new(database: Arc<Database>, quota_bytes: u64) -> Self {
-        Self { database, quota_bytes }
+    pub(crate) fn new(database: Arc<Database>, quota_bytes: u64) -> Self {
+        Self { database, quota_bytes, locks: OwnerLocks::default() }
     }
 
     async fn begin(&self, asker: &MemoryCaller) -> StoreResult<MemoryTransaction> {
         check_caller(asker)?;
-        MemoryTransaction::begin(&self.database, asker, self.quota_bytes).await
+        let lock = self.locks.lock(&asker.principal).await?;
+        MemoryTransaction::begin(&self.database, asker, self.quota_bytes, lock).await
     }
 
     fn view<'a>(

@@ -2,6 +2,7 @@
 //! other, and each one sees what the others did.
 
 use super::change_statement::ChangeStatement;
+use super::owner_locks::OwnerLock;
 use crate::database::Database;
 use crate::transaction::{Scope, Transaction};
 use crate::value::Value;
@@ -26,19 +27,26 @@ pub(super) struct MemoryTransaction {
     pub(super) owner: MemoryOwner,
     transaction: Transaction,
     quota: i64,
+    /// Released after the transaction.
+    _lock: OwnerLock,
 }
 
 impl MemoryTransaction {
-    pub(super) async fn begin(database: &Database, asker: &MemoryCaller, quota: u64) -> StoreResult<Self> {
+    pub(super) async fn begin(
+        database: &Database,
+        asker: &MemoryCaller,
+        quota: u64,
+        lock: OwnerLock,
+    ) -> StoreResult<Self> {
         let (tenant, subject) = (asker.principal.tenant.as_str(), asker.principal.subject.as_str());
         let mut transaction = database.begin(Port::Memory, Scope::Tenant(tenant)).await?;
-        let lock = format!(
+        let lock_owner = format!(
             "INSERT INTO memory_owners AS o (tenant, subject, last_change) VALUES ($1, $2, {CLOCK})
              ON CONFLICT (tenant, subject) DO UPDATE
              SET last_change = greatest(o.last_change + 1, excluded.last_change)
              RETURNING id, bytes, last_entity, last_change"
         );
-        let row = transaction.query_opt(&lock, &[&tenant, &subject]).await?;
+        let row = transaction.query_opt(&lock_owner, &[&tenant, &subject]).await?;
         let row = row.ok_or_else(|| StoreError::internal("the memory's owner has disappeared"))?;
         let owner = MemoryOwner {
             id: row.get(0),
@@ -48,7 +56,7 @@ impl MemoryTransaction {
             last_entity: row.get(2),
             timestamp: row.get(3),
         };
-        Ok(Self { owner, transaction, quota: i64::try_from(quota).unwrap_or(i64::MAX) })
+        Ok(Self { owner, transaction, quota: i64::try_from(quota).unwrap_or(i64::MAX), _lock: lock })
     }
 
     /// `$1` is the owner; the given values follow.

@@ -1,11 +1,12 @@
 //! Concurrent hubs: nothing is lost or duplicated, and quotas hold.
 
 use super::*;
-use crate::postgres_schema::PostgresSchema;
+use crate::postgres_schema::{PostgresSchema, client};
 use octo_ports::memory::{ForgetTarget, PageRequest, Removal};
 use octo_ports::{Limit, StoreError};
 use octo_postgres::{PostgresOptions, postgres};
 use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 /// Runs the same work on two hubs with several tasks each.
 async fn run_on_two_hubs<F: Future<Output = ()> + Send + 'static>(
@@ -119,5 +120,41 @@ async fn counters_and_words_fit_the_rows() {
     ];
     for sql in wrong {
         assert_eq!(schema.count(sql).await, 0, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn waiting_writers_of_one_owner_leave_sessions_to_the_others() {
+    let schema = PostgresSchema::new().await;
+    let memory = schema.stores().memory;
+    put(&memory, vec![entity("first", "thing", &["fact"])]).await;
+    // Another hub is in the middle of a change.
+    let other = client(&schema.admin).await;
+    let lock = format!(
+        "BEGIN; SELECT FROM {}.memory_owners WHERE subject = 'ada' FOR UPDATE",
+        schema.options.schema.as_str()
+    );
+    other.batch_execute(&lock).await.unwrap();
+    let waiting: Vec<_> = (0..schema.options.max_connections * 3)
+        .map(|at| {
+            let memory = memory.clone();
+            tokio::spawn(
+                async move { put(&memory, vec![entity(&format!("e{at}"), "thing", &["fact"])]).await },
+            )
+        })
+        .collect();
+    let holder: i32 = other.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let blocked =
+        format!("SELECT count(*) FROM pg_stat_activity WHERE {holder} = ANY (pg_blocking_pids(pid))");
+    while schema.count(&blocked).await == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let started = Instant::now();
+    let bob = MemoryCaller::new(&Caller::named("bob"), CallId::fresh());
+    memory.upsert(bob, vec![entity("other", "thing", &["fact"])], NameMatch::Alike).await.unwrap();
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    other.batch_execute("COMMIT").await.unwrap();
+    for writer in waiting {
+        writer.await.unwrap();
     }
 }
