@@ -128,7 +128,7 @@ impl ApiStore for SqliteApiStore {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Options, sqlite};
+    use crate::{Options, SealKeys, sqlite};
 
     #[tokio::test]
     async fn no_file_has_the_secret_in_clear() {
@@ -140,11 +140,13 @@ mod tests {
             settings: "{}".into(),
             secret: Some(Secret::new("t0p-s3cret")),
         };
-        for api_secret in [None, Some(Secret::new("a long enough secret"))] {
+        for secret in [None, Some(Secret::new("a long enough secret"))] {
+            let is_first = secret.is_none();
+            let seal_keys = SealKeys { secret, ..SealKeys::default() };
             let stores =
-                || sqlite(temp.path(), Options { api_secret: api_secret.clone(), ..Options::default() });
+                || sqlite(temp.path(), Options { seal_keys: seal_keys.clone(), ..Options::default() });
             // The second time with the directory's own key as the previous one.
-            if api_secret.is_none() {
+            if is_first {
                 stores().unwrap().apis.put(&ada, api.clone(), "the document".into()).await.unwrap();
             }
             assert_eq!(stores().unwrap().apis.find(&ada, "x").await.unwrap().as_ref(), Some(&api));

@@ -42,9 +42,8 @@ pub struct Options {
     pub durability: Durability,
     /// Whether the audit log is opened immediately, so that a hub that cannot record calls does not start.
     pub open_audit: bool,
+    /// Keys that logins and the credentials of loaded APIs are sealed with.
     pub seal_keys: SealKeys,
-    /// Secret that the credentials of loaded APIs are sealed with.
-    pub api_secret: Option<Secret>,
     /// Directory of the credentials, if separate.
     pub credential_dir: Option<PathBuf>,
     /// Maximum bytes of one subject's memory, including overhead.
@@ -55,20 +54,12 @@ pub struct Options {
     pub result_quota_bytes: u64,
 }
 
-impl Options {
-    /// Keys that the credentials of loaded APIs are sealed with.
-    pub(crate) fn api_keys(&self) -> SealKeys {
-        SealKeys { secret: self.api_secret.clone(), previous: self.seal_keys.previous.clone() }
-    }
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self {
             durability: Durability::default(),
             open_audit: false,
             seal_keys: SealKeys::default(),
-            api_secret: None,
             credential_dir: None,
             memory_quota_bytes: 4 << 30,
             result_ttl: Duration::from_secs(24 * 60 * 60),

@@ -26,7 +26,7 @@ pub fn sqlite(dir: &Path, options: Options) -> Result<Stores, SqliteError> {
     let credential_dir = options.credential_dir.as_deref().unwrap_or(dir);
     let apis = SealedApiStore::new(
         Arc::new(SqliteApiStore::new(dir, durability)),
-        keyring_opener(Port::Apis, dir, options.api_keys()),
+        keyring_opener(Port::Apis, dir, options.seal_keys.clone()),
     );
     let credentials = credential_store(credential_dir, options.seal_keys.clone());
     let memory = SqliteMemoryStore::new(dir, durability, options.memory_quota_bytes);

@@ -14,7 +14,7 @@ use octo_ports::Stores;
 use octo_postgres::PostgresOptions;
 use octo_store::Options;
 
-/// Opens the stores without credentials. Without a state directory they are in memory.
+/// Opens the stores without credentials, also those of loaded APIs. Without a state directory they are in memory.
 pub fn stores(settings: &Settings) -> Result<Stores, AppError> {
     match postgres_options(settings, &Environment::default())? {
         Some(options) => Ok(octo_postgres::postgres(&options)?),
@@ -64,9 +64,7 @@ fn sqlite_options(settings: &Settings, world: &Environment) -> Result<Options, A
 }
 
 fn options(settings: &Settings) -> Options {
-    let durability = settings.audit.durability;
-    let api_secret = settings.logins.secret.clone();
-    Options { durability, api_secret, ..Options::default() }
+    Options { durability: settings.audit.durability, ..Options::default() }
 }
 
 fn open_sqlite(settings: &Settings, options: Options) -> Result<Stores, AppError> {
@@ -77,5 +75,34 @@ fn open_sqlite(settings: &Settings, options: Options) -> Result<Stores, AppError
             Ok(Stores { credentials: kept.credentials, leases: kept.leases, ..Stores::in_memory() })
         }
         (None, None) => Ok(Stores::in_memory()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octo_model::{Caller, Secret};
+    use octo_ports::apis::StoredApi;
+
+    #[tokio::test]
+    async fn credentials_of_apis_are_sealed_with_the_secret_of_the_file() {
+        let temp = tempfile::tempdir().unwrap();
+        let (state, file) = (temp.path().join("state"), temp.path().join("secret"));
+        let (ada, world) = (Caller::named("ada"), Environment::default());
+        let mut settings = Settings { state_dir: Some(state.clone()), ..Settings::default() };
+        settings.logins.secret_file = Some(file.clone());
+        std::fs::write(&file, "the secret of a file\n").unwrap();
+        let api = StoredApi {
+            name: "x".into(),
+            revision: "1".into(),
+            settings: "{}".into(),
+            secret: Some(Secret::new("t0p-s3cret")),
+        };
+        let stores = || stores_of_hub(&settings, &world).unwrap().apis;
+        stores().put(&ada, api.clone(), "the document".into()).await.unwrap();
+        assert_eq!(stores().find(&ada, "x").await.unwrap().as_ref(), Some(&api));
+        assert!(!state.join("seal.key").exists(), "the key would be beside what it seals");
+        std::fs::write(&file, "another secret of a file\n").unwrap();
+        assert!(stores().find(&ada, "x").await.is_err());
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn export(conn: &Connection, place: &StatePlace, to: &RecordSender) -
             (None, _) => sealed,
             (Some(_), Some(keyring)) => open_api(keyring, &owner, sealed)?,
             (Some(_), unknown) => {
-                let opened = open_keyring(&place.dir, &place.options.api_keys())?;
+                let opened = open_keyring(&place.dir, &place.options.seal_keys)?;
                 open_api(unknown.insert(opened), &owner, sealed)?
             }
         };

@@ -121,10 +121,10 @@ impl StateImport {
             TransferRecord::SeenPin(row) => pin_copy::import_seen(self.pins.conn()?, &row),
             TransferRecord::Listing(row) => listing_copy::import(self.listings.conn()?, &row),
             TransferRecord::Api(row) => {
-                let keys = self.place.options.api_keys();
+                let keys = &self.place.options.seal_keys;
                 let keyring = match &mut self.api_keyring {
                     Some(keyring) => keyring,
-                    unknown => unknown.insert(target_keyring(&self.place.dir, &self.part, &keys)?),
+                    unknown => unknown.insert(target_keyring(&self.place.dir, &self.part, keys)?),
                 };
                 api_copy::import(self.apis.conn()?, keyring, row)
             }
