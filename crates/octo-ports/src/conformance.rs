@@ -11,6 +11,7 @@ pub mod leases;
 pub mod listings;
 pub mod memory;
 pub mod pins;
+pub mod rate_buckets;
 pub mod results;
 pub mod runs;
 
@@ -39,6 +40,7 @@ macro_rules! conformance_tests {
                 dumped_in_order, durable;
             pins: first_one_stays, pinned_by_one, held_until_accepted, reported_a_few_times, any_key,
                 follow_a_renamed_server, addresses_of_others;
+            rate_buckets: leased_in_slices, returned_unused, occupied_while_valid, never_leased_twice;
             results: stored_whole, owned_by_their_caller;
             runs: stored_with_steps_in_order, owned_by_their_caller, written_by_one, fenced,
                 listed_newest_first;

@@ -22,6 +22,7 @@ pub enum Port {
     Apis,
     Memory,
     Leases,
+    RateBuckets,
 }
 
 /// Limits that can be reached.
@@ -203,6 +204,7 @@ fn unavailable(port: Port) -> ToolError {
         Port::Apis => "Loaded APIs cannot be read or written.",
         Port::Memory => "The memory cannot be read or written.",
         Port::Leases => "Leases cannot be read or written.",
+        Port::RateBuckets => "Rate limits cannot be read or written.",
     };
     let hint = match port {
         Port::Results => "Ask for less at a time; the hub's disk or database may be full.",

@@ -9,6 +9,7 @@ mod leases;
 mod listings;
 mod memory_graph;
 mod pins;
+mod rate_buckets;
 mod results;
 mod runs;
 
@@ -22,6 +23,7 @@ pub use audit::InMemoryAudit;
 pub use credentials::InMemoryCredentials;
 pub use health_check::InMemoryHealth;
 pub use leases::InMemoryLeases;
+pub use rate_buckets::InMemoryRateBuckets;
 
 fn ready<'a, T: Send + 'a>(value: StoreResult<T>) -> BoxFuture<'a, StoreResult<T>> {
     Box::pin(std::future::ready(value))
@@ -55,6 +57,10 @@ pub fn memory() -> Memory {
 
 pub fn pins() -> Arc<dyn Pins> {
     Arc::new(pins::InMemoryPins::default())
+}
+
+pub fn rate_buckets() -> Arc<InMemoryRateBuckets> {
+    Arc::default()
 }
 
 pub fn results() -> Arc<dyn ResultStore> {

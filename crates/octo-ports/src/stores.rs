@@ -1,8 +1,8 @@
 //! All ports together: what a backend provides to the hub and the command line.
 
 use crate::{
-    Apis, AuditLog, AuditReader, Credentials, HealthCheck, Leases, Listings, Memory, Pins, ResultStore, Runs,
-    in_memory,
+    Apis, AuditLog, AuditReader, Credentials, HealthCheck, Leases, Listings, Memory, Pins, RateBuckets,
+    ResultStore, Runs, in_memory,
 };
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ pub struct Stores {
     pub apis: Apis,
     pub memory: Memory,
     pub leases: Arc<dyn Leases>,
+    /// `None` if no other hub shares the backend.
+    pub rate_buckets: Option<Arc<dyn RateBuckets>>,
     pub health: Arc<dyn HealthCheck>,
 }
 
@@ -36,6 +38,7 @@ impl Stores {
             apis: in_memory::apis(),
             memory: in_memory::memory(),
             leases,
+            rate_buckets: None,
             health: Arc::new(in_memory::InMemoryHealth),
         }
     }

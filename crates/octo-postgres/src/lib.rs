@@ -17,6 +17,7 @@ mod pin_store;
 mod pool;
 mod postgres_health;
 mod postgres_stores;
+mod rate_bucket_store;
 mod result_store;
 mod run_store;
 mod transaction;

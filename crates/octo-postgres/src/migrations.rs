@@ -17,21 +17,24 @@ struct Migration {
 }
 
 /// In order, from version 1.
-const MIGRATIONS: &[Migration] = &[Migration {
-    sql: &[
-        include_str!("migrations/v1/functions.sql"),
-        include_str!("migrations/v1/apis.sql"),
-        include_str!("migrations/v1/audit.sql"),
-        include_str!("migrations/v1/credentials.sql"),
-        include_str!("migrations/v1/leases.sql"),
-        include_str!("migrations/v1/listings.sql"),
-        include_str!("migrations/v1/memory.sql"),
-        include_str!("migrations/v1/pins.sql"),
-        include_str!("migrations/v1/results.sql"),
-        include_str!("migrations/v1/runs.sql"),
-    ],
-    compatible: 1,
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        sql: &[
+            include_str!("migrations/v1/functions.sql"),
+            include_str!("migrations/v1/apis.sql"),
+            include_str!("migrations/v1/audit.sql"),
+            include_str!("migrations/v1/credentials.sql"),
+            include_str!("migrations/v1/leases.sql"),
+            include_str!("migrations/v1/listings.sql"),
+            include_str!("migrations/v1/memory.sql"),
+            include_str!("migrations/v1/pins.sql"),
+            include_str!("migrations/v1/results.sql"),
+            include_str!("migrations/v1/runs.sql"),
+        ],
+        compatible: 1,
+    },
+    Migration { sql: &[include_str!("migrations/v2/rate_buckets.sql")], compatible: 1 },
+];
 
 const CURRENT_VERSION: i64 = MIGRATIONS.len() as i64;
 

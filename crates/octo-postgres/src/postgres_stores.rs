@@ -9,6 +9,7 @@ use crate::listing_store::PostgresListingStore;
 use crate::memory_store::PostgresMemoryStore;
 use crate::pin_store::PostgresPinStore;
 use crate::postgres_health::PostgresHealth;
+use crate::rate_bucket_store::PostgresRateBucketStore;
 use crate::result_store::PostgresResultStore;
 use crate::run_store::PostgresRunStore;
 use crate::{PostgresError, PostgresOptions};
@@ -34,6 +35,7 @@ pub fn postgres(options: &PostgresOptions) -> Result<Stores, PostgresError> {
         runs: Arc::new(PostgresRunStore::new(Arc::clone(&database), leases.clone())),
         memory: Arc::new(PostgresMemoryStore::new(Arc::clone(&database), options.memory_quota_bytes)),
         leases: Arc::new(leases),
+        rate_buckets: Some(Arc::new(PostgresRateBucketStore::new(Arc::clone(&database)))),
         health: Arc::new(PostgresHealth(Arc::clone(&database))),
         pins: Arc::new(PostgresPinStore(database)),
     })

@@ -50,6 +50,7 @@ pub fn sqlite(dir: &Path, options: Options) -> Result<Stores, SqliteError> {
         apis: Arc::new(apis),
         memory: Arc::new(memory),
         leases: Arc::new(leases),
+        rate_buckets: None,
         health: Arc::new(SqliteHealth::new(dir)),
     })
 }

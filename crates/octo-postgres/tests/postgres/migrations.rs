@@ -32,3 +32,19 @@ async fn several_processes_may_migrate_at_once() {
     assert_eq!(created, 1);
     check(&schema.options).await.unwrap();
 }
+
+/// Tables of version 1, with a row, as a hub of that version left them.
+#[tokio::test]
+async fn tables_of_an_older_version_are_upgraded_and_stay_usable_for_it() {
+    let schema = PostgresSchema::new().await;
+    schema.run("DROP TABLE rate_buckets; DELETE FROM schema_versions WHERE version > 1").await;
+    schema.run("INSERT INTO listings (server, mark, text) VALUES ('a', 'm', 'kept')").await;
+    let older = check(&schema.options).await.unwrap_err();
+    assert!(matches!(older, PostgresError::NotMigrated { .. }), "{older}");
+    let upgraded = migrate(&schema.options).await.unwrap();
+    assert_eq!(upgraded.from, 1);
+    assert!(upgraded.to > 1);
+    check(&schema.options).await.unwrap();
+    assert_eq!(schema.stores().listings.get("a", "m").await.unwrap().as_deref(), Some("kept"));
+    assert_eq!(schema.count("SELECT max(compatible) FROM schema_versions").await, 1);
+}

@@ -36,6 +36,7 @@ mod behind_pg_bouncer {
         leases: held_by_one, expired_and_fenced;
         memory: upserted_and_linked, listed_in_pages;
         pins: first_one_stays, held_until_accepted;
+        rate_buckets: leased_in_slices, returned_unused, never_leased_twice;
         results: stored_whole;
         runs: stored_with_steps_in_order, fenced;
     }

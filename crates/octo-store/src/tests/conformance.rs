@@ -15,11 +15,11 @@ mod on_sqlite {
 }
 
 mod in_memory {
-    use octo_ports::Stores;
     use octo_ports::conformance::Open;
+    use octo_ports::{Stores, in_memory};
 
     fn new_backend() -> Box<Open> {
-        let stores = Stores::in_memory();
+        let stores = Stores { rate_buckets: Some(in_memory::rate_buckets()), ..Stores::in_memory() };
         Box::new(move || stores.clone())
     }
 
