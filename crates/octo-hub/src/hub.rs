@@ -17,7 +17,7 @@ use crate::pipeline::call_request::Request;
 use crate::pipeline::call_rules::{CallRules, RuleSettings};
 use crate::pipeline::error_limits::truncate_error;
 use crate::pipeline::policy::{PolicyEngine, PolicySettings, is_visible};
-use crate::pipeline::rate_limit::LimitRule;
+use crate::pipeline::rate_limit::{LimitRule, SharedBuckets};
 use crate::pipeline::response_cache::CacheRule;
 use crate::pipeline::telemetry::{Excerpts, Tracer};
 use crate::pipeline::validate::ArgumentValidator;
@@ -27,7 +27,7 @@ use crate::results::results_source;
 use crate::subscriptions::subscription_counts::SubscriptionCounts;
 use arc_swap::ArcSwap;
 use octo_model::{Caller, JsonObject, Operation, RemedyText, ToolError};
-use octo_ports::{AuditLog, ResultStore};
+use octo_ports::{AuditLog, RateBuckets, ResultStore};
 use octo_toolkit::{Listing, Source, SourceState};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
@@ -43,6 +43,8 @@ pub struct HubConfig {
     pub profiles: Vec<Profile>,
     pub policy: PolicySettings,
     pub limits: Vec<LimitRule>,
+    /// With them, limits hold across all hubs that share them.
+    pub rate_buckets: Option<Arc<dyn RateBuckets>>,
     pub cache: Vec<CacheRule>,
     pub result_limits: ResultLimits,
     pub timeout: Duration,
@@ -85,7 +87,8 @@ impl Hub {
             cache: parts.cache,
             timeout: parts.timeout,
         };
-        let rules = CallRules::new(rules, None)?;
+        let buckets = parts.rate_buckets.map(|store| Arc::new(SharedBuckets::new(store)));
+        let rules = CallRules::new(rules, buckets)?;
         let hub = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             catalogue,
@@ -113,7 +116,7 @@ impl Hub {
     /// they started with.
     pub fn apply(&self, rules: RuleSettings, profiles: Vec<Profile>) -> Result<(), globset::Error> {
         let before = self.rules();
-        let fresh = CallRules::new(rules, Some(&before))?;
+        let fresh = before.replace(rules)?;
         let decides_anew = fresh.settings.policy != before.settings.policy;
         // A profile grants no rights, so it may be replaced before the rules are.
         self.catalogue.set_profiles(profiles);

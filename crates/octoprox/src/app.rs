@@ -130,6 +130,7 @@ impl App {
             profiles: profiles(settings)?,
             policy: settings.policy.clone(),
             limits: settings.limits.clone(),
+            rate_buckets: stores.rate_buckets.clone(),
             cache: settings.cache.clone(),
             result_limits: settings.results.clone(),
             timeout: Duration::from_secs(settings.calls.timeout_seconds),

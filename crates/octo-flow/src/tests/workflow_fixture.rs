@@ -332,6 +332,7 @@ impl WorkflowHub {
             profiles: vec![Profile::new("few", &few).unwrap()],
             policy: PolicySettings::default(),
             limits: Vec::new(),
+            rate_buckets: None,
             cache: Vec::new(),
             result_limits: ResultLimits { max_bytes: 20_000, ..ResultLimits::default() },
             timeout: Duration::from_secs(20),

@@ -89,7 +89,7 @@ impl Hub {
         // Approve.
         self.approve(&permit, id, request, &call.op).await?;
         // Rate limit.
-        rules.limits.check(&request.caller, &entry)?;
+        rules.limits.check(&request.caller, &entry).await?;
         // Cache. Results with obligations are not cached: another policy may shape them differently. Those for apps are not
         // truncated.
         let slot = (permit.obligations == Obligations::default() && !request.from_app)

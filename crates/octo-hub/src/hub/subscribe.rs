@@ -39,7 +39,7 @@ impl Hub {
         let rules = self.rules();
         let permit = rules.authorize(request, &entry, None, record)?;
         self.approve(&permit, record.id, request, &request.op).await?;
-        rules.limits.check(&request.caller, &entry)?;
+        rules.limits.check(&request.caller, &entry).await?;
         let begun = self.subscriptions.subscribe(&entry.item.source, &request.op.name);
         tokio::time::timeout(rules.timeout(None), begun).await.unwrap_or_else(|_| {
             Err(ToolError::new(Kind::Timeout, "The server did not answer the subscription request.")

@@ -6,7 +6,7 @@ use crate::pipeline::call_request::Request;
 use crate::pipeline::policy::{
     Action, Permit, PolicyEngine, PolicyRequest, PolicyRules, PolicySettings, authorize,
 };
-use crate::pipeline::rate_limit::{LimitRule, RateLimits};
+use crate::pipeline::rate_limit::{LimitRule, RateLimits, SharedBuckets};
 use crate::pipeline::response_cache::{CacheRule, ResponseCache};
 use octo_model::{ItemKind, Json, ToolError};
 use std::sync::Arc;
@@ -33,8 +33,21 @@ pub struct CallRules {
 }
 
 impl CallRules {
-    /// Unchanged limits keep their counts; cached replies are kept if the cache rules are unchanged.
-    pub fn new(settings: RuleSettings, before: Option<&Self>) -> Result<Self, globset::Error> {
+    /// With buckets, limits hold across all hubs that share them.
+    pub fn new(settings: RuleSettings, buckets: Option<Arc<SharedBuckets>>) -> Result<Self, globset::Error> {
+        Self::compile(settings, None, &RateLimits::none(buckets))
+    }
+
+    /// Other rules. Unchanged limits keep their counts; cached replies are kept if the cache rules are unchanged.
+    pub fn replace(&self, settings: RuleSettings) -> Result<Self, globset::Error> {
+        Self::compile(settings, Some(self), &self.limits)
+    }
+
+    fn compile(
+        settings: RuleSettings,
+        before: Option<&Self>,
+        limits: &RateLimits,
+    ) -> Result<Self, globset::Error> {
         let answers = match before {
             Some(before) if before.settings.cache == settings.cache => Arc::clone(&before.cache),
             before => Arc::new(ResponseCache::new(&settings.cache, before.map(|it| &*it.cache))?),
@@ -45,7 +58,7 @@ impl CallRules {
         Ok(Self {
             policy: policy_override.clone().unwrap_or(rules),
             policy_override,
-            limits: RateLimits::new(&settings.limits, before.map(|it| &it.limits))?,
+            limits: limits.replace(&settings.limits)?,
             cache: answers,
             settings,
         })
@@ -53,7 +66,7 @@ impl CallRules {
 
     /// The same rules with another policy engine, or with that of the settings.
     pub fn with_policy(&self, engine: Option<Arc<dyn PolicyEngine>>) -> Result<Self, globset::Error> {
-        let rules = Self::new(self.settings.clone(), Some(self))?;
+        let rules = self.replace(self.settings.clone())?;
         let policy = match &engine {
             Some(engine) => Arc::clone(engine),
             None => Arc::new(PolicyRules::new(&self.settings.policy)?),

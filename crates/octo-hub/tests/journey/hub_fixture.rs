@@ -194,6 +194,7 @@ pub fn hub_config(sources: Vec<Arc<dyn Source>>, memory: &Arc<RecordingStore>) -
         profiles: Vec::new(),
         policy: PolicySettings::default(),
         limits: Vec::new(),
+        rate_buckets: None,
         cache: Vec::new(),
         result_limits: ResultLimits { max_bytes: 4_000, max_resource_bytes: 6_000 },
         timeout: Duration::from_secs(5),

@@ -194,6 +194,7 @@ impl McpFixture {
             profiles: Vec::new(),
             policy: PolicySettings::default(),
             limits: Vec::new(),
+            rate_buckets: None,
             cache: Vec::new(),
             result_limits: ResultLimits::default(),
             timeout: Duration::from_secs(30),

@@ -89,6 +89,7 @@ impl WebFixture {
             profiles: vec![Profile::new("small", &small).unwrap(), Profile::new("bare", &bare).unwrap()],
             policy,
             limits: Vec::new(),
+            rate_buckets: None,
             cache: Vec::new(),
             result_limits: ResultLimits { max_bytes: 2_000, ..ResultLimits::default() },
             timeout: Duration::from_secs(20),

@@ -62,6 +62,7 @@ pub fn hub(ground: &ExampleWorkspace, max_bytes: usize) -> Arc<Hub> {
         profiles: Vec::new(),
         policy: PolicySettings::default(),
         limits: Vec::new(),
+        rate_buckets: None,
         cache: Vec::new(),
         result_limits: ResultLimits { max_bytes, ..ResultLimits::default() },
         timeout: Duration::from_secs(30),

@@ -148,6 +148,7 @@ async fn serve(remote: &Arc<RemoteSource>) -> Result<(), AppError> {
         sources: vec![source],
         policy: PolicySettings::default(),
         limits: Vec::new(),
+        rate_buckets: None,
         cache: Vec::new(),
         // The remote truncates results; the maximum message size bounds them here.
         result_limits: ResultLimits { max_bytes: usize::MAX, max_resource_bytes: usize::MAX },
