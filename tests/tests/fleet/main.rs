@@ -9,5 +9,6 @@
 mod claim_takeover;
 mod lease_takeover;
 mod outbound_worker;
+mod shared_limits;
 mod test_fleet;
 mod worker_tools;

@@ -15,6 +15,7 @@ mod list_epochs;
 mod name_resolution;
 mod policy_engine;
 mod profiles;
+mod shared_limits;
 
 use hub_fixture::{HubFixture, ScriptedSource, tool};
 use octo_hub::{CacheRule, Change, Decision, LimitRule, PolicySettings, Profile, ProfileSettings, Rule};

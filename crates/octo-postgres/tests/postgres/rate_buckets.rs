@@ -27,6 +27,31 @@ async fn the_largest_numbers_do_not_overflow() {
     }
 }
 
+/// A slice is valid in its term and the next one, and occupies its part until then.
+#[tokio::test]
+async fn what_slices_occupy_is_regained_after_they_end() {
+    let schema = PostgresSchema::new().await;
+    let buckets = schema.stores().rate_buckets.unwrap();
+    // Regains one call per term.
+    let bucket = |rule: &str, terms: i64| bucket(&format!("{rule} {terms}"), 10, 12);
+    for (terms, after_slice, after_calls) in
+        [(0, 4, 4), (1, 5, 5), (2, 5, 6), (3, 6, 7), (4, 7, 8), (20, 10, 10)]
+    {
+        let (slice, calls) = (bucket("slice", terms), bucket("calls", terms));
+        assert_eq!(buckets.lease(&slice, 6, None).await.unwrap().calls, 6);
+        for _ in 0..6 {
+            assert_eq!(buckets.lease(&calls, 1, None).await.unwrap().calls, 1);
+        }
+        let micros = terms * 5_000_000;
+        schema
+            .run(&format!("UPDATE rate_buckets SET used_at = used_at - {micros}, term = term - {terms}"))
+            .await;
+        for (bucket, expected) in [(slice, after_slice), (calls, after_calls)] {
+            assert_eq!(buckets.lease(&bucket, 10, None).await.unwrap().calls, expected, "{bucket:?}");
+        }
+    }
+}
+
 /// After a failover the clock may be another one.
 #[tokio::test]
 async fn a_clock_that_was_wrong_delays_nobody_for_long() {
