@@ -1,6 +1,7 @@
 //! Leases: exclusive rights that expire with their holder.
 
 mod lease_renewal;
+pub mod rate_buckets;
 
 pub use lease_renewal::LeaseRenewal;
 

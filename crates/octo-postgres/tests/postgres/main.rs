@@ -17,9 +17,9 @@ mod port_rules;
 #[path = "../../../tools-sql/tests/postgres_fixture/postgres_cluster.rs"]
 mod postgres_cluster;
 mod postgres_schema;
-mod rate_buckets;
 mod state_copy;
 mod stored_audit;
 mod stored_memory;
+mod stored_rate_buckets;
 mod stored_rows;
 mod tenants;
