@@ -54,21 +54,15 @@ impl NatsBus {
         let servers = server_addresses(&options.servers)?;
         let (state, receiver) = watch::channel(BusState::Disconnected);
         let state = Arc::new(Reporter { state, connections: AtomicU64::new(0) });
-        let mut connect = with_credentials(&options.credentials)?
-            .name(&options.node)
+        let connect = connect_options(options, &servers)?
             .event_callback(move |event| {
                 let state = Arc::clone(&state);
                 async move { state.report(&event) }
             })
-            .ignore_discovered_servers()
             .retry_on_initial_connect()
             .skip_subject_validation(true)
             .ping_interval(PING_INTERVAL)
             .reconnect_delay_callback(reconnect_delay);
-        if servers.iter().any(ServerAddr::tls_required) {
-            let tls = verified_tls(options.ca_file.as_deref());
-            connect = connect.require_tls(true).tls_client_config(tls.map_err(refused)?);
-        }
         let client = connect.connect(servers).await.map_err(refused)?;
         Ok(Self { client, state: receiver })
     }
@@ -93,7 +87,20 @@ impl NatsBus {
     }
 }
 
-fn server_addresses(servers: &[String]) -> Result<Vec<ServerAddr>, BusError> {
+/// What every connection to these servers has in common.
+pub(crate) fn connect_options(
+    options: &NatsOptions,
+    servers: &[ServerAddr],
+) -> Result<ConnectOptions, BusError> {
+    let connect = with_credentials(&options.credentials)?.name(&options.node).ignore_discovered_servers();
+    if !servers.iter().any(ServerAddr::tls_required) {
+        return Ok(connect);
+    }
+    let tls = verified_tls(options.ca_file.as_deref());
+    Ok(connect.require_tls(true).tls_client_config(tls.map_err(refused)?))
+}
+
+pub(crate) fn server_addresses(servers: &[String]) -> Result<Vec<ServerAddr>, BusError> {
     if servers.is_empty() {
         return Err(BusError::Invalid("no server is configured"));
     }

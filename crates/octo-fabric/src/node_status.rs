@@ -16,7 +16,7 @@ const STATUS: u8 = 48;
 /// Maximum nodes in one answer.
 const MAX_NODES: usize = 10_000;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatus {
     pub node: String,
     pub version: String,

@@ -16,8 +16,8 @@ pub(crate) struct Database {
     schema: Arc<str>,
     pool: Arc<Pool>,
     listener: Arc<ChangeListener>,
-    /// Set once the version of the tables is known to be usable.
-    checked: OnceCell<()>,
+    /// Version of the tables, once it is known to be usable.
+    version: OnceCell<i64>,
 }
 
 impl Database {
@@ -26,7 +26,7 @@ impl Database {
         let pool = Arc::new(Pool::new(Arc::clone(&connector), options.max_connections));
         let schema: Arc<str> = options.schema.as_str().into();
         let listener = Arc::new(ChangeListener::new(connector, Arc::clone(&pool), &schema));
-        Ok(Self { schema, pool, listener, checked: OnceCell::new() })
+        Ok(Self { schema, pool, listener, version: OnceCell::new() })
     }
 
     pub(crate) fn changes(&self, port: Port) -> Changes {
@@ -43,12 +43,12 @@ impl Database {
         self.listener.notice(port)
     }
 
-    /// Checks that the tables exist and can be written.
-    pub(crate) async fn check(&self) -> Result<(), PostgresError> {
+    /// Checks that the tables exist and can be written, and returns their version.
+    pub(crate) async fn check(&self) -> Result<i64, PostgresError> {
         let session = self.session().await?;
         // Fails on a standby.
         session.client.query_typed("SELECT pg_current_xact_id()::text", &[]).await?;
-        Ok(())
+        Ok(self.version.get().copied().unwrap_or_default())
     }
 
     pub(crate) async fn begin(&self, port: Port, scope: Scope<'_>) -> StoreResult<Transaction> {
@@ -79,7 +79,7 @@ impl Database {
 
     async fn session(&self) -> Result<PooledSession, PostgresError> {
         let session = self.pool.session().await?;
-        self.checked.get_or_try_init(|| migrations::check(&session.client, &self.schema)).await?;
+        self.version.get_or_try_init(|| migrations::check(&session.client, &self.schema)).await?;
         Ok(session)
     }
 

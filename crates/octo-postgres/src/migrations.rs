@@ -98,8 +98,8 @@ async fn next_version(client: &Client, schema: &Schema) -> Result<i64, PostgresE
     Ok(versions.first().map_or(0, |row| row.get(0)))
 }
 
-/// Checks that this version of octoprox can use the tables.
-pub(crate) async fn check(client: &Client, schema: &str) -> Result<(), PostgresError> {
+/// Checks that this version of octoprox can use the tables, and returns their version.
+pub(crate) async fn check(client: &Client, schema: &str) -> Result<i64, PostgresError> {
     let versions = format!(
         "SELECT coalesce(max(version), 0), coalesce(max(compatible), 0) FROM \"{schema}\".schema_versions"
     );
@@ -116,7 +116,7 @@ pub(crate) async fn check(client: &Client, schema: &str) -> Result<(), PostgresE
     if compatible > CURRENT_VERSION {
         return Err(PostgresError::Newer { schema: schema.to_owned() });
     }
-    Ok(())
+    Ok(version)
 }
 
 fn is_undefined(state: Option<&SqlState>) -> bool {

@@ -14,7 +14,7 @@ impl HealthCheck for PostgresHealth {
         Box::pin(async {
             let problem =
                 |error: PostgresError| HealthProblem { reason: error.to_string(), hint: error.hint() };
-            self.0.check().await.map(|()| None).map_err(problem)
+            self.0.check().await.map(|_| None).map_err(problem)
         })
     }
 
@@ -24,7 +24,7 @@ impl HealthCheck for PostgresHealth {
     }
 }
 
-/// Checks that the database can be reached, and that its tables exist and can be written.
-pub async fn check(options: &PostgresOptions) -> Result<(), PostgresError> {
+/// Checks that the database can be reached, and that its tables exist and can be written. Returns their version.
+pub async fn check(options: &PostgresOptions) -> Result<i64, PostgresError> {
     Database::new(options)?.check().await
 }

@@ -29,6 +29,18 @@ pub struct Check {
     pub name: String,
     pub state: CheckState,
     pub reason: Option<String>,
+    /// Sources whose tools fail because of it.
+    pub affects: Vec<String>,
+}
+
+impl Check {
+    pub fn ok(name: impl Into<String>) -> Self {
+        Self { name: name.into(), state: CheckState::Ok, reason: None, affects: Vec::new() }
+    }
+
+    pub fn problem(name: impl Into<String>, state: CheckState, reason: impl Into<String>) -> Self {
+        Self { name: name.into(), state, reason: Some(reason.into()), affects: Vec::new() }
+    }
 }
 
 /// Runs the checks of `/ready` besides sources.

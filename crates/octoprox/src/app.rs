@@ -4,7 +4,7 @@ use crate::app_context::{AppContext, AppMode};
 use crate::app_error::AppError;
 use crate::client_roots::ClientRoots;
 use crate::dialects::with_dialects;
-use crate::fleet::NodeServices;
+use crate::fleet::{Fleet, NodeServices};
 use crate::gateway::Gateway;
 use crate::hub_probe::HubProbe;
 use crate::jq_workers;
@@ -25,7 +25,7 @@ use octo_grants::exec::Sessions;
 use octo_grants::{Capabilities, JqRunner, Workspace};
 use octo_hub::declared::DeclaredToolsConfig;
 use octo_hub::{Hub, HubConfig, Profile, RESULT_READ_TOOL, RuleSettings};
-use octo_ports::{AuditLog, AuditReader, Leases, ResultStore, ResultWriter, Stores};
+use octo_ports::{AuditLog, AuditReader, HealthCheck, Leases, ResultStore, ResultWriter, Stores};
 use octo_toolkit::{Requirement, Source, SourceState, Toolbox};
 use octo_web::{NoProbe, ReadinessProbe};
 use std::collections::BTreeSet;
@@ -58,6 +58,9 @@ pub struct App {
     audit: Option<Arc<dyn AuditLog>>,
     /// The workspace that this node serves to the fleet.
     services: Mutex<Option<NodeServices>>,
+    fleet: Option<Fleet>,
+    /// The database that hubs share, if there is one.
+    database: Option<Arc<dyn HealthCheck>>,
     pub audit_reader: Arc<dyn AuditReader>,
 }
 
@@ -155,6 +158,8 @@ impl App {
             commands,
             audit,
             services: Mutex::new(services),
+            fleet: session.fleet.clone(),
+            database: settings.store.postgres.as_ref().map(|_| stores.health),
             audit_reader,
         })
     }
@@ -167,7 +172,11 @@ impl App {
     /// Returns the checks of `/ready`; none in read-only mode.
     pub fn probe(&self) -> Arc<dyn ReadinessProbe> {
         match &self.audit {
-            Some(audit) => Arc::new(HubProbe::new(Arc::clone(audit), self.gateway.servers().clone())),
+            Some(audit) => {
+                let (database, fleet) = (self.database.clone(), self.fleet.clone());
+                let servers = self.gateway.servers().clone();
+                Arc::new(HubProbe::new(Arc::clone(audit), database, fleet, servers))
+            }
             None => Arc::new(NoProbe),
         }
     }

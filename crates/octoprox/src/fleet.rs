@@ -1,22 +1,27 @@
 //! This process as a node of a fleet.
 
 mod node_services;
+mod remote_states;
 mod roles;
 mod service_registry;
+mod status_survey;
 
 pub use node_services::{NodeServices, ServiceStart};
 pub use roles::{Role, Roles};
+pub use status_survey::{collect_all, duplicate_names};
 
 use crate::app_error::AppError;
 use crate::settings::Settings;
 use crate::stores::node_name;
 use octo_fabric::{
-    BusError, CallerResults, NatsBus, NatsCredentials, NatsOptions, Node, NodeStatus, RemoteSource,
+    BusError, BusState, CallerResults, NatsBus, NatsCredentials, NatsOptions, Node, NodeStatus, RemoteSource,
     SourceAddress, StatusServer, serve_status,
 };
 use octo_model::ToolError;
 use octo_ports::{Leases, ResultStore};
 use octo_toolkit::{Source, Toolbox};
+use octo_web::Check;
+use remote_states::{RemoteKind, RemoteStates};
 use service_registry::ServiceRegistry;
 use std::sync::Arc;
 use std::time::Instant;
@@ -41,6 +46,7 @@ pub struct Fleet {
     workspace: String,
     roles: Roles,
     services: ServiceRegistry,
+    remote: RemoteStates,
     _status: Arc<StatusServer>,
 }
 
@@ -62,7 +68,8 @@ impl Fleet {
             services: registry.all(),
         });
         let _status = Arc::new(status.await.map_err(|error| refused(&error))?);
-        Ok(Some(Self { node, workspace: fleet.workspace.clone(), roles, services, _status }))
+        let (workspace, remote) = (fleet.workspace.clone(), RemoteStates::default());
+        Ok(Some(Self { node, workspace, roles, services, remote, _status }))
     }
 
     pub fn roles(&self) -> Roles {
@@ -82,7 +89,9 @@ impl Fleet {
     ) -> Result<Arc<dyn Source>, ToolError> {
         let (address, results) = (self.workspace_address(toolbox.name)?, Arc::clone(results));
         let listing = toolbox.listing();
-        Ok(Arc::new(RemoteSource::native(&self.node, address, toolbox.name, results, listing)))
+        let source = RemoteSource::native(&self.node, address, toolbox.name, results, listing);
+        self.remote.put(RemoteKind::Workspace, &source);
+        Ok(Arc::new(source))
     }
 
     /// A server that a worker runs.
@@ -92,11 +101,23 @@ impl Fleet {
         results: &Arc<dyn ResultStore>,
     ) -> Result<Arc<dyn Source>, ToolError> {
         let address = server_address(server)?;
-        Ok(Arc::new(RemoteSource::new(&self.node, address, server, Arc::clone(results))))
+        let source = RemoteSource::new(&self.node, address, server, Arc::clone(results));
+        self.remote.put(RemoteKind::Server, &source);
+        Ok(Arc::new(source))
+    }
+
+    /// A server that no worker is to run any more.
+    pub fn forget_server(&self, server: &str) {
+        self.remote.remove(server);
+    }
+
+    /// Readiness of what this node uses in the fleet.
+    pub fn checks(&self) -> Vec<Check> {
+        self.remote.checks(matches!(*self.node.bus().state().borrow(), BusState::Connected(_)))
     }
 
     fn workspace_address(&self, toolbox: &str) -> Result<SourceAddress, ToolError> {
-        address(&format!("{WORKSPACE_INSTANCE_PREFIX}{}", self.workspace), toolbox)
+        address(&workspace_service(&self.workspace), toolbox)
     }
 
     /// Serves the toolboxes of the workspace of this machine.
@@ -108,7 +129,7 @@ impl Fleet {
         let addressed =
             sources.into_iter().map(|source| Ok((self.workspace_address(source.name())?, source)));
         let addressed: Vec<_> = addressed.collect::<Result<_, ToolError>>()?;
-        let name = format!("{WORKSPACE_INSTANCE_PREFIX}{}", self.workspace);
+        let name = workspace_service(&self.workspace);
         let start: ServiceStart = Box::new(move || Ok(addressed.clone()));
         Ok(NodeServices::start(&self.node, leases, self.services.clone(), name, start))
     }
@@ -127,27 +148,32 @@ impl Fleet {
     }
 }
 
-/// Connects to NATS in the background.
-pub async fn connect(settings: &Settings) -> Result<Arc<Node>, AppError> {
+/// How this node connects to NATS.
+pub fn nats_options(settings: &Settings) -> Result<NatsOptions, AppError> {
     let fleet = &settings.fleet;
-    let name = node_name(settings)?;
     let credentials = match &fleet.credentials {
         None => NatsCredentials::None,
         Some(secret) if secret.expose().contains(JWT_MARK) => NatsCredentials::Jwt(secret.clone()),
         Some(secret) => NatsCredentials::NKey(secret.clone()),
     };
-    let options = NatsOptions {
-        servers: fleet.nats.clone(),
-        credentials,
-        ca_file: fleet.ca_file.clone(),
-        node: name.clone(),
-    };
+    let (servers, ca_file, node) = (fleet.nats.clone(), fleet.ca_file.clone(), node_name(settings)?);
+    Ok(NatsOptions { servers, credentials, ca_file, node })
+}
+
+/// Connects to NATS in the background.
+pub async fn connect(settings: &Settings) -> Result<Arc<Node>, AppError> {
+    let options = nats_options(settings)?;
     let bus = NatsBus::connect(&options).await.map_err(|error| refused(&error))?;
-    Node::open(name, Arc::new(bus)).await.map_err(|error| refused(&error))
+    Node::open(options.node, Arc::new(bus)).await.map_err(|error| refused(&error))
 }
 
 fn refused(error: &BusError) -> AppError {
     AppError::invalid(format!("fleet: {error}. Check fleet.nats and fleet.credentials."))
+}
+
+/// Name of the service of a workspace.
+pub fn workspace_service(workspace: &str) -> String {
+    format!("{WORKSPACE_INSTANCE_PREFIX}{workspace}")
 }
 
 fn server_address(server: &str) -> Result<SourceAddress, ToolError> {

@@ -207,6 +207,10 @@ impl Gateway {
     }
 
     fn start_server(&self, name: &str, server: &Server, known: &mut ServerEntry) -> Result<(), ToolError> {
+        // It may have been a program before.
+        if let Some(fleet) = self.0.fleet.as_ref().filter(|_| known.kind != ServerKind::Program) {
+            fleet.remove(name);
+        }
         if known.kind == ServerKind::Document {
             known.source = Some(octo_openapi_source::start(self.0.factory.document_spec(name, server)));
             return Ok(());

@@ -18,8 +18,13 @@ use octo_store::Options;
 pub fn stores(settings: &Settings) -> Result<Stores, AppError> {
     match postgres_options(settings, &Environment::default())? {
         Some(options) => Ok(octo_postgres::postgres(&options)?),
-        None => open_sqlite(settings, options(settings)),
+        None => local_stores(settings),
     }
+}
+
+/// Opens the stores of the state directory, also if the settings name a database.
+pub fn local_stores(settings: &Settings) -> Result<Stores, AppError> {
+    open_sqlite(settings, options(settings))
 }
 
 /// Opens the stores with credentials, shared by all processes of this machine with the same settings.
@@ -45,7 +50,7 @@ pub fn stores_of_hub(settings: &Settings, world: &Environment) -> Result<Stores,
 /// Checks that the database can be used, on a thread of its own: the caller may be on a runtime.
 fn check(options: &PostgresOptions) -> Result<(), AppError> {
     std::thread::scope(|scope| {
-        let check = || block_on_current_thread(async { Ok(octo_postgres::check(options).await?) });
+        let check = || block_on_current_thread(async { Ok(octo_postgres::check(options).await.map(drop)?) });
         scope.spawn(check).join().unwrap_or_else(|_| Err(AppError::new("The check of the database failed.")))
     })
 }

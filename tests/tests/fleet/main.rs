@@ -7,6 +7,8 @@
 )]
 
 mod claim_takeover;
+mod database_relay;
+mod dependency_health;
 mod lease_takeover;
 mod outbound_worker;
 mod shared_limits;

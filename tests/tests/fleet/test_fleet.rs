@@ -13,9 +13,9 @@ use tokio::process::{Child, Command};
 const SECRET: &str = "the secret of a fleet that only tests use";
 
 pub struct TestFleet {
-    nats: String,
+    nats_url: String,
     schema: Option<String>,
-    _nats: Child,
+    nats: Child,
 }
 
 /// Whether a node may use the database.
@@ -56,19 +56,25 @@ impl TestFleet {
             .stderr(Stdio::null())
             .kill_on_drop(true)
             .spawn()?;
-        Ok(Self { nats: format!("nats://{address}:{port}"), schema: None, _nats: process })
+        Ok(Self { nats_url: format!("nats://{address}:{port}"), schema: None, nats: process })
     }
 
     /// A home for a node of the fleet.
     pub fn home(&self, node: &str, database: Database, mut settings: Value) -> Result<HubHome> {
-        settings["fleet"] = json!({"nats": [self.nats]});
+        settings["fleet"] = json!({"nats": [self.nats_url]});
+        let address = settings["store"]["postgres"].take();
         settings["store"] = json!({"node": node});
         if database == Database::Shared {
-            settings["store"]["postgres"] = variable("POSTGRES")?.into();
+            let shared = if address.is_null() { variable("POSTGRES")?.into() } else { address };
+            settings["store"]["postgres"] = shared;
             settings["store"]["schema"] = self.schema.as_deref().context("no database")?.into();
             settings["logins"] = json!({"secret": SECRET});
         }
         HubHome::new(&settings)
+    }
+
+    pub async fn stop_nats(&mut self) -> Result<()> {
+        Ok(self.nats.kill().await?)
     }
 
     pub async fn front(&self, node: &str, settings: Value) -> Result<(HubHome, RunningHub)> {

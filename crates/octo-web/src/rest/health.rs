@@ -68,10 +68,11 @@ fn overall_status<'a>(checks: &[Check], sources: impl Iterator<Item = &'a Source
 
 fn check_object(check: &Check) -> JsonObject {
     let told = JsonObject::new().with("name", check.name.as_str()).with("state", check.state.as_str());
-    match &check.reason {
+    let told = match &check.reason {
         Some(why) => told.with("reason", why.as_str()),
         None => told,
-    }
+    };
+    if check.affects.is_empty() { told } else { told.with("affects", Json::of(&check.affects)) }
 }
 
 fn source_object(name: &str, native: bool, doing: &SourceState, lists: &Listing) -> JsonObject {

@@ -50,6 +50,7 @@ impl FleetServers {
 
     /// Stops running a server, after its calls.
     pub fn remove(&self, name: &str) {
+        self.fleet.forget_server(name);
         let service = self.lock().remove(name);
         if let Some(service) = service {
             tokio::spawn(service.drain());

@@ -1,5 +1,6 @@
 //! `octoprox doctor`: checks the settings and this machine.
 
+mod fleet_checks;
 mod login_checks;
 mod machine_checks;
 
@@ -9,6 +10,7 @@ use crate::terminal::console;
 use crate::terminal::terminal_width::{columns, wrap_words};
 use crate::terminal::text_table::sanitize_text;
 use clap::Args;
+use fleet_checks::fleet_checks;
 use login_checks::login_checks;
 pub use login_checks::lost_logins;
 use machine_checks::{machine_checks, server_checks};
@@ -16,7 +18,8 @@ use serde::Serialize;
 use serde_json::json;
 
 /// Check the settings and this machine: workspace, git, browser, sandbox, data directory, port, and the program of each
-/// server. Every problem comes with a next step. Exit with code 1 if a check fails.
+/// server; with a shared database or a fleet, also the database, NATS, and who serves the workspace. Every problem comes
+/// with a next step. Exit with code 1 if a check fails.
 #[derive(Args)]
 #[command(after_help = "Examples:\n  octoprox doctor\n  octoprox doctor --json")]
 pub struct Doctor {
@@ -83,6 +86,7 @@ impl Doctor {
                 }
                 findings.extend(machine_checks(&loaded.settings, &loaded.workspace, &world)?);
                 findings.extend(server_checks(&loaded, &world));
+                findings.extend(fleet_checks(&loaded.settings, &world)?);
                 findings.extend(login_checks(&loaded, &world));
             }
             Err(problems) => {

@@ -10,7 +10,7 @@ use crate::process::local_programs::{first_line, first_line_with};
 use crate::settings::{
     Environment, LoadedSettings, Settings, WORKSPACE_REMEDY, WorkspaceChoice, listen_address,
 };
-use crate::stores::stores;
+use crate::stores::local_stores;
 use crate::toolboxes;
 use Verdict::{Fail, Warn};
 use octo_grants::SearchPath;
@@ -35,7 +35,7 @@ pub fn machine_checks(
     choice: &WorkspaceChoice,
     world: &Environment,
 ) -> Result<Vec<Finding>, AppError> {
-    let health = stores(settings)?.health;
+    let health = local_stores(settings)?.health;
     let (state_folder, database) = block_on_current_thread(async {
         Ok((state_folder(settings, &*health).await, database(&*health).await))
     })?;

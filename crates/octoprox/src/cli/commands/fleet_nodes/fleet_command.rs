@@ -2,18 +2,14 @@
 
 use crate::app_context::{block_on_current_thread, load_settings};
 use crate::app_error::AppError;
-use crate::fleet::{connect, no_fleet};
+use crate::fleet::{collect_all, no_fleet};
 use crate::settings::Flags;
 use crate::terminal::console;
 use crate::terminal::text_table::sanitize_line;
 use clap::{Args, Subcommand};
-use octo_fabric::{BusState, NodeStatus, StatusReply, collect_status};
+use octo_fabric::{NodeStatus, StatusReply};
 use serde_json::json;
 use std::time::Duration;
-
-/// How long nodes may take to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Show the nodes of the fleet.
 #[derive(Args)]
@@ -53,17 +49,7 @@ impl Status {
         if loaded.settings.fleet.nats.is_empty() {
             return Err(no_fleet("octoprox fleet status"));
         }
-        let replies = block_on_current_thread(async {
-            let node = connect(&loaded.settings).await?;
-            let mut state = node.bus().state();
-            let connected = state.wait_for(|state| matches!(state, BusState::Connected(_)));
-            if tokio::time::timeout(CONNECT_TIMEOUT, connected).await.is_err() {
-                return Err(AppError::new(
-                    "fleet.nats: cannot connect to any of the servers. Check that one runs, and the credentials.",
-                ));
-            }
-            collect_status(&node, ANSWER_TIMEOUT).await.map_err(|error| AppError::new(format!("{error}.")))
-        })?;
+        let replies = block_on_current_thread(collect_all(&loaded.settings))?;
         if self.json {
             return replies.iter().try_for_each(|reply| Ok(console::print(&json_line(reply))?));
         }
