@@ -1,4 +1,4 @@
-//! Checks that the compiler does not make: dependencies between crates, code sizes, lint allowances, deployment files.
+//! Checks that the compiler does not make: dependencies between crates, code sizes, lint allowances, deployment files, metrics.
 
 mod attributes;
 mod banned_clients;
@@ -14,6 +14,7 @@ mod file_layout;
 mod import_cycles;
 mod inherent_impls;
 mod lint_allowances;
+mod metric_names;
 mod rust_sources;
 mod socket_use;
 
@@ -69,6 +70,7 @@ fn check_all(root: &Path) -> Result<Report> {
         inherent_impls::check(&sources, &inherent_impls::EXCEPTIONS),
         command_names::check(&sources, command_names::EXCEPTIONS),
         deployment_files::Deployment::read(root)?.check(),
+        metric_names::check(root, &sources)?,
     ];
     Ok(rules.into_iter().fold(Report::default(), Report::merge))
 }

@@ -5,6 +5,7 @@ mod bus;
 mod call_message;
 mod call_stream;
 mod caller_results;
+mod fleet_metrics;
 mod frame;
 mod in_process_bus;
 mod inbox;
@@ -32,7 +33,10 @@ pub use lease_check::LeaseCheck;
 pub use nats_bus::{NatsBus, NatsCredentials, NatsOptions};
 pub use nats_check::{NatsProblem, NatsServer, check_nats};
 pub use node::Node;
-pub use node_status::{NodeStatus, ServiceStatus, StatusReply, StatusServer, collect_status, serve_status};
+pub use node_status::{
+    AuditStatus, NodeReport, NodeStatus, ServiceStatus, StatusReply, StatusServer, collect_metrics,
+    collect_status, serve_status,
+};
 pub use remote_source::RemoteSource;
 pub use service_claim::ServiceClaim;
 pub use service_lease::{SERVICE_LEASE_DURATION, ServiceLease};

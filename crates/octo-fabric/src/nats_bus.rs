@@ -1,6 +1,6 @@
 //! The bus on NATS.
 
-use crate::{Bus, BusError, BusState, Message, MessageStream, Subject, Subscription};
+use crate::{Bus, BusError, BusState, Message, MessageStream, Subject, Subscription, fleet_metrics};
 use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, Event, ServerAddr, StatusCode, Subscriber};
 use futures_util::{Stream, StreamExt};
@@ -53,6 +53,7 @@ impl NatsBus {
     pub async fn connect(options: &NatsOptions) -> Result<Self, BusError> {
         let servers = server_addresses(&options.servers)?;
         let (state, receiver) = watch::channel(BusState::Disconnected);
+        fleet_metrics::set_bus_connected(false);
         let state = Arc::new(Reporter { state, connections: AtomicU64::new(0) });
         let connect = connect_options(options, &servers)?
             .event_callback(move |event| {
@@ -148,10 +149,15 @@ impl Reporter {
             Event::Connected => {
                 let count = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
                 self.state.send_replace(BusState::Connected(count));
+                fleet_metrics::set_bus_connected(true);
+                if count > 1 {
+                    fleet_metrics::count_reconnect();
+                }
                 tracing::info!("connected to the message bus");
             }
             Event::Disconnected | Event::Closed => {
                 self.state.send_replace(BusState::Disconnected);
+                fleet_metrics::set_bus_connected(false);
                 tracing::warn!("the connection to the message bus was lost");
             }
             Event::SlowConsumer(_) => {

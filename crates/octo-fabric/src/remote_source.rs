@@ -1,6 +1,7 @@
 //! A source that another node serves.
 
 use crate::SourceAddress;
+use crate::fleet_metrics::{RemoteCallMetrics, service_kind};
 use crate::node::Node;
 use crate::receive_budget::ReceiveBudget;
 use crate::remote_call::{self, CallError, CallTarget, nobody_serves};
@@ -19,6 +20,7 @@ pub struct RemoteSource {
     name: String,
     is_native: bool,
     listing: Arc<RemoteListing>,
+    metrics: RemoteCallMetrics,
     _follower: AbortOnDropHandle<()>,
 }
 
@@ -55,9 +57,10 @@ impl RemoteSource {
         let is_native = own.is_some();
         let target =
             CallTarget { node: Arc::clone(node), address, budget: ReceiveBudget::default(), results };
+        let metrics = RemoteCallMetrics::new(service_kind(target.address.instance()));
         let listing = Arc::new(RemoteListing::new(target, own, EVENT_CAPACITY));
         let follower = tokio::spawn(Arc::clone(&listing).follow());
-        Self { name, is_native, listing, _follower: AbortOnDropHandle::new(follower) }
+        Self { name, is_native, listing, metrics, _follower: AbortOnDropHandle::new(follower) }
     }
 
     /// The process that serves the source, once it is known.
@@ -115,7 +118,12 @@ impl Source for RemoteSource {
     }
 
     fn run<'a>(&'a self, op: Operation, cx: &'a CallContext) -> BoxFuture<'a, Result<JsonObject, ToolError>> {
-        Box::pin(self.call(op, cx))
+        Box::pin(async move {
+            let started = Instant::now();
+            let outcome = self.call(op, cx).await;
+            self.metrics.record(&outcome, started.elapsed());
+            outcome
+        })
     }
 
     fn events(&self) -> Option<broadcast::Receiver<Event>> {

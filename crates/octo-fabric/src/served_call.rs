@@ -3,6 +3,7 @@
 use crate::call_message::{Answer, CallRequest, MessageBody, Question, bare, kind, outcome_message};
 use crate::call_stream::{CallMessage, CallStream, StreamError};
 use crate::caller_results::CallerResults;
+use crate::fleet_metrics::{count_served, count_served_as};
 use crate::remote_call::SILENCE_TIMEOUT;
 use crate::remote_peer::{PeerMessage, RemotePeer};
 use futures_util::FutureExt;
@@ -42,6 +43,7 @@ pub(crate) async fn run(
     request: CallRequest,
     mut stream: CallStream,
     results: &CallerResults,
+    service: &'static str,
     cancel: CancellationToken,
 ) -> Result<(), StreamError> {
     let client = client_key(stream.remote_prefix(), request.client);
@@ -61,8 +63,12 @@ pub(crate) async fn run(
             }
         };
         // Dropping the call cancels what it does.
-        converse(call, &mut stream, messages).await.inspect_err(|_| cx.cancel.cancel())?
+        converse(call, &mut stream, messages).await.inspect_err(|_| {
+            cx.cancel.cancel();
+            count_served_as(service, "lost");
+        })?
     };
+    count_served(service, &outcome);
     let message = outcome_message(&outcome).unwrap_or_else(|_| bare(kind::ERROR));
     send_outcome(&mut stream, message).await
 }

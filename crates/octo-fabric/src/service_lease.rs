@@ -1,5 +1,6 @@
 //! The right to serve something: a lease that knows by the clock of this machine whether it still holds.
 
+use crate::fleet_metrics::{HeldLease, count_lost_lease};
 use crate::lease_check::{LeaseCheck, now_ms};
 use octo_ports::{Lease, Leases, StoreResult};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ pub struct ServiceLease {
     lease: Lease,
     leases: Arc<dyn Leases>,
     check: LeaseCheck,
+    _held: HeldLease,
     _renewal: AbortOnDropHandle<()>,
 }
 
@@ -30,7 +32,8 @@ impl ServiceLease {
         check.extend(requested, VALID_DURATION);
         let renewal = tokio::spawn(renew(Arc::clone(leases), lease.clone(), check.clone()));
         let renewal = AbortOnDropHandle::new(renewal);
-        Ok(Some(Self { lease, leases: Arc::clone(leases), check, _renewal: renewal }))
+        let _held = HeldLease::new(name);
+        Ok(Some(Self { lease, leases: Arc::clone(leases), check, _held, _renewal: renewal }))
     }
 
     pub fn check(&self) -> LeaseCheck {
@@ -66,6 +69,7 @@ async fn renew(leases: Arc<dyn Leases>, lease: Lease, check: LeaseCheck) {
         }
     }
     tracing::warn!(lease = lease.name, "lease lost");
+    count_lost_lease(&lease.name);
     check.end();
 }
 

@@ -5,6 +5,7 @@ use crate::call_message::{
     bare, kind, outcome_message,
 };
 use crate::call_stream::{CallMessage, CallStream, StreamError};
+use crate::fleet_metrics::{count_served_as, service_kind};
 use crate::node::Node;
 use crate::receive_budget::ReceiveBudget;
 use crate::source_watchers::{MAX_WATCHED, SourceWatchers, WatchChanges};
@@ -180,6 +181,10 @@ impl Service {
         notice.to_message().unwrap_or_else(|error| error_message(&error))
     }
 
+    fn kind(&self) -> &'static str {
+        service_kind(self.address.instance())
+    }
+
     fn holds_lease(&self) -> bool {
         self.lease.as_ref().is_none_or(LeaseCheck::holds)
     }
@@ -225,12 +230,13 @@ impl Service {
         let Ok(_slot) = self.slots.try_acquire() else {
             let busy =
                 ToolError::rate_limited("The worker has too many calls in progress.", BUSY_RETRY_AFTER);
+            count_served_as(self.kind(), "rate_limited");
             return stream.send_last(error_message(&busy)).await;
         };
         match CallRequest::from_message(request) {
             Ok(call) => {
                 let (results, cancel) = (self.node.caller_results(), self.cancel.child_token());
-                served_call::run(&self.source, call, stream, results, cancel).await
+                served_call::run(&self.source, call, stream, results, self.kind(), cancel).await
             }
             Err(error) => stream.send_last(error_message(&error)).await,
         }

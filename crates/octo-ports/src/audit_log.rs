@@ -2,6 +2,7 @@
 
 use crate::{ArgumentKey, StoreResult};
 use octo_model::{BoxFuture, CallId, Frontend, Kind, Method, Principal};
+use std::time::Duration;
 
 /// The record of a call before anything runs.
 #[derive(Debug, Clone)]
@@ -63,6 +64,14 @@ pub struct CallEnded {
     pub arguments: Option<String>,
 }
 
+/// Records that are not written yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AuditBacklog {
+    pub records: usize,
+    /// Age of the oldest one.
+    pub age: Duration,
+}
+
 /// The audit log. Records are chained; `open` returns once the record would survive the end of this process.
 pub trait AuditLog: Send + Sync {
     fn open(&self, opening: CallStarted) -> BoxFuture<'_, StoreResult<()>>;
@@ -73,6 +82,10 @@ pub trait AuditLog: Send + Sync {
     /// Returns once everything queued before is written.
     fn flush(&self) -> BoxFuture<'_, StoreResult<()>> {
         Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn backlog(&self) -> AuditBacklog {
+        AuditBacklog::default()
     }
 
     /// Checks whether calls can be recorded; fails with the reason.

@@ -6,7 +6,7 @@ use crate::pool::{Pool, PooledSession};
 use crate::transaction::{Prelude, Scope, Transaction};
 use crate::value::Value;
 use crate::{PostgresError, PostgresOptions, migrations};
-use octo_ports::{Changes, Port, StoreResult};
+use octo_ports::{Changes, ConnectionUse, Port, StoreResult};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 use tokio_postgres::Row;
@@ -49,6 +49,10 @@ impl Database {
         // Fails on a standby.
         session.client.query_typed("SELECT pg_current_xact_id()::text", &[]).await?;
         Ok(self.version.get().copied().unwrap_or_default())
+    }
+
+    pub(crate) fn connections(&self) -> ConnectionUse {
+        self.pool.connections()
     }
 
     pub(crate) async fn begin(&self, port: Port, scope: Scope<'_>) -> StoreResult<Transaction> {

@@ -4,15 +4,20 @@ use crate::PostgresError;
 use crate::connector::{Connector, Session};
 use deadpool::Runtime;
 use deadpool::managed::{self, Metrics, Object, PoolError, RecycleError, RecycleResult};
+use metrics::Histogram;
+use octo_ports::ConnectionUse;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long an operation waits for a session.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) type PooledSession = Object<SessionManager>;
 
-pub(crate) struct Pool(managed::Pool<SessionManager>);
+pub(crate) struct Pool {
+    sessions: managed::Pool<SessionManager>,
+    wait_seconds: Histogram,
+}
 
 pub(crate) struct SessionManager(Arc<Connector>);
 
@@ -45,14 +50,24 @@ impl Pool {
             .runtime(Runtime::Tokio1)
             .build();
         // A builder with a runtime and timeouts cannot fail.
-        Self(pool.unwrap_or_else(|error| unreachable!("{error}")))
+        let sessions = pool.unwrap_or_else(|error| unreachable!("{error}"));
+        Self { sessions, wait_seconds: metrics::histogram!("octoprox_database_wait_seconds") }
     }
 
     pub(crate) async fn session(&self) -> Result<PooledSession, PostgresError> {
-        self.0.get().await.map_err(|error| match error {
+        let started = Instant::now();
+        let session = self.sessions.get().await;
+        self.wait_seconds.record(started.elapsed().as_secs_f64());
+        session.map_err(|error| match error {
             PoolError::Backend(error) => error,
             PoolError::Timeout(_) => PostgresError::Exhausted,
             other => PostgresError::Disconnected(other.to_string()),
         })
+    }
+
+    pub(crate) fn connections(&self) -> ConnectionUse {
+        let status = self.sessions.status();
+        let (idle, waiting) = (status.available, status.waiting);
+        ConnectionUse { in_use: status.size.saturating_sub(idle), idle, waiting }
     }
 }

@@ -3,7 +3,7 @@
 use crate::database::Database;
 use crate::{PostgresError, PostgresOptions};
 use octo_model::BoxFuture;
-use octo_ports::{HealthCheck, HealthProblem};
+use octo_ports::{ConnectionUse, HealthCheck, HealthProblem};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,10 @@ impl HealthCheck for PostgresHealth {
                 |error: PostgresError| HealthProblem { reason: error.to_string(), hint: error.hint() };
             self.0.check().await.map(|_| None).map_err(problem)
         })
+    }
+
+    fn connections(&self) -> Option<ConnectionUse> {
+        Some(self.0.connections())
     }
 
     /// The server checks its own files.

@@ -3,7 +3,8 @@
 use crate::{Options, SqliteError, Store};
 use octo_model::{BoxFuture, CallId, Caller, Json};
 use octo_ports::{
-    ArgumentKey, AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult, StoredText,
+    ArgumentKey, AuditBacklog, AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult,
+    StoredText,
 };
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -68,6 +69,10 @@ impl AuditLog for LazyStore {
             Some(store) => Box::pin(store.flush()),
             None => Box::pin(std::future::ready(Ok(()))),
         }
+    }
+
+    fn backlog(&self) -> AuditBacklog {
+        self.0.store.get().map(Store::backlog).unwrap_or_default()
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), String>> {

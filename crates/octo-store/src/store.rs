@@ -9,7 +9,8 @@ use crate::store::health::file_identity;
 use crate::{Options, SqliteError, database, private_files, seal};
 use octo_model::{BoxFuture, CallId, Caller, Json};
 use octo_ports::{
-    ArgumentKey, AuditLog, CallEnded, CallStarted, ResultStore, StoreError, StoreResult, StoredText,
+    ArgumentKey, AuditBacklog, AuditLog, CallEnded, CallStarted, ResultStore, StoreError, StoreResult,
+    StoredText,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,6 +63,10 @@ impl AuditLog for Store {
 
     fn flush(&self) -> BoxFuture<'_, StoreResult<()>> {
         Box::pin(self.audit.queue.flush())
+    }
+
+    fn backlog(&self) -> AuditBacklog {
+        self.audit.queue.backlog()
     }
 
     fn fingerprint(&self, arguments: &[u8]) -> String {

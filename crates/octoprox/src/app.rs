@@ -15,7 +15,7 @@ use crate::settings::{Settings, WORKSPACE_REMEDY};
 use crate::shipped_prompts::SHIPPED;
 use crate::stores::read_only_stores::ReadOnlyStores;
 use crate::stores::{stores_of_hub, stores_with_logins};
-use crate::telemetry::{ArgumentExcerpts, LogMode};
+use crate::telemetry::{ArgumentExcerpts, LogMode, MetricsSources, PrometheusMetrics};
 use crate::toolboxes::{
     WorkspaceGuard, no_capabilities, open_capabilities, toolbox_capabilities, toolboxes, with_shared_browser,
 };
@@ -27,7 +27,7 @@ use octo_hub::declared::DeclaredToolsConfig;
 use octo_hub::{Hub, HubConfig, Profile, RESULT_READ_TOOL, RuleSettings};
 use octo_ports::{AuditLog, AuditReader, HealthCheck, Leases, ResultStore, ResultWriter, Stores};
 use octo_toolkit::{Requirement, Source, SourceState, Toolbox};
-use octo_web::{NoProbe, ReadinessProbe};
+use octo_web::{NoProbe, ReadinessProbe, RenderMetrics};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,8 +59,9 @@ pub struct App {
     /// The workspace that this node serves to the fleet.
     services: Mutex<Option<NodeServices>>,
     fleet: Option<Fleet>,
-    /// The database that hubs share, if there is one.
-    database: Option<Arc<dyn HealthCheck>>,
+    health: Arc<dyn HealthCheck>,
+    state_dir: Option<PathBuf>,
+    has_shared_database: bool,
     pub audit_reader: Arc<dyn AuditReader>,
 }
 
@@ -159,7 +160,9 @@ impl App {
             audit,
             services: Mutex::new(services),
             fleet: session.fleet.clone(),
-            database: settings.store.postgres.as_ref().map(|_| stores.health),
+            health: stores.health,
+            state_dir: settings.state_dir.clone(),
+            has_shared_database: settings.store.postgres.is_some(),
             audit_reader,
         })
     }
@@ -173,12 +176,29 @@ impl App {
     pub fn probe(&self) -> Arc<dyn ReadinessProbe> {
         match &self.audit {
             Some(audit) => {
-                let (database, fleet) = (self.database.clone(), self.fleet.clone());
+                let database = self.has_shared_database.then(|| Arc::clone(&self.health));
+                let fleet = self.fleet.clone();
                 let servers = self.gateway.servers().clone();
                 Arc::new(HubProbe::new(Arc::clone(audit), database, fleet, servers))
             }
             None => Arc::new(NoProbe),
         }
+    }
+
+    /// Returns a function that renders the metrics of this process, which other nodes can ask for, too.
+    pub fn metrics_text(&self, numbers: PrometheusMetrics) -> RenderMetrics {
+        let audit = self.audit.clone().unwrap_or_else(|| Arc::new(ReadOnlyStores));
+        let sources = MetricsSources {
+            hub: Arc::clone(&self.hub),
+            state_dir: self.state_dir.clone(),
+            audit: Arc::clone(&audit),
+            health: Arc::clone(&self.health),
+        };
+        let render: RenderMetrics = Arc::new(move || numbers.render(&sources));
+        if let Some(fleet) = &self.fleet {
+            fleet.set_report(audit, Arc::clone(&render));
+        }
+        render
     }
 
     /// Takes no more calls of other nodes, and waits for those in progress.

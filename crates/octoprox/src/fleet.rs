@@ -1,5 +1,6 @@
 //! This process as a node of a fleet.
 
+mod node_reporter;
 mod node_services;
 mod remote_states;
 mod roles;
@@ -8,23 +9,23 @@ mod status_survey;
 
 pub use node_services::{NodeServices, ServiceStart};
 pub use roles::{Role, Roles};
-pub use status_survey::{collect_all, duplicate_names};
+pub use status_survey::{collect_all, duplicate_names, metrics_of};
 
 use crate::app_error::AppError;
 use crate::settings::Settings;
 use crate::stores::node_name;
+use node_reporter::NodeReporter;
 use octo_fabric::{
-    BusError, BusState, CallerResults, NatsBus, NatsCredentials, NatsOptions, Node, NodeStatus, RemoteSource,
+    BusError, BusState, CallerResults, NatsBus, NatsCredentials, NatsOptions, Node, RemoteSource,
     SourceAddress, StatusServer, serve_status,
 };
 use octo_model::ToolError;
-use octo_ports::{Leases, ResultStore};
+use octo_ports::{AuditLog, Leases, ResultStore};
 use octo_toolkit::{Source, Toolbox};
-use octo_web::Check;
+use octo_web::{Check, RenderMetrics};
 use remote_states::{RemoteKind, RemoteStates};
 use service_registry::ServiceRegistry;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// First line of a `.creds` file.
 const JWT_MARK: &str = "-----BEGIN NATS USER JWT-----";
@@ -47,6 +48,7 @@ pub struct Fleet {
     roles: Roles,
     services: ServiceRegistry,
     remote: RemoteStates,
+    report: Arc<NodeReporter>,
     _status: Arc<StatusServer>,
 }
 
@@ -59,17 +61,11 @@ impl Fleet {
         }
         let node = connect(settings).await?;
         let services = ServiceRegistry::default();
-        let (name, registry, started) = (node.name().to_owned(), services.clone(), Instant::now());
-        let status = serve_status(&node, move || NodeStatus {
-            node: name.clone(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            roles: roles.names(),
-            uptime_seconds: started.elapsed().as_secs(),
-            services: registry.all(),
-        });
+        let report = Arc::new(NodeReporter::new(node.name(), roles, services.clone()));
+        let status = serve_status(&node, Arc::clone(&report) as _);
         let _status = Arc::new(status.await.map_err(|error| refused(&error))?);
         let (workspace, remote) = (fleet.workspace.clone(), RemoteStates::default());
-        Ok(Some(Self { node, workspace, roles, services, remote, _status }))
+        Ok(Some(Self { node, workspace, roles, services, remote, report, _status }))
     }
 
     pub fn roles(&self) -> Roles {
@@ -109,6 +105,11 @@ impl Fleet {
     /// A server that no worker is to run any more.
     pub fn forget_server(&self, server: &str) {
         self.remote.remove(server);
+    }
+
+    /// What other nodes are told about the hub of this one.
+    pub fn set_report(&self, audit: Arc<dyn AuditLog>, metrics: RenderMetrics) {
+        self.report.set_hub(audit, metrics);
     }
 
     /// Readiness of what this node uses in the fleet.

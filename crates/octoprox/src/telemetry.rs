@@ -17,6 +17,6 @@ pub use argument_excerpts::ArgumentExcerpts;
 pub use call_tracer::CallTracer;
 pub use logging::{LogMode, Logs, init_logging};
 pub use otlp_export::SpanExport;
-pub use prometheus_metrics::PrometheusMetrics;
+pub use prometheus_metrics::{MetricsSources, PrometheusMetrics};
 pub use redactor::Redactor;
 pub use settings_secrets::settings_secrets;

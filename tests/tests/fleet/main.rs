@@ -12,5 +12,6 @@ mod dependency_health;
 mod lease_takeover;
 mod outbound_worker;
 mod shared_limits;
+mod node_reports;
 mod test_fleet;
 mod worker_tools;

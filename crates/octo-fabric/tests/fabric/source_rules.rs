@@ -6,8 +6,8 @@ use crate::fleet::{
 use crate::test_peer::TestPeer;
 use crate::test_source::{TestSource, full_error, listing_state};
 use octo_fabric::{
-    NodeStatus, RemoteSource, ServiceLease, ServiceStatus, SourceAddress, collect_status, serve_source,
-    serve_status,
+    AuditStatus, NodeReport, NodeStatus, RemoteSource, ServiceLease, ServiceStatus, SourceAddress,
+    collect_metrics, collect_status, serve_source, serve_status,
 };
 use octo_model::{Caller, Frontend, Json, Kind};
 use octo_toolkit::{Audience, CallHeader, Event, ReplyBudget, Source, SourceState};
@@ -350,12 +350,13 @@ async fn every_node_answers_for_its_status(fleet: Fleet) {
         roles: vec!["worker".to_owned()],
         uptime_seconds: 5,
         services: vec![ServiceStatus { name: "workspace/a".to_owned(), is_serving: true, token: Some(7) }],
+        audit: Some(AuditStatus { queued: 3, lag_ms: 4 }),
     };
     assert_eq!(collect_status(&fleet.front, Duration::from_secs(5)).await.unwrap(), []);
     let (front, worker) = (status("front"), status("worker"));
     let expected = [front.clone(), worker.clone()];
-    let _front = serve_status(&fleet.front, move || front.clone()).await.unwrap();
-    let _worker = serve_status(&fleet.worker, move || worker.clone()).await.unwrap();
+    let _front = serve_status(&fleet.front, Arc::new(TestReport(front))).await.unwrap();
+    let _worker = serve_status(&fleet.worker, Arc::new(TestReport(worker))).await.unwrap();
     let replies = loop {
         let replies = collect_status(&fleet.front, Duration::from_millis(300)).await.unwrap();
         if replies.len() == 2 {
@@ -363,6 +364,23 @@ async fn every_node_answers_for_its_status(fleet: Fleet) {
         }
     };
     assert_eq!(replies.into_iter().map(|reply| reply.status).collect::<Vec<_>>(), expected);
+    let wait = Duration::from_secs(10);
+    let name = fleet.worker.name().to_owned();
+    let metrics = collect_metrics(&fleet.front, &name, wait).await.unwrap();
+    assert_eq!(metrics.as_deref(), Some("of worker 1\n"));
+    assert_eq!(collect_metrics(&fleet.front, "nobody", Duration::from_millis(200)).await.unwrap(), None);
+}
+
+struct TestReport(NodeStatus);
+
+impl NodeReport for TestReport {
+    fn status(&self) -> NodeStatus {
+        self.0.clone()
+    }
+
+    fn metrics(&self) -> String {
+        format!("of {} 1\n", self.0.node)
+    }
 }
 
 async fn a_server_cannot_define_native_tools(fleet: Fleet) {

@@ -1,11 +1,11 @@
 //! Queue between calls and the writer thread: everything queued becomes one group, written together.
 
 use super::record_codec;
-use crate::{CallEnded, CallStarted, Port, StoreError, StoreResult};
+use crate::{AuditBacklog, CallEnded, CallStarted, Port, StoreError, StoreResult};
 use std::cell::Cell;
 use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Maximum queued records before further calls are refused: far more than calls can run at once.
@@ -52,6 +52,8 @@ pub struct Batch {
     pub group: Arc<Group>,
     /// A caller waits for the group.
     is_awaited: bool,
+    /// When its first record was queued.
+    since: Option<Instant>,
 }
 
 struct Entry {
@@ -61,6 +63,7 @@ struct Entry {
 
 impl Batch {
     fn add(&mut self, record: &[u8], opens: bool) {
+        self.since.get_or_insert_with(Instant::now);
         self.bytes.extend_from_slice(record);
         self.entries.push(Entry { end: self.bytes.len(), is_opening: opens });
         self.is_awaited |= opens;
@@ -87,6 +90,11 @@ impl Batch {
         self.entries.iter().filter(|entry| !entry.is_opening).count()
     }
 
+    /// Age of its first record.
+    pub fn age(&self) -> Duration {
+        self.since.map(|since| since.elapsed()).unwrap_or_default()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -97,6 +105,7 @@ impl Batch {
         self.entries.clear();
         self.group = Arc::default();
         self.is_awaited = false;
+        self.since = None;
     }
 }
 
@@ -112,6 +121,8 @@ enum WriterWait {
 
 struct State {
     batch: Batch,
+    /// Records that are being written, and when the first of them was queued.
+    in_flight: (usize, Option<Instant>),
     wait: WriterWait,
     /// Why records are no longer accepted.
     closed: Option<&'static str>,
@@ -127,6 +138,7 @@ impl Default for RecordQueue {
     fn default() -> Self {
         let state = State {
             batch: Batch::default(),
+            in_flight: (0, None),
             wait: WriterWait::Awake,
             closed: None,
             group_delay: GROUP_DELAY,
@@ -214,10 +226,20 @@ impl RecordQueue {
         true
     }
 
+    /// Records that are queued or being written.
+    pub fn backlog(&self) -> AuditBacklog {
+        let state = self.lock();
+        let (count, since) = state.in_flight;
+        let oldest = since.or(state.batch.since);
+        let age = oldest.map(|oldest| oldest.elapsed()).unwrap_or_default();
+        AuditBacklog { records: count + state.batch.len(), age }
+    }
+
     /// Waits for records and takes all of them in exchange for the buffers of `batch`. `false` at the end.
     pub fn take_batch(&self, batch: &mut Batch) -> bool {
         batch.clear();
         let mut state = self.lock();
+        state.in_flight = (0, None);
         // The first wait is short even when nothing is queued: after a group its callers return, and the ends
         // of their calls should be grouped with their next starts.
         let mut rested = false;
@@ -242,6 +264,7 @@ impl RecordQueue {
         let mut state = self.lock();
         state.group_delay = GROUP_DELAY;
         mem::swap(&mut state.batch, batch);
+        state.in_flight = (batch.len(), batch.since);
         state.closed.is_none() || batch.is_awaited || !batch.is_empty()
     }
 
@@ -252,7 +275,9 @@ impl RecordQueue {
         if state.closed.is_some() {
             return batch.ends();
         }
-        let mut kept = Batch { group: Arc::clone(&state.batch.group), ..Batch::default() };
+        let group = Arc::clone(&state.batch.group);
+        let since = if batch.ends() > 0 { batch.since } else { state.batch.since };
+        let mut kept = Batch { group, since, ..Batch::default() };
         let ends = batch.entries().filter(|(_, opens)| !opens);
         for (record, opens) in ends.chain(state.batch.entries()) {
             kept.add(record, opens);

@@ -10,7 +10,9 @@ use crate::value::Value;
 use crate::{PostgresError, PostgresOptions};
 use aws_lc_rs::rand;
 use octo_model::BoxFuture;
-use octo_ports::{ArgumentKey, AuditLog, CallEnded, CallStarted, Port, StoreError, StoreResult};
+use octo_ports::{
+    ArgumentKey, AuditBacklog, AuditLog, CallEnded, CallStarted, Port, StoreError, StoreResult,
+};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -67,6 +69,10 @@ impl AuditLog for PostgresAuditLog {
 
     fn flush(&self) -> BoxFuture<'_, StoreResult<()>> {
         Box::pin(self.writer.queue.flush())
+    }
+
+    fn backlog(&self) -> AuditBacklog {
+        self.writer.queue.backlog()
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), String>> {

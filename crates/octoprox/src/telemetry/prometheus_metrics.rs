@@ -5,6 +5,7 @@ use super::prometheus_text::{Exposition, Labels, unlabelled};
 use metrics::{describe_counter, describe_gauge, describe_histogram};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use octo_hub::Hub;
+use octo_ports::{AuditLog, HealthCheck};
 use octo_toolkit::SourceState;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +14,14 @@ use std::time::Duration;
 /// From half a millisecond, about the duration of a native call, to the default call timeout.
 const DURATION_BUCKETS: [f64; 12] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0, 60.0, 300.0];
+
+/// Where current values come from.
+pub struct MetricsSources {
+    pub hub: Arc<Hub>,
+    pub state_dir: Option<PathBuf>,
+    pub audit: Arc<dyn AuditLog>,
+    pub health: Arc<dyn HealthCheck>,
+}
 
 /// Metrics recorder of this process. Counters created before its installation do not count, so it is installed before
 /// the hub starts.
@@ -30,12 +39,17 @@ impl PrometheusMetrics {
     }
 
     /// Returns the text of `/metrics`: recorded metrics and current values.
-    pub fn render(&self, hub: &Hub, state: Option<&PathBuf>) -> String {
+    pub fn render(&self, sources: &MetricsSources) -> String {
         let mut now = Exposition::default();
         let version = Labels::default().with("version", env!("CARGO_PKG_VERSION"));
         now.gauge("octoprox_build_info", "Version of this hub.", [(version, 1)]);
-        now.gauge("octoprox_source_state", "1 for the current state of a source.", source_states(hub));
-        if let Some(state) = state {
+        now.gauge(
+            "octoprox_source_state",
+            "1 for the current state of a source.",
+            source_states(&sources.hub),
+        );
+        add_store_metrics(&mut now, sources);
+        if let Some(state) = &sources.state_dir {
             let bytes = ["octoprox.db", "octoprox.db-wal"].map(|name| file_size(&state.join(name)));
             now.gauge(
                 "octoprox_audit_bytes",
@@ -102,8 +116,56 @@ fn describe_metrics() {
         "octoprox_audit_write_errors_total",
         "Batches of audit records that could not be written."
     );
+    describe_histogram!(
+        "octoprox_audit_commit_seconds",
+        "Time from the first record of a group of audit records to its commit, in seconds."
+    );
+    describe_histogram!(
+        "octoprox_database_wait_seconds",
+        "Time to get a connection to the shared database, in seconds."
+    );
+    describe_fleet_metrics();
     metrics::counter!("octoprox_audit_write_errors_total").absolute(0);
     metrics::counter!("octoprox_http_accept_errors_total").absolute(0);
+}
+
+fn describe_fleet_metrics() {
+    describe_gauge!("octoprox_bus_connected", "Whether this node is connected to NATS.");
+    describe_counter!("octoprox_bus_reconnects_total", "Connections to NATS after the first one.");
+    describe_counter!(
+        "octoprox_fleet_calls_total",
+        "Calls of this node that workers ran, by kind of service and outcome."
+    );
+    describe_histogram!("octoprox_fleet_call_seconds", "Duration of these calls, in seconds.");
+    describe_counter!(
+        "octoprox_fleet_served_calls_total",
+        "Calls of other nodes that this one ran, by kind of service and outcome."
+    );
+    describe_gauge!("octoprox_fleet_leases", "Leases that this node holds, by kind of service.");
+    describe_counter!(
+        "octoprox_fleet_leases_lost_total",
+        "Leases that this node lost while it served, by kind of service."
+    );
+}
+
+fn add_store_metrics(now: &mut Exposition, sources: &MetricsSources) {
+    now.gauge(
+        "octoprox_audit_queue_records",
+        "Audit records that are not committed yet.",
+        unlabelled(sources.audit.backlog().records),
+    );
+    let Some(connections) = sources.health.connections() else { return };
+    let state = |state: &str| Labels::default().with("state", state);
+    now.gauge(
+        "octoprox_database_connections",
+        "Connections to the shared database, by state.",
+        [(state("in_use"), connections.in_use), (state("idle"), connections.idle)],
+    );
+    now.gauge(
+        "octoprox_database_waiting",
+        "Operations that wait for a connection to the shared database.",
+        unlabelled(connections.waiting),
+    );
 }
 
 fn source_states(hub: &Hub) -> Vec<(Labels, u8)> {

@@ -81,9 +81,9 @@ impl Serve {
                 None => admin_listener::bind_admin(&mut loaded).await?,
             };
             let mut session = AppContext::start(loaded, LogMode::Server, AppMode::CallTools)?;
-            session.fleet = Fleet::join(&session.loaded.settings, Roles::new(&self.roles)).await?;
             let numbers = PrometheusMetrics::install().map_err(|error| AppError::new(format!("{error}.")))?;
             numbers.spawn_upkeep();
+            session.fleet = Fleet::join(&session.loaded.settings, Roles::new(&self.roles)).await?;
             let assembly = App::build(&session, &StartServers::All)?;
             let settings = &session.loaded.settings;
             let address = listener.local_addr()?;
@@ -151,10 +151,9 @@ fn build_router(
         shared_lists: !tokens.are_required(),
         ..McpSettings::default()
     };
-    let (hub, state) = (Arc::clone(&assembly.hub), settings.state_dir.clone());
     let rest = RestConfig {
         hub: Arc::clone(&assembly.hub),
-        metrics: Arc::new(move || numbers.render(&hub, state.as_ref())),
+        metrics: assembly.metrics_text(numbers),
         probe: assembly.probe(),
         tokens: tokens.clone(),
     };

@@ -108,7 +108,11 @@ fn nodes(replies: &[StatusReply], own: &str) -> Finding {
     }
     let is_own = |reply: &&StatusReply| reply.status.node == own;
     let state = if replies.iter().any(|reply| is_own(&reply)) { "runs" } else { "does not run" };
-    Finding::ok(NAME, format!("{} nodes answer, each with its own name; `{own}` {state}", replies.len()))
+    let count = match replies.len() {
+        1 => "1 node answers".to_owned(),
+        count => format!("{count} nodes answer, each with its own name"),
+    };
+    Finding::ok(NAME, format!("{count}; `{own}` {state}"))
 }
 
 fn workspace(replies: &[StatusReply], service: &str) -> Finding {

@@ -2,18 +2,22 @@
 
 use crate::app_context::{block_on_current_thread, load_settings};
 use crate::app_error::AppError;
-use crate::fleet::{collect_all, no_fleet};
+use crate::fleet::{collect_all, duplicate_names, metrics_of, no_fleet};
 use crate::settings::Flags;
 use crate::terminal::console;
 use crate::terminal::text_table::sanitize_line;
 use clap::{Args, Subcommand};
-use octo_fabric::{NodeStatus, StatusReply};
+use octo_fabric::{AuditStatus, NodeStatus, StatusReply};
+use octo_model::abbreviate;
 use serde_json::json;
 use std::time::Duration;
 
+/// Maximum columns of a name: lines fit into 80 columns.
+const MAX_NAME_WIDTH: usize = 36;
+
 /// Show the nodes of the fleet.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  octoprox fleet status\n  octoprox fleet status --json")]
+#[command(after_help = "Examples:\n  octoprox fleet status\n  octoprox fleet metrics laptop")]
 pub struct FleetCommand {
     #[command(subcommand)]
     command: FleetSubcommand,
@@ -22,6 +26,7 @@ pub struct FleetCommand {
 #[derive(Subcommand)]
 enum FleetSubcommand {
     Status(Status),
+    Metrics(Metrics),
 }
 
 /// List the nodes that answer: roles, version, latency, and what each worker serves.
@@ -35,10 +40,34 @@ struct Status {
     json: bool,
 }
 
+/// Print the metrics of one node, in the text format of Prometheus.
+///
+/// Asks over NATS, since a worker listens on no port.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  octoprox fleet metrics laptop
+  octoprox fleet metrics laptop > /var/lib/prometheus/node-exporter/laptop.prom")]
+struct Metrics {
+    /// Name of the node, as `octoprox fleet status` lists it
+    node: String,
+}
+
+impl Metrics {
+    fn run(&self, flags: &Flags) -> Result<(), AppError> {
+        let loaded = load_settings(flags)?;
+        if loaded.settings.fleet.nats.is_empty() {
+            return Err(no_fleet("octoprox fleet metrics"));
+        }
+        let text = block_on_current_thread(metrics_of(&loaded.settings, &self.node))?;
+        Ok(console::print(text.trim_end())?)
+    }
+}
+
 impl FleetCommand {
     pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
         match &self.command {
             FleetSubcommand::Status(status) => status.run(flags),
+            FleetSubcommand::Metrics(metrics) => metrics.run(flags),
         }
     }
 }
@@ -57,17 +86,26 @@ impl Status {
             console::print_err("No node answers. Start one with `octoprox serve` or `octoprox worker`.");
             return Ok(());
         }
-        Ok(console::print(&table(&replies))?)
+        console::print(&table(&replies))?;
+        for name in duplicate_names(&replies) {
+            console::print_err(&format!(
+                "Several nodes have the name `{name}`. Set store.node on each machine."
+            ));
+        }
+        Ok(())
     }
 }
 
 fn json_line(StatusReply { status, round_trip }: &StatusReply) -> String {
-    let NodeStatus { node, version, roles, uptime_seconds, services } = status;
-    json!({
+    let NodeStatus { node, version, roles, uptime_seconds, services, audit } = status;
+    let mut line = json!({
         "node": node, "version": version, "roles": roles, "uptime_seconds": uptime_seconds,
         "latency_ms": milliseconds(*round_trip), "services": services,
-    })
-    .to_string()
+    });
+    if let (Some(audit), Some(line)) = (audit, line.as_object_mut()) {
+        line.insert("audit".to_owned(), json!(audit));
+    }
+    line.to_string()
 }
 
 fn milliseconds(time: Duration) -> f64 {
@@ -76,20 +114,28 @@ fn milliseconds(time: Duration) -> f64 {
 
 /// One line per node, with its services below.
 fn table(replies: &[StatusReply]) -> String {
-    let width = replies.iter().map(|reply| reply.status.node.chars().count()).max().unwrap_or_default();
+    let name_len = |name: &str| name.chars().count().min(MAX_NAME_WIDTH);
+    let width = replies.iter().map(|reply| name_len(&reply.status.node)).max().unwrap_or_default();
+    let services = replies.iter().flat_map(|reply| &reply.status.services);
+    let service_width = services.map(|service| name_len(&service.name)).max().unwrap_or_default();
     let mut lines = Vec::new();
     for StatusReply { status, round_trip } in replies {
-        let NodeStatus { node, version, roles, uptime_seconds, services } = status;
+        let NodeStatus { node, version, roles, uptime_seconds, services, audit } = status;
         lines.push(format!(
-            "{node:width$}  {:12}  {version}  up {}  {} ms",
+            "{:width$}  {:12}  {version}  up {}  {} ms",
+            abbreviate(node, MAX_NAME_WIDTH),
             roles.join(","),
             duration_text(*uptime_seconds),
             milliseconds(*round_trip),
         ));
         for service in services {
             let state = if service.is_serving { "serving" } else { "standby" };
-            let token = service.token.map(|token| format!(", token {token}")).unwrap_or_default();
-            lines.push(format!("  {}  {state}{token}", service.name));
+            let token = service.token.map(|token| format!("  token {token}")).unwrap_or_default();
+            let name = abbreviate(&service.name, MAX_NAME_WIDTH);
+            lines.push(format!("  {name:service_width$}  {state}{token}"));
+        }
+        if let Some(AuditStatus { queued, lag_ms }) = audit.filter(|audit| audit.queued > 0) {
+            lines.push(format!("  audit: {queued} records not committed, the oldest for {lag_ms} ms"));
         }
     }
     lines.iter().map(|line| sanitize_line(line)).collect::<Vec<_>>().join("\n")
@@ -120,16 +166,24 @@ mod tests {
                 roles: vec!["worker".to_owned()],
                 uptime_seconds,
                 services,
+                audit: None,
             },
             round_trip: Duration::from_micros(640),
         };
         let services =
             vec![service("server/files", false, None), service("workspace/default", true, Some(17))];
+        let long = "n".repeat(100);
+        let mut front = reply(&long, 90_000, vec![service(&long, true, Some(u64::MAX))]);
+        front.status.audit = Some(AuditStatus { queued: u64::from(u32::MAX), lag_ms: 86_400_000 });
+        front.status.roles.push("front".to_owned());
         let replies = [reply("laptop", 59, services), reply("b\u{1b}[2J", 7_300, Vec::new())];
         assert_eq!(
             table(&replies),
-            "laptop  worker        0.1.0  up 59s  0.6 ms\n  server/files  standby\n  \
-             workspace/default  serving, token 17\nb\u{fffd}[2J   worker        0.1.0  up 2h  0.6 ms"
+            "laptop  worker        0.1.0  up 59s  0.6 ms\n  server/files       standby\n  \
+             workspace/default  serving  token 17\nb\u{fffd}[2J   worker        0.1.0  up 2h  0.6 ms"
         );
+        let text = table(&[front]);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(text.contains("not committed"), "{text}");
     }
 }

@@ -8,7 +8,7 @@ use crate::fleet::{Fleet, Roles, no_fleet};
 use crate::process::service_manager;
 use crate::reloader::Reloader;
 use crate::settings::Flags;
-use crate::telemetry::LogMode;
+use crate::telemetry::{LogMode, PrometheusMetrics};
 use crate::terminal::console;
 use clap::Args;
 
@@ -32,8 +32,11 @@ impl Worker {
         block_on_multi_thread(async {
             let Signals { mut interrupts, mut terms, hangups } = Signals::new()?;
             let mut session = AppContext::start(loaded, LogMode::Server, AppMode::CallTools)?;
+            let numbers = PrometheusMetrics::install().map_err(|error| AppError::new(format!("{error}.")))?;
+            numbers.spawn_upkeep();
             session.fleet = Fleet::join(&session.loaded.settings, Roles::WORKER).await?;
             let assembly = App::build(&session, &StartServers::All)?;
+            assembly.metrics_text(numbers);
             let reloader = Reloader::new(&session, &assembly, flags.clone(), in_force, None);
             let _followed = reloader.watch(&session, hangups);
             let workspace = &session.loaded.settings.fleet.workspace;
