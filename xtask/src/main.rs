@@ -9,6 +9,7 @@ mod bench;
 mod docs;
 mod new_tool;
 mod rust_scan;
+mod scale_plan;
 mod tidy;
 mod workspace_root;
 
@@ -19,6 +20,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
 
   tidy                      check dependencies between crates, code sizes and lint allowances
   docs [--check]            generate docs/reference from the binary, or fail if it differs
+  scale-plan [--check]      compute the tables of docs/scale.md, or fail if they differ
   new-tool TOOLBOX NAME     create a tool in crates/tools-TOOLBOX
   bench [SECONDS ROUNDS [BINARY]]
                             benchmark the hub against baselines and an earlier build; needs nginx
@@ -49,6 +51,8 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["tidy"] => tidy::run(&root),
         ["docs"] => docs::run(&root, docs::Mode::Write),
         ["docs", "--check"] => docs::run(&root, docs::Mode::Check),
+        ["scale-plan"] => scale_plan::write(&root),
+        ["scale-plan", "--check"] => scale_plan::check(&root),
         ["bench"] => bench::run(&root, "2", "5", None),
         ["bench", "browser", words @ ..] => bench::browser_bench::run(&root, words),
         ["bench", "files"] => bench::files_bench::run(&root),
