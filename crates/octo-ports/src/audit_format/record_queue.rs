@@ -328,3 +328,30 @@ fn with_encoded<T>(encode: impl FnOnce(&mut Vec<u8>), queue: impl FnOnce(&[u8]) 
     let _ = BYTES.try_with(|kept| kept.set(bytes));
     queued
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples;
+    use super::*;
+    use octo_model::CallId;
+
+    #[test]
+    fn the_backlog_has_what_is_queued_or_being_written() {
+        let (queue, mut batch) = (RecordQueue::default(), Batch::default());
+        assert_eq!(queue.backlog(), AuditBacklog::default());
+        queue.open(1, &samples::opening("time_now")).unwrap();
+        assert!(queue.close(1, &samples::closing(CallId::fresh())));
+        assert_eq!(queue.backlog().records, 2);
+        assert!(queue.take_batch(&mut batch));
+        assert!(queue.close(1, &samples::closing(CallId::fresh())));
+        let backlog = queue.backlog();
+        assert_eq!(backlog.records, 3);
+        assert!(batch.age() >= backlog.age && backlog.age > Duration::ZERO, "{backlog:?}");
+        // After a failure, the end of the call is still the oldest record.
+        let age = batch.age();
+        assert_eq!(queue.requeue(&batch), 0);
+        assert!(queue.take_batch(&mut batch));
+        assert_eq!(queue.backlog().records, 2);
+        assert!(batch.age() >= age);
+    }
+}
