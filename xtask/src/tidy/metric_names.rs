@@ -66,7 +66,7 @@ fn dashboard_problems(dashboard: &Value, documented: &BTreeSet<String>) -> Vec<S
         if !panel["id"].as_u64().is_some_and(|id| ids.insert(id)) {
             problems.push(format!("{DASHBOARD}: the id of `{title}` is missing or used twice"));
         }
-        let place = |side: &str| panel["gridPos"][side].as_u64().unwrap_or(GRID_WIDTH + 1);
+        let place = |side: &str| panel["gridPos"].get(side).and_then(Value::as_u64).unwrap_or(GRID_WIDTH + 1);
         if title.is_empty() || place("x") + place("w") > GRID_WIDTH {
             problems.push(format!("{DASHBOARD}: `{title}` has no title, or no place in the grid"));
         }
