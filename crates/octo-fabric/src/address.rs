@@ -81,6 +81,11 @@ pub(crate) fn status_requests() -> Subject {
     Subject::new(format!("{ROOT}.status"))
 }
 
+/// Messages to all fronts.
+pub(crate) fn front_messages() -> Subject {
+    Subject::new(format!("{ROOT}.fronts"))
+}
+
 /// Claims of a service.
 pub(crate) fn claims_of(service: &str) -> Subject {
     Subject::new(format!("{ROOT}.claim.{}", Token(service)))

@@ -2,6 +2,7 @@
 
 use crate::client_context::{ClientContext, required_capability};
 use crate::legacy_session::Session;
+use crate::shared_fronts::ParkedCall;
 use octo_model::{CallId, Json, JsonObject};
 use octo_toolkit::{AskError, BoxFuture, Peer};
 use octo_wire::Level;
@@ -67,24 +68,30 @@ impl Peer for LegacyPeer {
         }
     }
 
-    fn ask<'a>(
-        &'a self,
-        method: &'a str,
-        mut params: JsonObject,
-    ) -> BoxFuture<'a, Result<JsonObject, AskError>> {
-        Box::pin(async move {
-            if !can_ask(self.capabilities(), method, &params) {
-                return Err(AskError::Unable);
-            }
-            if is_url_elicitation(method, &params) && params.get(ELICITATION_ID).is_none() {
-                params.set(ELICITATION_ID, CallId::fresh().to_string().as_str());
-            }
-            self.session.ask(&self.out, method, params).await
-        })
+    fn ask<'a>(&'a self, method: &'a str, params: JsonObject) -> BoxFuture<'a, Result<JsonObject, AskError>> {
+        Box::pin(self.ask_parked(method, params, None))
     }
 
     fn key(&self) -> u64 {
         self.session.client.key
+    }
+}
+
+impl LegacyPeer {
+    /// Asks on behalf of a call that another front could continue.
+    pub async fn ask_parked(
+        &self,
+        method: &str,
+        mut params: JsonObject,
+        parked: Option<&ParkedCall>,
+    ) -> Result<JsonObject, AskError> {
+        if !can_ask(self.capabilities(), method, &params) {
+            return Err(AskError::Unable);
+        }
+        if is_url_elicitation(method, &params) && params.get(ELICITATION_ID).is_none() {
+            params.set(ELICITATION_ID, CallId::fresh().to_string().as_str());
+        }
+        self.session.ask(&self.out, method, params, parked).await
     }
 }
 
@@ -252,7 +259,7 @@ mod tests {
                     panic!("no request")
                 };
                 let no = RpcError { code: 1, message: "no".to_owned(), data: None };
-                peer.session.resolve_question(Some(&id), Err(no));
+                peer.session.resolve_question(id.to_number().unwrap(), Err(no));
                 params.text(ELICITATION_ID)
             };
             let (answer, name) = tokio::join!(peer.ask(CREATE, question(given)), answered);

@@ -4,17 +4,29 @@ use crate::legacy_session::Session;
 use octo_model::{JsonObject, RpcError};
 use octo_wire::{Id, Message};
 
-/// Handles a message that needs no response.
-pub fn handle_incoming(session: &Session, message: Message) {
-    match message {
-        Message::Response { id, result } => session.resolve_question(Some(&id), Ok(result)),
-        Message::Error { id, error } => session.resolve_question(id.as_ref(), Err(error)),
+/// Answer to a question.
+pub type Answer = Result<JsonObject, RpcError>;
+
+/// Handles a message that needs no response. Returns one that belongs to a call elsewhere, if anywhere.
+pub fn handle_incoming(session: &Session, message: Message) -> Option<Message> {
+    if let Some((question, answer)) = client_answer(&message) {
+        return (!session.resolve_question(question, answer)).then_some(message);
+    }
+    match &message {
         Message::Notification { method, params } if method == "notifications/cancelled" => {
-            if let Some(id) = params.get("requestId").cloned().and_then(Id::from_json) {
-                session.cancel(&id);
-            }
+            let id = params.get("requestId").cloned().and_then(Id::from_json)?;
+            (!session.cancel(&id)).then_some(message)
         }
-        _ => {}
+        _ => None,
+    }
+}
+
+/// The number of a question, and the answer to it.
+pub fn client_answer(message: &Message) -> Option<(u64, Answer)> {
+    match message {
+        Message::Response { id, result } => Some((id.to_number()?, Ok(result.clone()))),
+        Message::Error { id, error } => Some((id.as_ref()?.to_number()?, Err(error.clone()))),
+        Message::Request { .. } | Message::Notification { .. } => None,
     }
 }
 

@@ -2,13 +2,16 @@
 
 use crate::client_context::required_capability;
 use crate::client_peer::{LegacyPeer, Outbox};
+use crate::incoming::Answer;
 use crate::legacy_session::Session;
 use crate::mcp::Mcp;
 use crate::methods::operation_metrics::OperationTimer;
 use crate::methods::{RoutedMethod, into_rpc_result, route_method, unknown_method};
 use crate::rpc_errors::rpc_error;
+use crate::shared_fronts::ParkedCall;
 use octo_hub::MAX_SUBSCRIPTIONS;
 use octo_model::{JsonObject, Method, RpcError, ToolError};
+use octo_ports::sessions::SessionChange;
 use octo_toolkit::{AskError, NoPeer, Peer};
 use octo_wire::Level;
 use octo_wire::{code, meta};
@@ -49,7 +52,7 @@ impl Mcp {
             }
             None => match method {
                 "ping" => Ok(JsonObject::new()),
-                "logging/setLevel" => set_level(&session, &params),
+                "logging/setLevel" => set_level(&session, &params).await,
                 "resources/subscribe" => self.handle_subscribe(&session, params, cancel).await,
                 "resources/unsubscribe" => self.handle_unsubscribe(&session, params, cancel).await,
                 _ => Err(unknown_method(method)),
@@ -70,16 +73,54 @@ impl Mcp {
             let about = params.object("_meta").with(meta::LOG_LEVEL, level.as_str());
             params.set("_meta", about);
         }
-        let peer: Arc<dyn Peer> = Arc::new(LegacyPeer { session: Arc::clone(&session), out });
+        let peer = Arc::new(LegacyPeer { session, out });
+        self.call_until_complete(&peer, method, params, None, cancel).await
+    }
+
+    /// Continues a call of another front with the answer that it waited for.
+    pub(crate) async fn continue_parked(
+        self: &Arc<Self>,
+        session: Arc<Session>,
+        mut parked: ParkedCall,
+        answer: Answer,
+        out: Outbox,
+        cancel: CancellationToken,
+    ) -> Result<JsonObject, RpcError> {
+        let Some(RoutedMethod::Operation(method)) = route_method(parked.method()) else {
+            return Err(unknown_method(parked.method()));
+        };
+        parked.answers.set(&parked.key, answer?);
+        let peer = Arc::new(LegacyPeer { session, out });
+        let params = parked.params.clone();
+        self.call_until_complete(&peer, method, params, Some(parked), cancel).await
+    }
+
+    async fn call_until_complete(
+        self: &Arc<Self>,
+        peer: &Arc<LegacyPeer>,
+        method: Method,
+        mut params: JsonObject,
+        mut parked: Option<ParkedCall>,
+        cancel: CancellationToken,
+    ) -> Result<JsonObject, RpcError> {
+        let client = &peer.session.client;
         for _ in 0..MAX_INPUT_ROUNDS {
-            let request =
-                self.hub_request(&session.client, method, params.clone(), Arc::clone(&peer), cancel.clone())?;
-            let mut result = into_rpc_result(method, self.hub.call(request).await, &session.client)?;
+            let (mut result, answers) = match parked.take() {
+                Some(parked) => (parked.result, parked.answers),
+                None => {
+                    let call_peer = Arc::clone(peer) as Arc<dyn Peer>;
+                    let request =
+                        self.hub_request(client, method, params.clone(), call_peer, cancel.clone())?;
+                    let result = into_rpc_result(method, self.hub.call(request).await, client)?;
+                    (result, JsonObject::new())
+                }
+            };
             if result.text("resultType").as_deref() != Some("input_required") {
                 result.remove("resultType");
                 return Ok(result);
             }
-            params.set("inputResponses", ask_all(&peer, &result.object("inputRequests")).await?);
+            let answers = ask_all(peer, method, &params, &result, answers).await?;
+            params.set("inputResponses", answers);
             params.remove("requestState");
             if let Some(state) = result.get("requestState") {
                 params.set("requestState", state.clone());
@@ -115,7 +156,8 @@ impl Mcp {
             return Err(rpc_error(code::INVALID_PARAMS, why));
         }
         let subscription = self.hub.subscribe(&request).await.map_err(to_rpc_error)?;
-        session.subscribe(uri, subscription);
+        session.subscribe(uri.clone(), subscription);
+        share_change(session, SessionChange::Subscribe(uri)).await?;
         Ok(JsonObject::new())
     }
 
@@ -131,6 +173,7 @@ impl Mcp {
         if let Some(subscription) = session.unsubscribe(&request.op.name) {
             self.hub.unsubscribe(&request, subscription).await.map_err(to_rpc_error)?;
         }
+        share_change(session, SessionChange::Unsubscribe(request.op.name)).await?;
         Ok(JsonObject::new())
     }
 }
@@ -139,21 +182,39 @@ fn to_rpc_error(error: ToolError) -> RpcError {
     error.rpc.clone().map_or_else(|| rpc_error(code::INVALID_PARAMS, error.text()), |error| *error)
 }
 
-fn set_level(session: &Session, params: &JsonObject) -> Result<JsonObject, RpcError> {
+async fn set_level(session: &Session, params: &JsonObject) -> Result<JsonObject, RpcError> {
     let level = params.text("level").and_then(|text| Level::parse(&text));
-    session.set_level(level.ok_or_else(|| rpc_error(code::INVALID_PARAMS, "Unknown log level."))?);
+    let level = level.ok_or_else(|| rpc_error(code::INVALID_PARAMS, "Unknown log level."))?;
+    share_change(session, SessionChange::LogLevel(level.as_str().to_owned())).await?;
+    session.set_level(level);
     Ok(JsonObject::new())
 }
 
+/// Stores what the client has set where other fronts can continue the session.
+async fn share_change(session: &Session, change: SessionChange) -> Result<(), RpcError> {
+    match session.sharing() {
+        Some(sharing) => sharing.change(change).await.map_err(|error| to_rpc_error(error.into())),
+        None => Ok(()),
+    }
+}
+
 /// Asks a legacy client the questions of a modern upstream, one after the other.
-async fn ask_all(peer: &Arc<dyn Peer>, requests: &JsonObject) -> Result<JsonObject, RpcError> {
-    let mut answers = JsonObject::new();
-    for (key, request) in requests.iter() {
+async fn ask_all(
+    peer: &LegacyPeer,
+    call: Method,
+    params: &JsonObject,
+    result: &JsonObject,
+    mut answers: JsonObject,
+) -> Result<JsonObject, RpcError> {
+    for (key, request) in result.object("inputRequests").iter() {
+        if answers.get(key).is_some() {
+            continue;
+        }
         let request = request.members().unwrap_or_default();
         let method = request.text("method").unwrap_or_default();
-        let answer =
-            peer.ask(&method, request.object("params")).await.map_err(|why| ask_error(&method, why))?;
-        answers.set(key, answer);
+        let parked = ParkedCall::new(call, params.clone(), result.clone(), answers.clone(), key);
+        let answer = peer.ask_parked(&method, request.object("params"), Some(&parked)).await;
+        answers.set(key, answer.map_err(|why| ask_error(&method, why))?);
     }
     Ok(answers)
 }

@@ -1,11 +1,16 @@
 //! State of a legacy client: one HTTP session, or one stdio connection.
 
+pub(crate) mod event_log;
+pub(crate) mod session_registry;
+
 use crate::client_context::ClientContext;
 use crate::client_peer::Outbox;
-use crate::event_log::EventLog;
+use crate::incoming::Answer;
 use crate::methods::operation_metrics::record_session;
+use crate::shared_fronts::{ParkedCall, SharedSession};
+use event_log::EventLog;
 use octo_hub::{MAX_SUBSCRIPTIONS, Subscription};
-use octo_model::{JsonObject, RpcError};
+use octo_model::JsonObject;
 use octo_toolkit::AskError;
 use octo_wire::Level;
 use octo_wire::{Id, Message};
@@ -19,11 +24,11 @@ use tokio_util::sync::CancellationToken;
 /// Streams of a session that a client can resume; more while they are active.
 const MAX_STREAMS: usize = 16;
 
-type Answer = Result<JsonObject, RpcError>;
-
 pub struct Session {
     pub client: ClientContext,
     transient: bool,
+    /// Set if other fronts can continue the session.
+    sharing: Option<SharedSession>,
     pub closed: CancellationToken,
     /// Whether the notification stream is open; there is only one.
     pub listening: AtomicBool,
@@ -40,6 +45,8 @@ struct SessionState {
     initialized: bool,
     level: Option<Level>,
     pending_questions: HashMap<u64, oneshot::Sender<Answer>>,
+    /// Calls that another front could continue, by the question that they ask.
+    parked_calls: HashMap<u64, String>,
     running: HashMap<Id, CancellationToken>,
     subscriptions: HashMap<String, Subscription>,
     streams: HashMap<u64, Arc<EventLog>>,
@@ -60,18 +67,24 @@ impl Drop for Session {
 
 impl Session {
     pub fn new(client: ClientContext) -> Arc<Self> {
-        Self::build(client, false)
+        Self::build(client, false, None)
+    }
+
+    /// A session that other fronts can continue.
+    pub fn shared(client: ClientContext, sharing: SharedSession) -> Arc<Self> {
+        Self::build(client, false, Some(sharing))
     }
 
     /// Session for one request of a client without a session id.
     pub fn transient(client: ClientContext) -> Arc<Self> {
-        Self::build(client, true)
+        Self::build(client, true, None)
     }
 
-    fn build(client: ClientContext, transient: bool) -> Arc<Self> {
+    fn build(client: ClientContext, transient: bool, sharing: Option<SharedSession>) -> Arc<Self> {
         Arc::new(Self {
             client,
             transient,
+            sharing,
             closed: CancellationToken::new(),
             listening: AtomicBool::new(false),
             inner: Mutex::default(),
@@ -100,29 +113,51 @@ impl Session {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
+    pub fn sharing(&self) -> Option<&SharedSession> {
+        self.sharing.as_ref()
+    }
+
+    /// The call that asks this question, if another front could continue it.
+    pub fn parked_call(&self, question: u64) -> Option<String> {
+        self.lock().parked_calls.get(&question).cloned()
+    }
+
     /// Asks the client on the stream of a call; drops the question if the caller gives up.
-    pub async fn ask(&self, out: &Outbox, method: &str, params: JsonObject) -> Result<JsonObject, AskError> {
+    pub async fn ask(
+        &self,
+        out: &Outbox,
+        method: &str,
+        params: JsonObject,
+        parked: Option<&ParkedCall>,
+    ) -> Result<JsonObject, AskError> {
         let number = self.next_number();
+        let parked = parked.and_then(|call| Some((self.sharing()?, call)));
         let (answer, answered) = oneshot::channel();
-        self.lock().pending_questions.insert(number, answer);
+        {
+            let mut inner = self.lock();
+            inner.pending_questions.insert(number, answer);
+            inner.parked_calls.extend(parked.map(|(_, call)| (number, call.to_text())));
+        }
         let _forget = ForgetOnDrop { session: self, number };
         let request = Message::Request { id: Id::number(number), method: method.to_owned(), params };
         out.send(request).await.map_err(|_| AskError::Gone)?;
-        tokio::select! {
-            answer = answered => answer.map_err(|_| AskError::Gone)?.map_err(AskError::Refused),
-            () = self.closed.cancelled() => Err(AskError::Gone),
+        let answer = tokio::select! {
+            answer = answered => answer.map_err(|_| AskError::Gone)?,
+            () = self.closed.cancelled() => return Err(AskError::Gone),
+        };
+        if let Some((sharing, _)) = parked {
+            // Another front may have continued the call while this process was suspended.
+            let owner = sharing.fronts.owner().await;
+            let taken = sharing.fronts.sessions.take_question(&sharing.key, number, owner).await;
+            taken.ok().flatten().ok_or(AskError::Gone)?;
         }
+        answer.map_err(AskError::Refused)
     }
 
-    /// Delivers the client's answer to a question.
-    pub fn resolve_question(&self, id: Option<&Id>, answer: Answer) {
-        let Some(number) = id.and_then(Id::to_number) else {
-            return;
-        };
+    /// Delivers the client's answer to a question. Returns whether it was asked here.
+    pub fn resolve_question(&self, number: u64, answer: Answer) -> bool {
         let waiting = self.lock().pending_questions.remove(&number);
-        if let Some(waiting) = waiting {
-            let _ = waiting.send(answer);
-        }
+        waiting.is_some_and(|waiting| waiting.send(answer).is_ok())
     }
 
     /// Registers a request so that it can be cancelled by its id.
@@ -139,10 +174,12 @@ impl Session {
         ActiveRequest { session: Arc::clone(self), id: None, cancel: CancellationToken::new() }
     }
 
-    pub fn cancel(&self, id: &Id) {
-        if let Some(cancel) = self.lock().running.get(id) {
-            cancel.cancel();
-        }
+    /// Returns whether the request runs here.
+    pub fn cancel(&self, id: &Id) -> bool {
+        let inner = self.lock();
+        let running = inner.running.get(id);
+        running.into_iter().for_each(CancellationToken::cancel);
+        running.is_some()
     }
 
     /// Whether the session ends with its request, because no client can name it again.
@@ -165,6 +202,10 @@ impl Session {
 
     pub fn unsubscribe(&self, uri: &str) -> Option<Subscription> {
         self.lock().subscriptions.remove(uri)
+    }
+
+    pub fn subscribed_uris(&self) -> Vec<String> {
+        self.lock().subscriptions.keys().cloned().collect()
     }
 
     pub fn is_subscribed(&self, uri: &str) -> bool {
@@ -234,7 +275,9 @@ struct ForgetOnDrop<'a> {
 
 impl Drop for ForgetOnDrop<'_> {
     fn drop(&mut self) {
-        self.session.lock().pending_questions.remove(&self.number);
+        let mut inner = self.session.lock();
+        inner.pending_questions.remove(&self.number);
+        inner.parked_calls.remove(&self.number);
     }
 }
 

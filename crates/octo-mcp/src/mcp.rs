@@ -1,9 +1,10 @@
 //! The MCP frontend and its settings.
 
-use crate::event_log::EventBudget;
 use crate::legacy_session::Session;
+use crate::legacy_session::event_log::EventBudget;
+use crate::legacy_session::session_registry::SessionRegistry;
 use crate::request_state::StateSealer;
-use crate::session_registry::SessionRegistry;
+use crate::shared_fronts::{SharedFronts, SharedFrontsConfig};
 use crate::stateless_epochs::StatelessEpochs;
 use crate::suspended_calls::SuspendedCalls;
 use crate::task_registry::{TaskRegistry, TaskSettings};
@@ -54,6 +55,8 @@ pub struct Mcp {
     pub(crate) tasks: TaskRegistry,
     pub(crate) event_budget: Arc<EventBudget>,
     pub(crate) state_sealer: StateSealer,
+    /// Set if other fronts can continue the sessions of this one.
+    pub(crate) fronts: Option<Arc<SharedFronts>>,
     /// Whether callers have been distinguished since the start, so that caches must not share lists.
     private_lists: AtomicBool,
     /// Ends all open streams and tasks.
@@ -65,6 +68,21 @@ pub struct Mcp {
 impl Mcp {
     /// Needs a runtime, because idle sessions are swept.
     pub fn new(hub: Arc<Hub>, settings: McpSettings) -> Result<Arc<Self>, std::io::Error> {
+        Ok(Self::build(hub, settings, StateSealer::new()?, None))
+    }
+
+    /// One of several fronts that share their sessions. Needs a runtime.
+    pub fn with_fronts(hub: Arc<Hub>, settings: McpSettings, fronts: SharedFrontsConfig) -> Arc<Self> {
+        let (fronts, state_sealer) = SharedFronts::new(fronts);
+        Self::build(hub, settings, state_sealer, Some(fronts))
+    }
+
+    fn build(
+        hub: Arc<Hub>,
+        settings: McpSettings,
+        state_sealer: StateSealer,
+        fronts: Option<Arc<SharedFronts>>,
+    ) -> Arc<Self> {
         let mcp = Arc::new(Self {
             hub,
             sessions: SessionRegistry::new(settings.max_sessions, settings.max_sessions_per_caller),
@@ -72,7 +90,8 @@ impl Mcp {
             suspended: SuspendedCalls::default(),
             tasks: TaskRegistry::default(),
             event_budget: Arc::default(),
-            state_sealer: StateSealer::new()?,
+            state_sealer,
+            fronts,
             private_lists: AtomicBool::new(!settings.shared_lists),
             closing: CancellationToken::new(),
             draining: watch::Sender::new(None),
@@ -93,7 +112,17 @@ impl Mcp {
                 mcp.tasks.sweep();
             }
         });
-        Ok(mcp)
+        mcp
+    }
+
+    /// Name of this node among the fronts; empty if it is alone.
+    pub(crate) fn node(&self) -> &str {
+        self.fronts.as_ref().map_or("", |fronts| fronts.node())
+    }
+
+    /// Whether other fronts can be reached.
+    pub(crate) fn has_other_fronts(&self) -> bool {
+        self.fronts.as_ref().is_some_and(|fronts| fronts.link.is_some())
     }
 
     /// Callers are distinguished from now on.
@@ -116,6 +145,9 @@ impl Mcp {
     pub async fn shutdown(&self) {
         self.close();
         self.tasks.shutdown().await;
+        if let Some(fronts) = &self.fronts {
+            fronts.leave().await;
+        }
     }
 
     /// Ends the sessions and tasks of callers whose token was revoked or has fewer scopes than at their start. Needs a

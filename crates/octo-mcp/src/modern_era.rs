@@ -56,7 +56,8 @@ impl Mcp {
             None => match method {
                 "server/discover" => Ok(complete_result(self.discover_result(client).await, true)),
                 "tasks/get" | "tasks/update" | "tasks/cancel" => self
-                    .handle_task_method(client, method, &params)
+                    .handle_task_method(client, method, params, out, cancel)
+                    .await
                     .map(|result| complete_result(result, false)),
                 _ => Err(unknown_method(method)),
             },
@@ -86,7 +87,10 @@ impl Mcp {
         }
         let seal = binding_digest(&client.caller, &client.profile, method.as_str(), &params);
         match self.open_request_state(&params, &seal)? {
-            Some(RequestState::Suspended(ticket)) => {
+            Some(RequestState::Suspended { node, .. }) if node != self.node() => {
+                return self.relay(&node, client, method.as_str(), params, out, cancel).await;
+            }
+            Some(RequestState::Suspended { ticket, .. }) => {
                 let parked = self.suspended.take(ticket).ok_or_else(invalid_request_state)?;
                 let again = CallReplay { client: client.clone(), params };
                 return self.resume_call(parked, out, method, again, seal).await;
@@ -221,7 +225,8 @@ impl Mcp {
         }
         let full = || rpc_error(code::INTERNAL, "Too many suspended calls. Try again later.");
         let ticket = self.suspended.insert(SuspendedCall::new(running, open)).ok_or_else(full)?;
-        let state = self.state_sealer.seal(RequestState::Suspended(ticket), &seal).ok_or_else(full)?;
+        let state = RequestState::Suspended { ticket, node: self.node().to_owned() };
+        let state = self.state_sealer.seal(state, &seal).ok_or_else(full)?;
         Ok(JsonObject::new()
             .with("resultType", "input_required")
             .with("inputRequests", requests)

@@ -1,10 +1,10 @@
 //! Request state that travels through the client: encrypted, bound to caller and request, and short-lived.
 
-use aws_lc_rs::aead::{AES_256_GCM, Aad, RandomizedNonceKey};
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use octo_model::{Caller, JsonObject};
+use octo_model::{Caller, JsonObject, Secret, hex};
+use octo_ports::{KEY_LEN, Keyring, Seal};
 use octo_toolkit::Clock;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,8 +14,8 @@ const STATE_TTL_SECONDS: i64 = 900;
 /// Content of a request state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RequestState {
-    /// A call suspended in this process.
-    Suspended(u128),
+    /// A call suspended in the process of a node, which has no name if it is the only one.
+    Suspended { ticket: u128, node: String },
     /// State of an upstream, to be returned to it; it may have sent none.
     Upstream(Option<String>),
 }
@@ -26,40 +26,51 @@ struct SealedState {
     expires: i64,
 }
 
-pub struct StateSealer(RandomizedNonceKey);
+pub struct StateSealer(Keyring);
 
 impl StateSealer {
-    /// The key is derived from two random UUIDs, because the library's own generator takes 100 ms to warm up and most
-    /// processes never seal anything.
+    /// With a key for the lifetime of this process. It is derived from two random UUIDs, because the library's own
+    /// generator takes 100 ms to warm up and most processes never seal anything.
     pub fn new() -> Result<Self, std::io::Error> {
         let mut seed = [uuid::Uuid::new_v4().into_bytes(), uuid::Uuid::new_v4().into_bytes()].concat();
         seed.extend_from_slice(b"octoprox request state");
-        RandomizedNonceKey::new(&AES_256_GCM, digest(&SHA256, &seed).as_ref())
-            .map(Self)
-            .map_err(|_| std::io::Error::other("cannot create the sealing key"))
+        let key: Option<[u8; KEY_LEN]> = digest(&SHA256, &seed).as_ref().try_into().ok();
+        let current = key.and_then(|key| Seal::new(&key).ok());
+        let current = current.ok_or_else(|| std::io::Error::other("cannot create the sealing key"))?;
+        Ok(Self(Keyring { current, previous: Vec::new() }))
+    }
+
+    /// With the keys that all fronts have.
+    pub fn with_keys(keys: Keyring) -> Self {
+        Self(keys)
+    }
+
+    pub fn seal_text(&self, text: &str, bound: &str) -> Option<String> {
+        let sealed = self.0.current.seal(text, &[bound]).ok()?;
+        Some(URL_SAFE_NO_PAD.encode(sealed.bytes()))
+    }
+
+    /// Returns `None` for a text that was modified, or sealed for something else.
+    pub fn open_text(&self, sealed: &str, bound: &str) -> Option<Secret> {
+        let sealed = Secret::from_bytes(URL_SAFE_NO_PAD.decode(sealed).ok()?);
+        let keys = [&self.0.current].into_iter().chain(&self.0.previous);
+        keys.into_iter().find_map(|key| key.unseal(&sealed, &[bound]))
     }
 
     pub fn seal(&self, state: RequestState, bound: &[u8]) -> Option<String> {
-        let mut text = serde_json::to_vec(&SealedState { state, expires: now() + STATE_TTL_SECONDS }).ok()?;
-        let nonce = self.0.seal_in_place_append_tag(Aad::from(bound), &mut text).ok()?;
-        let mut whole = nonce.as_ref().to_vec();
-        whole.extend_from_slice(&text);
-        Some(URL_SAFE_NO_PAD.encode(whole))
+        let text = serde_json::to_string(&SealedState { state, expires: now() + STATE_TTL_SECONDS }).ok()?;
+        self.seal_text(&text, &hex(bound))
     }
 
     /// Returns `None` for a state that was modified, has expired, or belongs to another caller or request.
     pub fn open(&self, state: &str, bound: &[u8]) -> Option<RequestState> {
-        let whole = URL_SAFE_NO_PAD.decode(state).ok()?;
-        let (nonce, text) = whole.split_at_checked(12)?;
-        let nonce = aws_lc_rs::aead::Nonce::try_assume_unique_for_key(nonce).ok()?;
-        let mut text = text.to_vec();
-        let plain = self.0.open_in_place(nonce, Aad::from(bound), &mut text).ok()?;
-        let sealed: SealedState = serde_json::from_slice(plain).ok()?;
+        let plain = self.open_text(state, &hex(bound))?;
+        let sealed: SealedState = serde_json::from_str(plain.expose()).ok()?;
         (sealed.expires >= now()).then_some(sealed.state)
     }
 }
 
-fn now() -> i64 {
+pub(crate) fn now() -> i64 {
     Clock::system().now().as_second()
 }
 

@@ -159,7 +159,7 @@ impl StdioConnection {
     async fn handle_message(self: &Arc<Self>, message: Message, tasks: &mut JoinSet<()>) {
         let (id, method, params) = match message {
             Message::Request { id, method, params } => (id, method, params),
-            other => return handle_incoming(&self.session(), other),
+            other => return drop(handle_incoming(&self.session(), other)),
         };
         let about = params.object("_meta");
         let modern = about.get(meta::REVISION).is_some();

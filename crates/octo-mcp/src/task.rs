@@ -71,8 +71,20 @@ struct TaskState {
     end: Option<(Instant, TaskEnd)>,
 }
 
+/// Each UUID has 122 random bits.
+fn task_id(node: &str) -> String {
+    let id = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+    if node.is_empty() { id } else { format!("{id}-{node}") }
+}
+
+/// The front that has a task, if there are several.
+pub fn node_of_task(id: &str) -> &str {
+    id.split_once('-').map_or("", |(_, node)| node)
+}
+
 impl Task {
-    pub fn new(client: &ClientContext, cancel: CancellationToken, retention: Duration) -> Self {
+    /// `node` is the front that has it, if there are several.
+    pub fn new(client: &ClientContext, cancel: CancellationToken, retention: Duration, node: &str) -> Self {
         let created = now();
         let state = TaskState {
             updated: created.clone(),
@@ -82,8 +94,7 @@ impl Task {
             end: None,
         };
         Self {
-            // Each UUID has 122 random bits.
-            id: format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple()),
+            id: task_id(node),
             cancel,
             owner: TaskOwner::from_client(client),
             caller: Arc::clone(&client.caller),

@@ -71,7 +71,8 @@ impl Mcp {
         if self.is_draining() {
             return Err(Box::new((running, again)));
         }
-        let begun = self.tasks.begin(&again.client, running.cancel.clone(), &self.settings.tasks);
+        let begun =
+            self.tasks.begin(&again.client, running.cancel.clone(), &self.settings.tasks, self.node());
         let Some(task) = begun else { return Err(Box::new((running, again))) };
         running.peer.redirect(null_outbox());
         let progress = running.peer.progress_text.borrow().clone();

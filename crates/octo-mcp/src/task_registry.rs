@@ -1,9 +1,10 @@
 //! Tasks of all callers, limited per caller, in total and in time.
 
 use crate::client_context::ClientContext;
+use crate::client_peer::Outbox;
 use crate::mcp::Mcp;
 use crate::rpc_errors::rpc_error;
-use crate::task::Task;
+use crate::task::{Task, node_of_task};
 use octo_model::extension;
 use octo_model::{Caller, JsonObject, RpcError};
 use octo_wire::code;
@@ -54,6 +55,7 @@ impl TaskRegistry {
         client: &ClientContext,
         cancel: CancellationToken,
         settings: &TaskSettings,
+        node: &str,
     ) -> Option<Arc<Task>> {
         self.sweep();
         let mut all = self.lock();
@@ -61,7 +63,7 @@ impl TaskRegistry {
         if of_caller >= settings.max_per_caller || all.len() >= settings.max_tasks {
             return None;
         }
-        let task = Arc::new(Task::new(client, cancel, settings.retention));
+        let task = Arc::new(Task::new(client, cancel, settings.retention, node));
         all.insert(task.id.clone(), Arc::clone(&task));
         Some(task)
     }
@@ -101,17 +103,23 @@ impl TaskRegistry {
 
 impl Mcp {
     /// Handles `tasks/get`, `tasks/update` and `tasks/cancel`.
-    pub(crate) fn handle_task_method(
+    pub(crate) async fn handle_task_method(
         &self,
         client: &ClientContext,
         method: &str,
-        params: &JsonObject,
+        params: JsonObject,
+        out: Outbox,
+        cancel: CancellationToken,
     ) -> Result<JsonObject, RpcError> {
         if !client.supports_tasks() {
             return Err(missing_tasks_capability());
         }
         let invalid = |message: &str| rpc_error(code::INVALID_PARAMS, message);
         let id = params.text("taskId").ok_or_else(|| invalid("This method needs a taskId."))?;
+        let node = node_of_task(&id);
+        if node != self.node() && self.has_other_fronts() {
+            return self.relay(node, client, method, params, out, cancel).await;
+        }
         let task = self.tasks.find(client, &id).ok_or_else(|| {
             invalid(
                 "Task not found. Tasks are kept for a limited time after their end. The call may have taken effect: check before you repeat it.",

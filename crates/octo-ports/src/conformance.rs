@@ -14,6 +14,7 @@ pub mod pins;
 pub mod rate_buckets;
 pub mod results;
 pub mod runs;
+pub mod sessions;
 
 use crate::Stores;
 use octo_model::{BoxFuture, Caller, Principal};
@@ -40,10 +41,18 @@ macro_rules! conformance_tests {
                 dumped_in_order, durable;
             pins: first_one_stays, pinned_by_one, held_until_accepted, reported_a_few_times, any_key,
                 follow_a_renamed_server, addresses_of_others;
-            rate_buckets: leased_in_slices, returned_unused, occupied_while_valid, never_leased_twice;
             results: stored_whole, owned_by_their_caller;
             runs: stored_with_steps_in_order, owned_by_their_caller, written_by_one, fenced,
                 listed_newest_first;
+        }
+    };
+    // Also what only a backend of several processes has.
+    (shared $new_backend:ident) => {
+        $crate::conformance_tests!($new_backend);
+        $crate::conformance_tests! { $new_backend;
+            rate_buckets: leased_in_slices, returned_unused, occupied_while_valid, never_leased_twice;
+            sessions: changed_by_their_client, streams_are_read_elsewhere, orphans_are_adopted_once,
+                questions_are_taken_once;
         }
     };
     ($new_backend:ident; $($port:ident: $($rule:ident),+;)+) => {

@@ -23,6 +23,7 @@ pub enum Port {
     Memory,
     Leases,
     RateBuckets,
+    Sessions,
 }
 
 /// Limits that can be reached.
@@ -205,6 +206,7 @@ fn unavailable(port: Port) -> ToolError {
         Port::Memory => "The memory cannot be read or written.",
         Port::Leases => "Leases cannot be read or written.",
         Port::RateBuckets => "Rate limits cannot be read or written.",
+        Port::Sessions => "Sessions cannot be read or written.",
     };
     let hint = match port {
         Port::Results => "Ask for less at a time; the hub's disk or database may be full.",

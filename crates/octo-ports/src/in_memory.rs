@@ -12,9 +12,11 @@ mod pins;
 mod rate_buckets;
 mod results;
 mod runs;
+mod sessions;
 
 use crate::{
-    Apis, CredentialStore, Credentials, Keyring, Listings, Memory, Pins, ResultStore, Runs, Seal, StoreResult,
+    Apis, CredentialStore, Credentials, Keyring, Listings, Memory, Pins, ResultStore, Runs, Seal, Sessions,
+    StoreResult,
 };
 use octo_model::BoxFuture;
 use std::sync::Arc;
@@ -70,4 +72,9 @@ pub fn results() -> Arc<dyn ResultStore> {
 /// Runs under these leases.
 pub fn runs(leases: &Arc<InMemoryLeases>) -> Arc<dyn Runs> {
     Arc::new(runs::InMemoryRuns::new(leases))
+}
+
+/// Sessions whose owners hold these leases.
+pub fn sessions(leases: &Arc<InMemoryLeases>) -> Sessions {
+    Arc::new(sessions::InMemorySessions::new(leases))
 }

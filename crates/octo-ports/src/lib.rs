@@ -23,6 +23,7 @@ pub mod result_quota;
 mod result_store;
 pub mod runs;
 mod seal;
+pub mod sessions;
 mod stores;
 pub mod transfer;
 
@@ -44,4 +45,5 @@ pub use rate_buckets::{RateBucket, RateBuckets, ReturnedSlice, Slice};
 pub use result_store::{ReadSeek, ResultStore, ResultWriter, StoredText, TextSize, write_text};
 pub use runs::{LeasedRun, NewRun, RunLease, RunStatus, Runs, StoredRun, StoredStep};
 pub use seal::{KEY_LEN, Keyring, Seal, SecretError};
+pub use sessions::{SessionStore, Sessions};
 pub use stores::Stores;

@@ -23,13 +23,18 @@ impl Seal {
 
     /// With a key derived from the operator's secret.
     pub fn from_secret(secret: &Secret) -> Result<Self, SecretError> {
+        Self::for_purpose(secret, "seal 1")
+    }
+
+    fn for_purpose(secret: &Secret, purpose: &str) -> Result<Self, SecretError> {
         if secret.bytes().len() < MIN_SECRET_LEN {
             return Err(SecretError("the hub's secret has fewer than 16 characters"));
         }
         let salt = hkdf::Salt::new(hkdf::HKDF_SHA256, b"octoprox");
         let mut key = [0; KEY_LEN];
         let whole = salt.extract(secret.bytes());
-        let filled = whole.expand(&[b"seal 1"], hkdf::HKDF_SHA256).and_then(|okm| okm.fill(&mut key));
+        let filled =
+            whole.expand(&[purpose.as_bytes()], hkdf::HKDF_SHA256).and_then(|okm| okm.fill(&mut key));
         let unusable = SecretError("no key can be derived from the hub's secret");
         filled.ok().and_then(|()| Self::new(&key).ok()).ok_or(unusable)
     }
@@ -82,6 +87,15 @@ impl Keyring {
     pub fn from_secrets(current: &Secret, previous: &[Secret]) -> Result<Self, SecretError> {
         let previous = previous.iter().map(Seal::from_secret).collect::<Result<_, _>>()?;
         Ok(Self { current: Seal::from_secret(current)?, previous })
+    }
+
+    /// With keys for what the fronts of a fleet give to clients and accept from them.
+    pub fn for_fronts(current: &Secret, previous: &[Secret]) -> Result<Self, SecretError> {
+        let derive = |secret| Seal::for_purpose(secret, "fronts 1");
+        Ok(Self {
+            current: derive(current)?,
+            previous: previous.iter().map(derive).collect::<Result<_, _>>()?,
+        })
     }
 }
 

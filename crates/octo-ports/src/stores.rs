@@ -2,7 +2,7 @@
 
 use crate::{
     Apis, AuditLog, AuditReader, Credentials, HealthCheck, Leases, Listings, Memory, Pins, RateBuckets,
-    ResultStore, Runs, in_memory,
+    ResultStore, Runs, Sessions, in_memory,
 };
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ pub struct Stores {
     pub leases: Arc<dyn Leases>,
     /// `None` if no other hub shares the backend.
     pub rate_buckets: Option<Arc<dyn RateBuckets>>,
+    /// `None` if no other hub shares the backend.
+    pub sessions: Option<Sessions>,
     pub health: Arc<dyn HealthCheck>,
 }
 
@@ -37,6 +39,7 @@ impl Stores {
             listings: in_memory::listings(),
             apis: in_memory::apis(),
             memory: in_memory::memory(),
+            sessions: Some(in_memory::sessions(&leases)),
             leases,
             rate_buckets: None,
             health: Arc::new(in_memory::InMemoryHealth),

@@ -20,6 +20,7 @@ mod postgres_stores;
 mod rate_bucket_store;
 mod result_store;
 mod run_store;
+mod session_store;
 mod transaction;
 mod transfer;
 mod value;

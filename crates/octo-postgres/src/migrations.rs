@@ -33,7 +33,10 @@ const MIGRATIONS: &[Migration] = &[
         ],
         compatible: 1,
     },
-    Migration { sql: &[include_str!("migrations/v2/rate_buckets.sql")], compatible: 1 },
+    Migration {
+        sql: &[include_str!("migrations/v2/rate_buckets.sql"), include_str!("migrations/v2/sessions.sql")],
+        compatible: 1,
+    },
 ];
 
 const CURRENT_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -12,6 +12,7 @@ use crate::postgres_health::PostgresHealth;
 use crate::rate_bucket_store::PostgresRateBucketStore;
 use crate::result_store::PostgresResultStore;
 use crate::run_store::PostgresRunStore;
+use crate::session_store::PostgresSessionStore;
 use crate::{PostgresError, PostgresOptions};
 use octo_model::BoxFuture;
 use octo_ports::apis::SealedApiStore;
@@ -36,6 +37,7 @@ pub fn postgres(options: &PostgresOptions) -> Result<Stores, PostgresError> {
         memory: Arc::new(PostgresMemoryStore::new(Arc::clone(&database), options.memory_quota_bytes)),
         leases: Arc::new(leases),
         rate_buckets: Some(Arc::new(PostgresRateBucketStore::new(Arc::clone(&database)))),
+        sessions: Some(Arc::new(PostgresSessionStore::new(Arc::clone(&database)))),
         health: Arc::new(PostgresHealth(Arc::clone(&database))),
         pins: Arc::new(PostgresPinStore(database)),
     })

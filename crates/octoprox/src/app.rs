@@ -10,8 +10,7 @@ use crate::hub_probe::HubProbe;
 use crate::jq_workers;
 use crate::process::this_program::this_program;
 use crate::remedy_text::remedy_text;
-use crate::settings::state_dir;
-use crate::settings::{Settings, WORKSPACE_REMEDY};
+use crate::settings::{Settings, WORKSPACE_REMEDY, seal_keys, state_dir};
 use crate::shipped_prompts::SHIPPED;
 use crate::stores::read_only_stores::ReadOnlyStores;
 use crate::stores::{stores_of_hub, stores_with_logins};
@@ -25,7 +24,8 @@ use octo_grants::exec::Sessions;
 use octo_grants::{Capabilities, JqRunner, Workspace};
 use octo_hub::declared::DeclaredToolsConfig;
 use octo_hub::{Hub, HubConfig, Profile, RESULT_READ_TOOL, RuleSettings};
-use octo_ports::{AuditLog, AuditReader, HealthCheck, Leases, ResultStore, ResultWriter, Stores};
+use octo_mcp::{FrontLink, Mcp, McpSettings, SharedFrontsConfig};
+use octo_ports::{AuditLog, AuditReader, HealthCheck, Keyring, Leases, ResultStore, ResultWriter, Stores};
 use octo_toolkit::{Requirement, Source, SourceState, Toolbox};
 use octo_web::{NoProbe, ReadinessProbe, RenderMetrics};
 use std::collections::BTreeSet;
@@ -63,6 +63,15 @@ pub struct App {
     state_dir: Option<PathBuf>,
     has_shared_database: bool,
     pub audit_reader: Arc<dyn AuditReader>,
+    /// Set if other hubs share the sessions of clients.
+    shared_sessions: Option<SharedSessions>,
+}
+
+/// What hubs share of the sessions of their clients.
+struct SharedSessions {
+    sessions: octo_ports::Sessions,
+    leases: Arc<dyn Leases>,
+    link: Option<Arc<dyn FrontLink>>,
 }
 
 impl StartServers {
@@ -150,6 +159,7 @@ impl App {
         hub.set_absent_servers(gateway.absent_servers());
         let contents = Arc::new(ArgumentExcerpts::new(Arc::clone(&session.redactor), settings));
         hub.set_excerpts(Arc::clone(&contents) as _);
+        let shared_sessions = shared_sessions(session, &stores);
         let audit_reader = stores.audit_reader;
         Ok(Self {
             hub,
@@ -164,7 +174,26 @@ impl App {
             state_dir: settings.state_dir.clone(),
             has_shared_database: settings.store.postgres.is_some(),
             audit_reader,
+            shared_sessions,
         })
+    }
+
+    /// The MCP frontend. Needs a runtime.
+    pub fn mcp(&self, limits: McpSettings, session: &AppContext) -> Result<Arc<Mcp>, AppError> {
+        let hub = Arc::clone(&self.hub);
+        let Some(shared) = &self.shared_sessions else { return Ok(Mcp::new(hub, limits)?) };
+        let keys = seal_keys(&session.loaded.settings.logins, &session.world)?;
+        let secret =
+            keys.secret.ok_or_else(|| AppError::invalid("store.postgres: requires `logins.secret`."))?;
+        let keys = Keyring::for_fronts(&secret, &keys.previous)
+            .map_err(|error| AppError::invalid(format!("{error}.")))?;
+        let fronts = SharedFrontsConfig {
+            sessions: Arc::clone(&shared.sessions),
+            leases: Arc::clone(&shared.leases),
+            keys,
+            link: shared.link.clone(),
+        };
+        Ok(Mcp::with_fronts(hub, limits, fronts))
     }
 
     /// Whether a background command runs, which ends with the app.
@@ -296,6 +325,12 @@ fn native_sources(
     }
     sources.listed.extend(yaml_sources(session, &reserved, &doors));
     Ok(sources)
+}
+
+fn shared_sessions(session: &AppContext, stores: &Stores) -> Option<SharedSessions> {
+    let leases = fleet_leases(&session.loaded.settings, stores)?;
+    let link = session.fleet.as_ref().map(|fleet| fleet.front_link(&stores.results));
+    Some(SharedSessions { sessions: stores.sessions.clone()?, leases, link })
 }
 
 /// Leases decide which node serves what, if the nodes share a database.

@@ -1,5 +1,7 @@
 //! This process as a node of a fleet.
 
+mod front_link;
+mod front_server;
 mod node_reporter;
 mod node_services;
 mod remote_states;
@@ -7,6 +9,7 @@ mod roles;
 mod service_registry;
 mod status_survey;
 
+pub use front_server::FrontServer;
 pub use node_services::{NodeServices, ServiceStart};
 pub use roles::{Role, Roles};
 pub use status_survey::{collect_all, duplicate_names, metrics_of};
@@ -14,11 +17,13 @@ pub use status_survey::{collect_all, duplicate_names, metrics_of};
 use crate::app_error::AppError;
 use crate::settings::Settings;
 use crate::stores::node_name;
+use front_link::FleetFrontLink;
 use node_reporter::NodeReporter;
 use octo_fabric::{
-    BusError, BusState, CallerResults, NatsBus, NatsCredentials, NatsOptions, Node, RemoteSource,
-    SourceAddress, StatusServer, serve_status,
+    BusError, BusState, CallerResults, FrontMessages, NatsBus, NatsCredentials, NatsOptions, Node,
+    RemoteSource, SourceAddress, StatusServer, serve_status,
 };
+use octo_mcp::{FrontLink, Mcp};
 use octo_model::ToolError;
 use octo_ports::{AuditLog, Leases, ResultStore};
 use octo_toolkit::{Source, Toolbox};
@@ -33,6 +38,8 @@ const JWT_MARK: &str = "-----BEGIN NATS USER JWT-----";
 /// What workers serve besides workspaces has an instance of its own.
 const SERVER_INSTANCE_PREFIX: &str = "server/";
 const WORKSPACE_INSTANCE_PREFIX: &str = "workspace/";
+const FRONT_INSTANCE_PREFIX: &str = "front/";
+const FRONT_SOURCE: &str = "mcp";
 
 /// The error of what requires a fleet.
 pub fn no_fleet(what: &str) -> AppError {
@@ -49,6 +56,7 @@ pub struct Fleet {
     services: ServiceRegistry,
     remote: RemoteStates,
     report: Arc<NodeReporter>,
+    front_messages: Arc<FrontMessages>,
     _status: Arc<StatusServer>,
 }
 
@@ -64,12 +72,24 @@ impl Fleet {
         let report = Arc::new(NodeReporter::new(node.name(), roles, services.clone()));
         let status = serve_status(&node, Arc::clone(&report) as _);
         let _status = Arc::new(status.await.map_err(|error| refused(&error))?);
+        let front_messages = Arc::new(FrontMessages::new(&node).map_err(|error| refused(&error))?);
         let (workspace, remote) = (fleet.workspace.clone(), RemoteStates::default());
-        Ok(Some(Self { node, workspace, roles, services, remote, report, _status }))
+        Ok(Some(Self { node, workspace, roles, services, remote, report, front_messages, _status }))
     }
 
     pub fn roles(&self) -> Roles {
         self.roles
+    }
+
+    /// The way to the other fronts.
+    pub fn front_link(&self, results: &Arc<dyn ResultStore>) -> Arc<dyn FrontLink> {
+        Arc::new(FleetFrontLink::new(&self.node, &self.front_messages, results))
+    }
+
+    /// Answers the other fronts.
+    pub async fn serve_front(&self, mcp: &Arc<Mcp>) -> Result<FrontServer, AppError> {
+        let server = FrontServer::start(&self.node, &self.front_messages, mcp).await;
+        server.map_err(|error| refused(&error))
     }
 
     /// Where tools that run for other nodes store results.
@@ -175,6 +195,10 @@ fn refused(error: &BusError) -> AppError {
 /// Name of the service of a workspace.
 pub fn workspace_service(workspace: &str) -> String {
     format!("{WORKSPACE_INSTANCE_PREFIX}{workspace}")
+}
+
+fn front_address(node: &str) -> Result<SourceAddress, ToolError> {
+    address(&format!("{FRONT_INSTANCE_PREFIX}{node}"), FRONT_SOURCE)
 }
 
 fn server_address(server: &str) -> Result<SourceAddress, ToolError> {

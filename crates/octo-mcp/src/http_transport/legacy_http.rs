@@ -4,19 +4,22 @@ use super::{HttpContext, error_response};
 use crate::client_context::{ClientContext, next_client_key};
 use crate::client_peer::Outbox;
 use crate::discover::negotiate_revision;
-use crate::event_log::{EventLog, parse_event_id};
+use crate::front_sessions::SessionError;
 use crate::header_checks;
-use crate::incoming::{handle_incoming, response_message};
+use crate::incoming::{Answer, response_message};
+use crate::legacy_session::event_log::{EventLog, parse_event_id};
 use crate::legacy_session::{ActiveRequest, Session};
 use crate::mcp::Mcp;
 use crate::notifications::{NotificationFilter, change_notification, warning_notification};
 use crate::rpc_errors::rpc_error;
+use crate::shared_fronts::{ParkedCall, SharedSession, StreamFollower, store_events};
 use crate::sse_response::{self, DetachOnDrop};
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use octo_hub::{Change, ClientEpoch};
-use octo_model::{Frontend, JsonObject, RpcError};
+use octo_model::{Frontend, Json, JsonObject, RpcError};
+use octo_ports::sessions::AdoptedStream;
 use octo_wire::{Id, Message, Revision, code, header, sse};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,14 +38,14 @@ pub async fn post(mcp: Arc<Mcp>, arrived: HttpContext, message: Message) -> Resp
     {
         return initialize(&mcp, &arrived, id.clone(), params).await;
     }
-    let session = match find_session(&mcp, &arrived) {
+    let session = match find_session(&mcp, &arrived).await {
         Ok(session) => session,
         Err(refusal) => return *refusal,
     };
     match message {
         Message::Request { id, method, params } => answer_request(mcp, session, id, method, params).await,
         other => {
-            handle_incoming(&session, other);
+            mcp.accept_message(&session, other).await;
             sse_response::empty_response(StatusCode::ACCEPTED)
         }
     }
@@ -50,11 +53,11 @@ pub async fn post(mcp: Arc<Mcp>, arrived: HttpContext, message: Message) -> Resp
 
 async fn initialize(mcp: &Mcp, arrived: &HttpContext, id: Id, params: &JsonObject) -> Response {
     let revision = negotiate_revision(params.text("protocolVersion").as_deref());
-    let session = Session::new(client_context(arrived, revision, params.object("capabilities").detached()));
-    let result = mcp.initialize_result(&session.client).await;
-    let name = match mcp.sessions.begin(session) {
-        Ok(name) => name,
-        Err(full) => return error_response(full.status(), code::INTERNAL, full.message()),
+    let client = client_context(arrived, revision, params.object("capabilities").detached());
+    let result = mcp.initialize_result(&client).await;
+    let name = match mcp.begin_session(client) {
+        Ok((_, name)) => name,
+        Err(error) => return *session_error(&error),
     };
     let mut response = sse_response::json_response(StatusCode::OK, &Message::Response { id, result });
     if let Ok(name) = HeaderValue::from_str(&name) {
@@ -77,7 +80,7 @@ fn client_context(arrived: &HttpContext, revision: Revision, capabilities: JsonO
 }
 
 /// Session of a request. A request without a session id gets a transient session.
-fn find_session(mcp: &Mcp, arrived: &HttpContext) -> Result<Arc<Session>, Box<Response>> {
+async fn find_session(mcp: &Mcp, arrived: &HttpContext) -> Result<Arc<Session>, Box<Response>> {
     let wrong = |why| Box::new(error_response(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, why));
     let asked = match header_checks::header_text(&arrived.headers, header::REVISION) {
         None => None,
@@ -92,17 +95,27 @@ fn find_session(mcp: &Mcp, arrived: &HttpContext) -> Result<Arc<Session>, Box<Re
     }
     let name = header_checks::header_text(&arrived.headers, header::SESSION)
         .ok_or_else(|| wrong("Send exactly one Mcp-Session-Id."))?;
-    let found =
-        mcp.sessions.find(name, &arrived.caller).filter(|session| session.client.profile == arrived.profile);
-    found.ok_or_else(|| {
-        let why = "Session not found. Send initialize to start a new one.";
-        Box::new(error_response(StatusCode::NOT_FOUND, code::INVALID_REQUEST, why))
+    let found = mcp.find_session(name, &arrived.caller, &arrived.profile).await;
+    found.map_err(|error| session_error(&error))
+}
+
+fn session_error(error: &SessionError) -> Box<Response> {
+    Box::new(match error {
+        SessionError::Unknown => error_response(
+            StatusCode::NOT_FOUND,
+            code::INVALID_REQUEST,
+            "Session not found. Send initialize to start a new one.",
+        ),
+        SessionError::Limit(limit) => error_response(limit.status(), code::INTERNAL, limit.message()),
+        SessionError::Store(error) => {
+            error_response(StatusCode::SERVICE_UNAVAILABLE, code::INTERNAL, &error.to_string())
+        }
     })
 }
 
 /// Batches exist in 2025-03-26 only. They are handled sequentially until the size of the replies exceeds the limit.
 pub async fn batch(mcp: Arc<Mcp>, arrived: HttpContext, messages: Vec<Message>) -> Response {
-    let session = match find_session(&mcp, &arrived) {
+    let session = match find_session(&mcp, &arrived).await {
         Ok(session) => session,
         Err(refusal) => return *refusal,
     };
@@ -137,7 +150,7 @@ pub async fn batch(mcp: Arc<Mcp>, arrived: HttpContext, messages: Vec<Message>) 
                 size += answer.len();
                 answers.push(answer);
             }
-            other => handle_incoming(&session, other),
+            other => mcp.accept_message(&session, other).await,
         }
     }
     if answers.is_empty() {
@@ -184,11 +197,40 @@ async fn answer_request(
     let primed = session.client.revision >= Revision::R20251125;
     let log = Arc::new(EventLog::new(number, primed, &events));
     session.keep_stream(number, &log);
+    if let Some(sharing) = session.sharing() {
+        log.store_first();
+        tokio::spawn(store_events(Arc::clone(&session), sharing.clone(), Arc::clone(&log), id.clone()));
+    }
     if let Some(message) = first {
         log.push(&message);
     }
     tokio::spawn(record_call(Arc::clone(&log), call, inbox, id));
     replay(log, 0, pause)
+}
+
+/// Continues a call that another front has left, with the answer that it waited for, on its stream.
+pub fn resume_parked_call(
+    mcp: &Arc<Mcp>,
+    session: &Arc<Session>,
+    sharing: &SharedSession,
+    stream: AdoptedStream,
+    answer: Answer,
+) {
+    let parked = stream.call.as_deref().and_then(ParkedCall::parse);
+    let id = Json::parse(stream.request).ok().and_then(Id::from_json);
+    let (Some(parked), Some(id)) = (parked, id) else {
+        return tracing::error!(target: "fleet", "a call of another front cannot be read");
+    };
+    let (out, inbox) = mpsc::channel(64);
+    let under = session.start_request(&id);
+    let log = Arc::new(EventLog::resumed(stream.number, stream.next, &mcp.event_budget));
+    session.keep_stream(stream.number, &log);
+    tokio::spawn(store_events(Arc::clone(session), sharing.clone(), Arc::clone(&log), id.clone()));
+    let (mcp, session) = (Arc::clone(mcp), Arc::clone(session));
+    let call = DetachOnDrop::new(async move {
+        mcp.continue_parked(session, parked, answer, out, under.cancel.clone()).await
+    });
+    tokio::spawn(record_call(log, call, inbox, id));
 }
 
 /// Writes the messages of a call, and its response, to the stream's log.
@@ -226,22 +268,40 @@ pub async fn open_stream(mcp: &Arc<Mcp>, arrived: &HttpContext) -> Response {
     if arrived.headers.get(header::SESSION).is_none() {
         return sse_response::empty_response(StatusCode::METHOD_NOT_ALLOWED);
     }
-    let session = match find_session(mcp, arrived) {
+    let session = match find_session(mcp, arrived).await {
         Ok(session) => session,
         Err(refusal) => return *refusal,
     };
     let last = header_checks::header_text(&arrived.headers, header::LAST_EVENT).and_then(parse_event_id);
     match last {
         Some((0, version)) => open_notifications(mcp, session, Some(version)).await,
-        Some((number, place)) => match session.stream(number) {
-            Some(log) => replay(log, place.saturating_add(1), mcp.settings.keep_alive),
-            None => error_response(
-                StatusCode::NOT_FOUND,
-                code::INVALID_REQUEST,
-                "These events have been dropped.",
-            ),
-        },
+        Some((number, place)) => {
+            let (from, pause) = (place.saturating_add(1), mcp.settings.keep_alive);
+            match session.stream(number).filter(|log| log.is_complete()) {
+                Some(log) => replay(log, from, pause),
+                None => follow(&session, number, from, pause).await,
+            }
+        }
         None => open_notifications(mcp, session, None).await,
+    }
+}
+
+/// Resumes a stream that another front began.
+async fn follow(session: &Session, number: u64, from: u64, pause: Duration) -> Response {
+    let follower = match session.sharing() {
+        Some(sharing) => StreamFollower::open(sharing.clone(), number, from).await,
+        None => Ok(None),
+    };
+    match follower {
+        Ok(Some(follower)) => sse_response::sse_response(sse_response::with_keep_alive(
+            follower,
+            pause,
+            |mut follower| async move { Some((follower.next().await?, follower)) },
+        )),
+        Ok(None) => {
+            error_response(StatusCode::NOT_FOUND, code::INVALID_REQUEST, "These events have been dropped.")
+        }
+        Err(error) => *session_error(&SessionError::Store(error)),
     }
 }
 
@@ -280,12 +340,14 @@ async fn open_notifications(mcp: &Arc<Mcp>, session: Arc<Session>, last: Option<
             "The stream of this session is already open.",
         );
     }
+    mcp.restore_subscriptions(&session).await;
     let version = mcp.hub.announcements();
     let state = NotificationStream {
         mcp: Arc::clone(mcp),
         changes: mcp.hub.changes(),
         _active: session.hold_open(),
-        missed: last.is_some_and(|last| last < version),
+        // Another front has other versions.
+        missed: last.is_some_and(|last| last < version || session.sharing().is_some()),
         session,
     };
     sse_response::sse_response(sse_response::with_keep_alive(
@@ -336,13 +398,13 @@ pub async fn delete_session(mcp: &Mcp, arrived: &HttpContext) -> Response {
     if arrived.headers.get(header::SESSION).is_none() {
         return sse_response::empty_response(StatusCode::METHOD_NOT_ALLOWED);
     }
-    match find_session(mcp, arrived) {
-        Ok(_) => {
+    match find_session(mcp, arrived).await {
+        Ok(session) => {
             let name = header_checks::header_text(&arrived.headers, header::SESSION).unwrap_or_default();
-            if let Some(session) = mcp.sessions.end(name) {
-                mcp.close_session(&session).await;
+            match mcp.end_session(name, &session).await {
+                Ok(()) => sse_response::empty_response(StatusCode::NO_CONTENT),
+                Err(error) => *session_error(&error),
             }
-            sse_response::empty_response(StatusCode::NO_CONTENT)
         }
         Err(refusal) => *refusal,
     }

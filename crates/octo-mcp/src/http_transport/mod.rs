@@ -3,6 +3,8 @@
 mod legacy_http;
 mod modern_http;
 
+pub(crate) use legacy_http::resume_parked_call;
+
 use crate::mcp::Mcp;
 use crate::rpc_errors::rpc_error;
 use crate::sse_response;

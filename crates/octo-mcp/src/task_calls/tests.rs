@@ -268,7 +268,7 @@ async fn who_listens_hears_of_their_tasks() {
 #[test]
 fn what_a_task_keeps_is_bounded() {
     let task = |end: Option<TaskEnd>| {
-        let task = Task::new(&task_client("anna"), CancellationToken::new(), Duration::ZERO);
+        let task = Task::new(&task_client("anna"), CancellationToken::new(), Duration::ZERO, "");
         task.set_message(&"é".repeat(10_000));
         if let Some(end) = end {
             task.finish(end);

@@ -9,7 +9,7 @@ mod on_postgres {
         Box::new(move || schema.stores())
     }
 
-    octo_ports::conformance_tests!(new_backend);
+    octo_ports::conformance_tests!(shared new_backend);
 }
 
 /// Each transaction may have another session of the server, and notifications are not delivered.
@@ -39,5 +39,6 @@ mod behind_pg_bouncer {
         rate_buckets: leased_in_slices, returned_unused, never_leased_twice;
         results: stored_whole;
         runs: stored_with_steps_in_order, fenced;
+        sessions: streams_are_read_elsewhere, questions_are_taken_once;
     }
 }

@@ -23,7 +23,7 @@ mod in_memory {
         Box::new(move || stores.clone())
     }
 
-    octo_ports::conformance_tests!(new_backend);
+    octo_ports::conformance_tests!(shared new_backend);
 }
 
 #[tokio::test]

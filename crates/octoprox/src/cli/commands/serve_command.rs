@@ -93,7 +93,11 @@ impl Serve {
                     "only requests to localhost are accepted; add the host names of this machine to http.allowed_hosts"
                 );
             }
-            let (router, mcp) = build_router(settings, &assembly, numbers, address, tokens.clone())?;
+            let (router, mcp) = build_router(&session, &assembly, numbers, address, tokens.clone())?;
+            let _front = match &session.fleet {
+                Some(fleet) => Some(fleet.serve_front(&mcp).await?),
+                None => None,
+            };
             let mut listeners = vec![(listener, router)];
             let mut admin = None;
             if let Some(listener) = door {
@@ -137,12 +141,13 @@ async fn bind(settings: &Settings) -> Result<TcpListener, AppError> {
 
 /// Builds the MCP and REST routers behind one edge.
 fn build_router(
-    settings: &Settings,
+    session: &AppContext,
     assembly: &App,
     numbers: PrometheusMetrics,
     address: SocketAddr,
     tokens: Tokens,
 ) -> Result<(Router, Arc<Mcp>), AppError> {
+    let settings = &session.loaded.settings;
     let limits = McpSettings {
         session_idle: Duration::from_secs(settings.http.session_idle_seconds),
         max_sessions: settings.http.max_sessions,
@@ -157,7 +162,7 @@ fn build_router(
         probe: assembly.probe(),
         tokens: tokens.clone(),
     };
-    let mcp = Mcp::new(Arc::clone(&assembly.hub), limits)?;
+    let mcp = assembly.mcp(limits, session)?;
     let faces = mcp.router().merge(octo_web::rest_router(rest));
     let edge = EdgeSettings {
         allowed_hosts: allowed_hosts(settings, address),

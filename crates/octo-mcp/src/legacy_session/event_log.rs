@@ -1,6 +1,7 @@
 //! Events of one legacy stream, stored so that a client can resume it.
 
 use bytes::Bytes;
+use octo_ports::sessions::StreamEvent;
 use octo_wire::{Message, sse};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,6 +34,8 @@ impl EventBudget {
 
 pub struct EventLog {
     number: u64,
+    /// Sequence number of its first event.
+    start: u64,
     inner: Mutex<LogState>,
     changed: Notify,
     budget: Arc<EventBudget>,
@@ -42,6 +45,20 @@ struct Event {
     sequence: u64,
     text: Bytes,
     droppable: bool,
+    /// Number of the question that it asks.
+    question: Option<u64>,
+}
+
+/// Events that are not stored yet.
+pub struct UnstoredEvents {
+    pub first: u64,
+    pub next: u64,
+    pub events: Vec<StreamEvent>,
+    /// Droppable events before this one were dropped.
+    pub dropped_before: u64,
+    /// Number of the last question among them.
+    pub question: Option<u64>,
+    pub is_finished: bool,
 }
 
 #[derive(Default)]
@@ -49,6 +66,10 @@ struct LogState {
     /// By sequence number; some may be missing.
     events: VecDeque<Event>,
     next: u64,
+    /// Events are sent up to this one: those of a session that others can continue are stored first.
+    sendable: u64,
+    /// Another front continues the stream.
+    is_lost: bool,
     /// Number of droppable events.
     count: usize,
     bytes: usize,
@@ -58,12 +79,12 @@ struct LogState {
 }
 
 impl LogState {
-    fn push(&mut self, text: Bytes, droppable: bool, most: usize) {
+    fn push(&mut self, text: Bytes, droppable: bool, question: Option<u64>, most: usize) {
         if droppable {
             self.count += 1;
             self.bytes += text.len();
         }
-        self.events.push_back(Event { sequence: self.next, text, droppable });
+        self.events.push_back(Event { sequence: self.next, text, droppable, question });
         self.next += 1;
         // The newest event stays: a reading client is about to take it.
         while self.count > 1 && (self.count > MAX_EVENTS || self.bytes > most) {
@@ -79,6 +100,24 @@ impl LogState {
         self.events.iter().map(|event| event.text.len()).sum()
     }
 
+    fn unstored(&self) -> UnstoredEvents {
+        let rest = || self.events.iter().filter(|event| event.sequence >= self.sendable);
+        let to_stored = |event: &Event| StreamEvent {
+            sequence: event.sequence,
+            text: event.text.to_vec(),
+            is_droppable: event.droppable,
+        };
+        let oldest = self.events.iter().find(|event| event.droppable);
+        UnstoredEvents {
+            first: self.sendable,
+            next: self.next,
+            events: rest().map(to_stored).collect(),
+            dropped_before: oldest.map_or(0, |event| event.sequence),
+            question: rest().filter_map(|event| event.question).next_back(),
+            is_finished: self.finished.is_some(),
+        }
+    }
+
     /// First event at or after a position.
     fn first_from(&self, place: u64) -> Option<&Event> {
         self.events.get(self.events.partition_point(|event| event.sequence < place))
@@ -90,19 +129,46 @@ impl EventLog {
     pub fn new(number: u64, primed: bool, budget: &Arc<EventBudget>) -> Self {
         let first =
             if primed { sse::encode_priming(&event_id(number, 0), RECONNECT_DELAY_MS) } else { Bytes::new() };
-        let log =
-            Self { number, inner: Mutex::default(), changed: Notify::new(), budget: Arc::clone(budget) };
-        log.add(&mut log.lock(), first, false);
+        let log = Self::resumed(number, 0, budget);
+        log.lock().sendable = u64::MAX;
+        log.add(&mut log.lock(), first, false, None);
         log
     }
 
-    fn add(&self, inner: &mut LogState, text: Bytes, may_go: bool) {
+    /// The rest of a stream, from a sequence number on, that another front began. Its events are stored before they are
+    /// sent.
+    pub fn resumed(number: u64, next: u64, budget: &Arc<EventBudget>) -> Self {
+        let inner = LogState { next, sendable: next, ..LogState::default() };
+        Self {
+            number,
+            start: next,
+            inner: Mutex::new(inner),
+            changed: Notify::new(),
+            budget: Arc::clone(budget),
+        }
+    }
+
+    /// Events are stored before they are sent.
+    pub fn store_first(&self) {
+        self.lock().sendable = 0;
+    }
+
+    /// Whether all events of the stream go through this log.
+    pub fn is_complete(&self) -> bool {
+        self.start == 0 && !self.lock().is_lost
+    }
+
+    fn add(&self, inner: &mut LogState, text: Bytes, may_go: bool, question: Option<u64>) {
         let most = if self.budget.is_full() { MAX_EVENT_BYTES_WHEN_FULL } else { MAX_EVENT_BYTES };
         let before = inner.bytes;
         let added = if may_go { 0 } else { text.len() };
-        inner.push(text, may_go, most);
+        inner.push(text, may_go, question, most);
         self.budget.0.fetch_add(inner.bytes + added, Ordering::Relaxed);
         self.budget.0.fetch_sub(before, Ordering::Relaxed);
+    }
+
+    pub fn number(&self) -> u64 {
+        self.number
     }
 
     fn lock(&self) -> MutexGuard<'_, LogState> {
@@ -111,9 +177,10 @@ impl EventLog {
 
     pub fn push(&self, message: &Message) {
         let mut inner = self.lock();
-        let event = sse::encode_event(Some(&event_id(self.number, inner.next)), &message.to_bytes());
+        let event = encode_event(self.number, inner.next, message);
         let may_go = matches!(message, Message::Notification { .. } | Message::Request { .. });
-        self.add(&mut inner, event, may_go);
+        let question = if let Message::Request { id, .. } = message { id.to_number() } else { None };
+        self.add(&mut inner, event, may_go, question);
         drop(inner);
         self.changed.notify_waiters();
     }
@@ -144,11 +211,13 @@ impl EventLog {
             news.as_mut().enable();
             {
                 let inner = self.lock();
-                if let Some(event) = inner.first_from(place) {
-                    return Some((event.text.clone(), event.sequence + 1));
-                }
-                if inner.finished.is_some() {
-                    return None;
+                match inner.first_from(place) {
+                    Some(event) if event.sequence < inner.sendable => {
+                        return Some((event.text.clone(), event.sequence + 1));
+                    }
+                    None if inner.finished.is_some() => return None,
+                    _ if inner.is_lost => return None,
+                    _ => {}
                 }
             }
             news.await;
@@ -156,10 +225,46 @@ impl EventLog {
     }
 }
 
+/// For streams whose events are stored first.
+impl EventLog {
+    /// Waits for events that are not stored yet, or the end.
+    pub async fn unstored(&self) -> UnstoredEvents {
+        loop {
+            let news = self.changed.notified();
+            tokio::pin!(news);
+            news.as_mut().enable();
+            {
+                let inner = self.lock();
+                if inner.next > inner.sendable || inner.finished.is_some() {
+                    return inner.unstored();
+                }
+            }
+            news.await;
+        }
+    }
+
+    /// Events up to this one may be sent.
+    pub fn set_stored(&self, next: u64) {
+        self.lock().sendable = next;
+        self.changed.notify_waiters();
+    }
+
+    /// Ends the stream here: another front continues it.
+    pub fn set_lost(&self) {
+        self.lock().is_lost = true;
+        self.finish();
+    }
+}
+
 impl Drop for EventLog {
     fn drop(&mut self) {
         self.budget.0.fetch_sub(self.lock().size(), Ordering::Relaxed);
     }
+}
+
+/// A message as an event of a stream.
+pub fn encode_event(stream: u64, event: u64, message: &Message) -> Bytes {
+    sse::encode_event(Some(&event_id(stream, event)), &message.to_bytes())
 }
 
 fn event_id(stream: u64, event: u64) -> String {

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Registry of sessions. Session ids are 128 random bits and work only for the caller that started the session.
+/// Registry of sessions. They work only for the caller that started them.
 pub struct SessionRegistry {
     state: Mutex<RegistryState>,
     max_sessions: usize,
@@ -69,10 +69,12 @@ impl SessionRegistry {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Registers a session and returns its id, unless a limit is reached.
-    pub fn begin(&self, session: Arc<Session>) -> Result<String, SessionLimit> {
-        let id = uuid::Uuid::new_v4();
+    /// Registers a session, unless a limit is reached. Returns the one that is already registered with this id, if any.
+    pub fn begin(&self, id: u128, session: Arc<Session>) -> Result<Arc<Session>, SessionLimit> {
         let mut all = self.lock();
+        if let Some(known) = all.sessions.get(&id) {
+            return Ok(Arc::clone(known));
+        }
         if all.sessions.len() >= self.max_sessions {
             return Err(SessionLimit::Hub);
         }
@@ -81,15 +83,14 @@ impl SessionRegistry {
             return Err(SessionLimit::Caller);
         }
         *count += 1;
-        all.sessions.insert(id.as_u128(), session);
+        all.sessions.insert(id, Arc::clone(&session));
         metrics::gauge!("octoprox_sessions").set(all.sessions.len() as f64);
-        Ok(id.as_simple().to_string())
+        Ok(session)
     }
 
     /// Finds a session. Another caller's session looks like one that does not exist.
-    pub fn find(&self, id: &str, caller: &Caller) -> Option<Arc<Session>> {
-        let id = uuid::Uuid::try_parse(id).ok()?;
-        let session = self.lock().sessions.get(&id.as_u128()).cloned()?;
+    pub fn find(&self, id: u128, caller: &Caller) -> Option<Arc<Session>> {
+        let session = self.get(id)?;
         // A session keeps the scopes of its start: a caller with fewer now must start another.
         if !caller.covers(&session.client.caller) {
             return None;
@@ -98,10 +99,14 @@ impl SessionRegistry {
         Some(session)
     }
 
-    pub fn end(&self, id: &str) -> Option<Arc<Session>> {
-        let id = uuid::Uuid::try_parse(id).ok()?;
+    /// Finds a session for whom it belongs to.
+    pub fn get(&self, id: u128) -> Option<Arc<Session>> {
+        self.lock().sessions.get(&id).cloned()
+    }
+
+    pub fn end(&self, id: u128) -> Option<Arc<Session>> {
         let mut all = self.lock();
-        let ended = all.sessions.remove(&id.as_u128());
+        let ended = all.sessions.remove(&id);
         if let Some(session) = &ended {
             all.forget(session);
         }
@@ -139,24 +144,25 @@ mod tests {
     use crate::task_calls::mcp_fixture::modern_client;
     use serde_json::json;
 
-    fn session(name: &str) -> Arc<Session> {
-        Session::new(modern_client(name, json!({})))
+    fn begin(sessions: &SessionRegistry, name: &str) -> Result<u128, SessionLimit> {
+        let (id, session) = (uuid::Uuid::new_v4().as_u128(), Session::new(modern_client(name, json!({}))));
+        sessions.begin(id, session).map(|_| id)
     }
 
     #[tokio::test]
     async fn one_caller_leaves_room_for_the_others() {
         let sessions = SessionRegistry::new(8, 2);
-        let first = sessions.begin(session("anna")).unwrap();
-        sessions.begin(session("anna")).unwrap();
-        assert_eq!(sessions.begin(session("anna")), Err(SessionLimit::Caller));
+        let first = begin(&sessions, "anna").unwrap();
+        begin(&sessions, "anna").unwrap();
+        assert_eq!(begin(&sessions, "anna"), Err(SessionLimit::Caller));
         for name in ["bob", "cleo", "dora"] {
-            sessions.begin(session(name)).unwrap();
-            sessions.begin(session(name)).unwrap();
+            begin(&sessions, name).unwrap();
+            begin(&sessions, name).unwrap();
         }
-        assert_eq!(sessions.begin(session("eve")), Err(SessionLimit::Hub));
-        sessions.end(&first).unwrap();
-        assert_eq!(sessions.begin(session("bob")), Err(SessionLimit::Caller));
-        sessions.begin(session("anna")).unwrap();
+        assert_eq!(begin(&sessions, "eve"), Err(SessionLimit::Hub));
+        sessions.end(first).unwrap();
+        assert_eq!(begin(&sessions, "bob"), Err(SessionLimit::Caller));
+        begin(&sessions, "anna").unwrap();
         assert_eq!(sessions.sweep(Duration::ZERO).len(), 8);
         assert!(sessions.lock().callers.is_empty());
     }

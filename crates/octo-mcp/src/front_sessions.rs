@@ -1,0 +1,264 @@
+//! Sessions that another front began, and messages for calls of other fronts.
+
+use crate::client_context::{ClientContext, next_client_key};
+use crate::client_peer::Outbox;
+use crate::http_transport::resume_parked_call;
+use crate::incoming::{client_answer, handle_incoming};
+use crate::legacy_session::Session;
+use crate::legacy_session::session_registry::SessionLimit;
+use crate::mcp::Mcp;
+use crate::rpc_errors::rpc_error;
+use crate::shared_fronts::{
+    FrontMessage, FrontMessageBody, RelayedRequest, SessionToken, SharedFronts, SharedSession,
+};
+use octo_model::{Caller, Frontend, Json, JsonObject, Method, RpcError};
+use octo_ports::StoreError;
+use octo_ports::sessions::{SessionChange, SessionRecord};
+use octo_toolkit::NoPeer;
+use octo_wire::{Level, Message, Revision, Strictness, code};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// How long an answer is kept for a call whose front may have died: longer than its lease.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
+const ANSWER_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Why a session was not found.
+pub enum SessionError {
+    Unknown,
+    Limit(SessionLimit),
+    Store(StoreError),
+}
+
+impl Mcp {
+    /// Registers a new session and returns its name for the client.
+    pub(crate) fn begin_session(
+        &self,
+        client: ClientContext,
+    ) -> Result<(Arc<Session>, String), SessionError> {
+        let Some(fronts) = &self.fronts else {
+            let id = uuid::Uuid::new_v4();
+            let session =
+                self.sessions.begin(id.as_u128(), Session::new(client)).map_err(SessionError::Limit)?;
+            return Ok((session, id.as_simple().to_string()));
+        };
+        let token = SessionToken::new(&client);
+        let name = token.seal(&self.state_sealer).ok_or(SessionError::Unknown)?;
+        let session = Session::shared(client, shared_session(fronts, &token));
+        let session = self.sessions.begin(token.id, session).map_err(SessionError::Limit)?;
+        Ok((session, name))
+    }
+
+    /// The session with this name, which another front may have begun.
+    pub(crate) async fn find_session(
+        &self,
+        name: &str,
+        caller: &Caller,
+        profile: &str,
+    ) -> Result<Arc<Session>, SessionError> {
+        let Some(fronts) = &self.fronts else {
+            let found = self.sessions.find(local_id(name)?, caller);
+            return found.filter(|session| session.client.profile == profile).ok_or(SessionError::Unknown);
+        };
+        let token = SessionToken::open(name, &self.state_sealer).ok_or(SessionError::Unknown)?;
+        let client = token.client(caller, profile).ok_or(SessionError::Unknown)?;
+        if let Some(session) = self.sessions.find(token.id, caller) {
+            return Ok(session);
+        }
+        let record =
+            fronts.sessions.get(&token.key()).await.map_err(SessionError::Store)?.unwrap_or_default();
+        if record.has_ended {
+            return Err(SessionError::Unknown);
+        }
+        let session = Session::shared(client, shared_session(fronts, &token));
+        set_stored_level(&session, &record);
+        // The client has a name for it, so its handshake was answered.
+        session.mark_initialized();
+        self.sessions.begin(token.id, session).map_err(SessionError::Limit)
+    }
+
+    /// Ends a session, at all fronts.
+    pub(crate) async fn end_session(&self, name: &str, session: &Session) -> Result<(), SessionError> {
+        let id = match session.sharing() {
+            Some(shared) => {
+                shared.change(SessionChange::End).await.map_err(SessionError::Store)?;
+                shared.key.id
+            }
+            None => local_id(name)?,
+        };
+        self.sessions.end(id);
+        self.close_session(session).await;
+        Ok(())
+    }
+
+    /// Handles a message that needs no response, here or at the front that waits for it.
+    pub(crate) async fn accept_message(self: &Arc<Self>, session: &Arc<Session>, message: Message) {
+        let Some(message) = handle_incoming(session, message) else { return };
+        let Some(shared) = session.sharing() else { return };
+        if self.deliver(session, shared, &message).await {
+            return;
+        }
+        if client_answer(&message).is_none() {
+            return;
+        }
+        let (mcp, session, shared) = (Arc::clone(self), Arc::clone(session), shared.clone());
+        tokio::spawn(async move {
+            let deadline = Instant::now() + ANSWER_TIMEOUT;
+            while Instant::now() < deadline {
+                tokio::time::sleep(ANSWER_INTERVAL).await;
+                if mcp.deliver(&session, &shared, &message).await {
+                    return;
+                }
+            }
+            tracing::debug!(target: "fleet", "an answer that no call waits for was dropped");
+        });
+    }
+
+    /// Sends a client's message to the other fronts, or continues the call of one that died. Returns whether that is done.
+    async fn deliver(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        shared: &SharedSession,
+        message: &Message,
+    ) -> bool {
+        let Ok(body) = Json::parse(message.to_bytes()) else { return true };
+        if shared.fronts.send(&shared.key, FrontMessageBody::Client(body)).await {
+            return true;
+        }
+        let Some((question, answer)) = client_answer(message) else { return false };
+        let owner = shared.fronts.owner().await;
+        let taken = shared.fronts.sessions.take_question(&shared.key, question, owner).await;
+        let Ok(Some(stream)) = taken else { return false };
+        resume_parked_call(self, session, shared, stream, answer);
+        true
+    }
+
+    /// Handles a message of another front. Returns whether it was for this one alone.
+    pub async fn receive_front_message(self: &Arc<Self>, message: FrontMessage) -> bool {
+        let Some(session) = self.sessions.get(message.session) else { return false };
+        let Some(shared) = session.sharing().filter(|shared| shared.key.tenant == message.tenant) else {
+            return false;
+        };
+        match message.body {
+            FrontMessageBody::Changed => {
+                if let Ok(Some(record)) = shared.fronts.sessions.get(&shared.key).await {
+                    self.apply_record(&session, record).await;
+                }
+                false
+            }
+            FrontMessageBody::Client(body) => {
+                let message = Message::parse(body.bytes().clone(), Strictness::Upstream);
+                message.is_ok_and(|message| handle_incoming(&session, message).is_none())
+            }
+        }
+    }
+
+    /// Takes over what the client has set at another front.
+    async fn apply_record(&self, session: &Arc<Session>, record: SessionRecord) {
+        if record.has_ended {
+            if let Some(shared) = session.sharing() {
+                self.sessions.end(shared.key.id);
+            }
+            return self.close_session(session).await;
+        }
+        set_stored_level(session, &record);
+        if session.listening.load(Ordering::Acquire) {
+            self.apply_subscriptions(session, &record).await;
+        }
+    }
+
+    /// Subscribes to what the client has subscribed to at other fronts, for its notification stream.
+    pub(crate) async fn restore_subscriptions(&self, session: &Session) {
+        let Some(shared) = session.sharing() else { return };
+        if let Ok(Some(record)) = shared.fronts.sessions.get(&shared.key).await {
+            self.apply_subscriptions(session, &record).await;
+        }
+    }
+
+    async fn apply_subscriptions(&self, session: &Session, record: &SessionRecord) {
+        for uri in session.subscribed_uris() {
+            if !record.subscriptions.contains(&uri)
+                && let Some(subscription) = session.unsubscribe(&uri)
+            {
+                let _ = subscription.end().await;
+            }
+        }
+        for uri in record.subscriptions.iter().filter(|uri| !session.is_subscribed(uri)) {
+            let params = JsonObject::new().with("uri", uri.as_str());
+            let request = self.hub_request(
+                &session.client,
+                Method::Subscribe,
+                params,
+                Arc::new(NoPeer),
+                CancellationToken::new(),
+            );
+            let Ok(request) = request else { continue };
+            if let Ok(subscription) = self.hub.subscribe(&request).await {
+                session.subscribe(uri.clone(), subscription);
+            }
+        }
+    }
+
+    /// Has a request answered by the front that has the call it belongs to.
+    pub(crate) async fn relay(
+        &self,
+        node: &str,
+        client: &ClientContext,
+        method: &str,
+        params: JsonObject,
+        out: Outbox,
+        cancel: CancellationToken,
+    ) -> Result<JsonObject, RpcError> {
+        let link = self.fronts.as_ref().and_then(|fronts| fronts.link.as_ref());
+        let link =
+            link.ok_or_else(|| rpc_error(code::INTERNAL, "This hub is not connected to the others."))?;
+        let request = RelayedRequest {
+            caller: (*client.caller).clone(),
+            profile: client.profile.clone(),
+            capabilities: (*client.capabilities).clone(),
+            log_level: client.level.map(|level| level.as_str().to_owned()),
+            method: method.to_owned(),
+            params,
+        };
+        link.relay(node, request, out, cancel).await
+    }
+
+    /// Answers a request that another front relays.
+    pub async fn answer_relayed(
+        self: &Arc<Self>,
+        request: RelayedRequest,
+        out: Outbox,
+        cancel: CancellationToken,
+    ) -> Result<JsonObject, RpcError> {
+        let caller = Arc::new(request.caller);
+        let client = ClientContext {
+            epoch: self.stateless_epochs.of(&caller, &request.profile),
+            caller,
+            frontend: Frontend::Http,
+            profile: request.profile,
+            revision: Revision::MODERN,
+            capabilities: Arc::new(request.capabilities),
+            level: request.log_level.as_deref().and_then(Level::parse),
+            key: next_client_key(),
+        };
+        self.handle_modern(&client, &request.method, request.params, out, cancel).await
+    }
+}
+
+/// Id of a session that only this front has.
+fn local_id(name: &str) -> Result<u128, SessionError> {
+    uuid::Uuid::try_parse(name).map(|id| id.as_u128()).map_err(|_| SessionError::Unknown)
+}
+
+fn shared_session(fronts: &Arc<SharedFronts>, token: &SessionToken) -> SharedSession {
+    SharedSession { key: token.key(), fronts: Arc::clone(fronts) }
+}
+
+fn set_stored_level(session: &Session, record: &SessionRecord) {
+    if let Some(level) = record.log_level.as_deref().and_then(Level::parse) {
+        session.set_level(level);
+    }
+}
