@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
+/// How often a wait for the end of a lease looks at the clock: timers stand still while the machine sleeps.
+const EXPIRY_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+
 #[derive(Clone)]
 pub struct LeaseCheck {
     validity: Arc<Validity>,
@@ -36,6 +39,14 @@ impl LeaseCheck {
     /// Waits until the lease is lost.
     pub async fn lost(&self) {
         self.validity.lost.cancelled().await;
+    }
+
+    /// Waits until the lease holds no longer by the clock.
+    pub(crate) async fn expired(&self) {
+        while self.holds() {
+            let left = self.validity.until_ms.load(Ordering::Acquire).saturating_sub(now_ms());
+            tokio::time::sleep(Duration::from_millis(left).min(EXPIRY_CHECK_INTERVAL)).await;
+        }
     }
 
     /// A lease lasts from the moment when it was requested.

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 /// How long a message waits for the connection while others are written.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Two of them without an answer, and the connection counts as lost.
-const PING_INTERVAL: Duration = Duration::from_secs(5);
+const PING_INTERVAL: Duration = Duration::from_secs(2);
 const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(2);
 const MIN_RECONNECT_DELAY: Duration = Duration::from_millis(50);
 

@@ -73,7 +73,7 @@ pub(crate) async fn run(
             message = receive(&mut stream) => {
                 let message = match message {
                     Err(StreamError::NoResponders) => return Err(CallError::NoServer),
-                    message => message.map_err(|error| stream_error(address, &error))?,
+                    message => message.map_err(|error| running_error(address, &error))?,
                 };
                 if let Some(outcome) = handle(&message, target, cx, &mut questions)? {
                     stream.complete();
@@ -180,6 +180,14 @@ pub(crate) fn stream_error(address: &SourceAddress, error: &StreamError) -> Tool
     }
 }
 
+/// The same after the request was sent: what the bus refuses now was not the call.
+fn running_error(address: &SourceAddress, error: &StreamError) -> ToolError {
+    match error {
+        StreamError::Bus(_) => lost_call(address, error),
+        error => stream_error(address, error),
+    }
+}
+
 pub(crate) fn nobody_serves(address: &SourceAddress) -> ToolError {
     ToolError::unavailable(format!("No worker serves `{address}` at the moment."))
         .hint("Start its worker, or try again in a moment.")
@@ -198,4 +206,19 @@ fn lost_call(address: &SourceAddress, error: &StreamError) -> ToolError {
     ))
     .hint("Check its effect before you call again.")
     .detail(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_that_was_sent_may_have_taken_effect() {
+        let address = SourceAddress::new("workspace/default", "shell").unwrap();
+        for error in [BusError::Disconnected, BusError::Busy, BusError::Refused("x".to_owned())] {
+            let error = StreamError::Bus(error);
+            assert!(running_error(&address, &error).message.contains("unknown whether"), "{error}");
+            assert!(!stream_error(&address, &error).message.contains("unknown whether"), "{error}");
+        }
+    }
 }

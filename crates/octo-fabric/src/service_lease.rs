@@ -26,10 +26,23 @@ pub struct ServiceLease {
 impl ServiceLease {
     /// Acquires the lease; `None` if another process has it.
     pub async fn acquire(leases: &Arc<dyn Leases>, name: &str) -> StoreResult<Option<Self>> {
+        Self::acquire_for(leases, name, VALID_DURATION).await
+    }
+
+    async fn acquire_for(
+        leases: &Arc<dyn Leases>,
+        name: &str,
+        valid_duration: Duration,
+    ) -> StoreResult<Option<Self>> {
         let requested = now_ms();
         let Some(lease) = leases.acquire(name, SERVICE_LEASE_DURATION).await? else { return Ok(None) };
         let check = LeaseCheck::new(lease.token);
-        check.extend(requested, VALID_DURATION);
+        check.extend(requested, valid_duration);
+        // The database was so slow that nobody knows how much of it is left. Others need not wait for its end.
+        if !check.holds() {
+            leases.release(&lease).await?;
+            return Ok(None);
+        }
         let renewal = tokio::spawn(renew(Arc::clone(leases), lease.clone(), check.clone()));
         let renewal = AbortOnDropHandle::new(renewal);
         let _held = HeldLease::new(name);
@@ -53,7 +66,19 @@ impl Drop for ServiceLease {
     }
 }
 
+/// Ends the calls in progress as soon as the lease is lost, also while a renewal waits for the database: another node may
+/// serve from then on.
 async fn renew(leases: Arc<dyn Leases>, lease: Lease, check: LeaseCheck) {
+    tokio::select! {
+        () = renew_repeatedly(&leases, &lease, &check) => {}
+        () = check.expired() => {}
+    }
+    tracing::warn!(lease = lease.name, "lease lost");
+    count_lost_lease(&lease.name);
+    check.end();
+}
+
+async fn renew_repeatedly(leases: &Arc<dyn Leases>, lease: &Lease, check: &LeaseCheck) {
     while check.holds() {
         tokio::time::sleep(RENEWAL_INTERVAL).await;
         // It may be lost already, and only to be renewed because nobody has acquired it yet.
@@ -61,16 +86,13 @@ async fn renew(leases: Arc<dyn Leases>, lease: Lease, check: LeaseCheck) {
             break;
         }
         let requested = now_ms();
-        match tokio::time::timeout(RENEWAL_INTERVAL, leases.renew(&lease, SERVICE_LEASE_DURATION)).await {
+        match tokio::time::timeout(RENEWAL_INTERVAL, leases.renew(lease, SERVICE_LEASE_DURATION)).await {
             Ok(Ok(true)) => check.extend(requested, VALID_DURATION),
             Ok(Ok(false)) => break,
             Ok(Err(error)) => tracing::warn!(lease = lease.name, %error, "lease renewal failed"),
             Err(_) => tracing::warn!(lease = lease.name, "lease renewal took too long"),
         }
     }
-    tracing::warn!(lease = lease.name, "lease lost");
-    count_lost_lease(&lease.name);
-    check.end();
 }
 
 #[cfg(test)]
@@ -93,14 +115,24 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_lease_that_came_too_late_is_given_back() {
+        let leases = Stores::in_memory().leases;
+        assert!(ServiceLease::acquire_for(&leases, "a", Duration::ZERO).await.unwrap().is_none());
+        assert!(ServiceLease::acquire(&leases, "a").await.unwrap().is_some());
+    }
+
+    #[tokio::test]
     async fn a_process_that_slept_has_lost_its_lease() {
         let leases = Stores::in_memory().leases;
         let lease = ServiceLease::acquire(&leases, "a").await.unwrap().unwrap();
         let check = lease.check();
+        // Now it waits until the next renewal.
+        tokio::task::yield_now().await;
         // As if the process had been stopped since its last renewal.
         lease.check.extend(now_ms(), Duration::ZERO);
         assert!(!check.holds());
-        tokio::time::timeout(Duration::from_secs(10), check.lost()).await.unwrap();
+        // Sooner than the next renewal.
+        tokio::time::timeout(RENEWAL_INTERVAL / 2, check.lost()).await.unwrap();
         assert!(!check.holds(), "it does not come back");
     }
 }

@@ -19,6 +19,11 @@ const LEASE_PREFIX: &str = "fleet/";
 /// How long calls in progress may take when the node stops.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(6);
 
+/// How long a node without the bus keeps its lease. Calls in progress do not survive longer.
+const OFFLINE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long calls may take to end after they were cancelled.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
+
 /// Starts the sources of a service.
 pub type ServiceStart =
     Box<dyn Fn() -> Result<Vec<(SourceAddress, Arc<dyn Source>)>, ToolError> + Send + Sync + 'static>;
@@ -138,21 +143,39 @@ impl Service {
         let check = right.check();
         let servers = self.start_servers(&check).await?;
         let token = matches!(right, ServiceRight::Lease(..)).then(|| check.token());
-        // A field named `token` would be redacted.
-        tracing::info!(target: "fleet", service = self.name, fence = token, "serving");
+        // A field called `token` would be redacted.
+        tracing::info!(target: "fleet", service = self.name, lease = token, "serving");
         self.registry.set_serving(&self.name, token);
         tokio::select! {
             () = check.lost() => {
                 tracing::warn!(target: "fleet", service = self.name, "another node takes over");
                 return Ok(ServiceEnd::Lost);
             }
+            () = self.is_offline(), if matches!(right, ServiceRight::Lease(_)) => {
+                tracing::warn!(target: "fleet", service = self.name, "not connected: another node may take over");
+                drop(servers);
+                tokio::time::sleep(CANCEL_TIMEOUT).await;
+                right.release().await;
+                return Ok(ServiceEnd::Lost);
+            }
             () = self.stop.cancelled() => {}
         }
         futures_util::future::join_all(servers.into_iter().map(|server| server.drain(DRAIN_TIMEOUT))).await;
-        if let ServiceRight::Lease(lease, _claim) = right {
-            let _ = lease.release().await;
-        }
+        right.release().await;
         Ok(ServiceEnd::Stopped)
+    }
+
+    /// Waits until the bus has been away for long. A node that reaches the database but not the bus could renew its lease
+    /// forever, and nobody would serve.
+    async fn is_offline(&self) {
+        let mut connection = self.node.bus().state();
+        loop {
+            let _ = connection.wait_for(|state| *state == BusState::Disconnected).await;
+            let connected = connection.wait_for(|state| matches!(state, BusState::Connected(_)));
+            if tokio::time::timeout(OFFLINE_TIMEOUT, connected).await.is_err() {
+                return;
+            }
+        }
     }
 
     async fn start_servers(&self, check: &LeaseCheck) -> Result<Vec<SourceServer>, ToolError> {
@@ -179,9 +202,77 @@ impl ServiceRight {
             Self::Claim(claim) => claim.check(),
         }
     }
+
+    /// Gives a lease back, so that another node need not wait for its end.
+    async fn release(self) {
+        if let Self::Lease(lease, _claim) = self {
+            // Otherwise it ends by itself.
+            let _ = lease.release().await;
+        }
+    }
 }
 
 enum ServiceEnd {
     Stopped,
     Lost,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use octo_fabric::{Bus, BusError, InProcessBus, Message, SERVICE_LEASE_DURATION, Subject, Subscription};
+    use octo_model::BoxFuture;
+    use octo_ports::Stores;
+    use tokio::sync::watch;
+
+    /// A bus whose connection can be lost.
+    struct SwitchableBus {
+        bus: InProcessBus,
+        state: watch::Sender<BusState>,
+    }
+
+    impl Bus for SwitchableBus {
+        fn publish<'a>(&'a self, message: Message) -> BoxFuture<'a, Result<(), BusError>> {
+            self.bus.publish(message)
+        }
+
+        fn subscribe<'a>(
+            &'a self,
+            subject: &'a Subject,
+            group: Option<&'a str>,
+        ) -> BoxFuture<'a, Result<Subscription, BusError>> {
+            self.bus.subscribe(subject, group)
+        }
+
+        fn state(&self) -> watch::Receiver<BusState> {
+            self.state.subscribe()
+        }
+
+        fn max_payload(&self) -> usize {
+            self.bus.max_payload()
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_without_the_bus_gives_its_lease_back() {
+        let leases = Stores::in_memory().leases;
+        let state = watch::Sender::new(BusState::Connected(1));
+        let bus = Arc::new(SwitchableBus { bus: InProcessBus::default(), state });
+        let node = Node::open("one", Arc::clone(&bus) as Arc<dyn Bus>).await.unwrap();
+        let (registry, start) = (ServiceRegistry::default(), Box::new(|| Ok(Vec::new())) as ServiceStart);
+        let shared = Some(Arc::clone(&leases));
+        let _services = NodeServices::start(&node, shared, registry.clone(), "a".to_owned(), start);
+        while !registry.all().iter().any(|service| service.is_serving) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let acquire = || leases.acquire("fleet/a", SERVICE_LEASE_DURATION);
+        assert!(acquire().await.unwrap().is_none());
+        bus.state.send_replace(BusState::Disconnected);
+        let taken_over = async {
+            while acquire().await.unwrap().is_none() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        tokio::time::timeout(OFFLINE_TIMEOUT + CANCEL_TIMEOUT * 2, taken_over).await.unwrap();
+    }
 }
