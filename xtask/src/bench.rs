@@ -4,7 +4,7 @@ mod bench_report;
 pub mod browser_bench;
 pub mod files_bench;
 pub mod gateway_bench;
-mod raw_http_client;
+pub mod raw_http_client;
 mod server_processes;
 pub mod sql_bench;
 pub mod web_bench;
@@ -49,7 +49,7 @@ fn cargo(folder: &Path, args: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn target_dir(root: &Path) -> PathBuf {
+pub fn target_dir(root: &Path) -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from)
 }
 

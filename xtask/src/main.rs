@@ -7,6 +7,7 @@
 
 mod bench;
 mod docs;
+mod fleet;
 mod new_tool;
 mod rust_scan;
 mod scale_plan;
@@ -31,7 +32,14 @@ const USAGE: &str = "usage: cargo xtask COMMAND
                             the same with existing binaries
   bench sql                 benchmark db_query against the bare driver; needs scripts/services start
   bench web                 benchmark fetch_url against a bare GET
-  bench browser             benchmark the browser against Playwright MCP; needs scripts/services";
+  bench browser             benchmark the browser against Playwright MCP; needs scripts/services
+  fleet up [--fronts N] [--workers N] [--nats N] [--front-cpu CORES]
+                            run a whole fleet in network namespaces until it is interrupted; needs root
+  fleet down                remove what a fleet left that was killed
+  fleet scale [--seconds N] [--rounds N] [--front-cpu CORES]
+                            measure calls per second with one, two and three fronts
+  fleet faults [--injections N] [--seed N] [--kinds NAME,...] [--clients N]
+                            inject faults under load, and check that nothing is lost, doubled or stuck";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -65,6 +73,7 @@ fn dispatch(words: &[&str]) -> Result<()> {
         ["bench", "web"] => bench::web_bench::run(&root),
         ["bench", seconds, rounds] => bench::run(&root, seconds, rounds, None),
         ["bench", seconds, rounds, before] => bench::run(&root, seconds, rounds, Some(before)),
+        ["fleet", words @ ..] => fleet::run(&root, words),
         ["new-tool", toolbox, name] => new_tool::run(&root, toolbox, name),
         _ => bail!(USAGE),
     }

@@ -2,20 +2,32 @@
 
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 /// A persistent connection.
 pub struct RawHttpClient {
     from: BufReader<TcpStream>,
-    port: u16,
+    server: SocketAddr,
 }
 
 impl RawHttpClient {
     pub fn connect(port: u16) -> Result<Self> {
-        let stream = TcpStream::connect(("127.0.0.1", port))?;
+        let server = (Ipv4Addr::LOCALHOST, port).into();
+        Self::with_stream(TcpStream::connect(server)?, server)
+    }
+
+    /// To any address. Each read or write may take as long as `io_timeout`.
+    pub fn connect_to(server: SocketAddr, connect_timeout: Duration, io_timeout: Duration) -> Result<Self> {
+        let stream = TcpStream::connect_timeout(&server, connect_timeout)?;
+        stream.set_read_timeout(Some(io_timeout))?;
+        stream.set_write_timeout(Some(io_timeout))?;
+        Self::with_stream(stream, server)
+    }
+
+    fn with_stream(stream: TcpStream, server: SocketAddr) -> Result<Self> {
         stream.set_nodelay(true)?;
-        Ok(Self { from: BufReader::with_capacity(1 << 16, stream), port })
+        Ok(Self { from: BufReader::with_capacity(1 << 16, stream), server })
     }
 
     /// Body of the response, and the time until its last byte.
@@ -32,8 +44,8 @@ impl RawHttpClient {
         body: &str,
     ) -> Result<(Vec<u8>, Duration)> {
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
-            self.port,
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            self.server,
             body.len()
         );
         let began = Instant::now();
