@@ -10,7 +10,6 @@ mod frame;
 mod front_messages;
 mod in_process_bus;
 mod inbox;
-mod lease_check;
 mod nats_bus;
 mod nats_check;
 mod node;
@@ -31,7 +30,6 @@ pub use bus::{Bus, BusError, BusState, Message, MessageStream, Subject, Subscrip
 pub use caller_results::CallerResults;
 pub use front_messages::{FrontMessageHandler, FrontMessageServer, FrontMessages};
 pub use in_process_bus::InProcessBus;
-pub use lease_check::LeaseCheck;
 pub use nats_bus::{NatsBus, NatsCredentials, NatsOptions};
 pub use nats_check::{NatsProblem, NatsServer, check_nats};
 pub use node::Node;
@@ -41,5 +39,6 @@ pub use node_status::{
 };
 pub use remote_source::RemoteSource;
 pub use service_claim::ServiceClaim;
+pub use service_lease::lease_check::LeaseCheck;
 pub use service_lease::{SERVICE_LEASE_DURATION, ServiceLease};
 pub use source_server::{SourceServer, serve_source};

@@ -5,8 +5,8 @@
 
 use crate::address::claims_of;
 use crate::frame::Frame;
-use crate::lease_check::{LeaseCheck, now_ms};
 use crate::node::Node;
+use crate::service_lease::lease_check::{LeaseCheck, now_ms};
 use crate::{BusError, Message, Subject, Subscription};
 use futures_util::StreamExt;
 use octo_ports::random_id::new_id;

@@ -1,7 +1,9 @@
 //! The right to serve something: a lease that knows by the clock of this machine whether it still holds.
 
+pub mod lease_check;
+
 use crate::fleet_metrics::{HeldLease, count_lost_lease};
-use crate::lease_check::{LeaseCheck, now_ms};
+use lease_check::{LeaseCheck, now_ms};
 use octo_ports::{Lease, Leases, StoreResult};
 use std::sync::Arc;
 use std::time::Duration;

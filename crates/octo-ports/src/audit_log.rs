@@ -1,5 +1,7 @@
 //! The audit log and its records.
 
+pub(crate) mod audit_record;
+
 use crate::{ArgumentKey, StoreResult};
 use octo_model::{BoxFuture, CallId, Frontend, Kind, Method, Principal};
 use std::time::Duration;

@@ -5,6 +5,7 @@ pub mod apis;
 pub mod audit;
 pub mod call_samples;
 pub mod changes;
+pub mod client_sessions;
 pub mod credentials;
 pub mod health;
 pub mod leases;
@@ -14,7 +15,6 @@ pub mod pins;
 pub mod rate_buckets;
 pub mod results;
 pub mod runs;
-pub mod sessions;
 
 use crate::Stores;
 use octo_model::{BoxFuture, Caller, Principal};
@@ -51,7 +51,7 @@ macro_rules! conformance_tests {
         $crate::conformance_tests!($new_backend);
         $crate::conformance_tests! { $new_backend;
             rate_buckets: leased_in_slices, returned_unused, occupied_while_valid, never_leased_twice;
-            sessions: changed_by_their_client, streams_are_read_elsewhere, orphans_are_adopted_once,
+            client_sessions: changed_by_their_client, streams_are_read_elsewhere, orphans_are_adopted_once,
                 questions_are_taken_once;
         }
     };

@@ -12,7 +12,7 @@ mod pins;
 mod rate_buckets;
 mod results;
 mod runs;
-mod sessions;
+mod session_store;
 
 use crate::{
     Apis, CredentialStore, Credentials, Keyring, Listings, Memory, Pins, ResultStore, Runs, Seal, Sessions,
@@ -76,5 +76,5 @@ pub fn runs(leases: &Arc<InMemoryLeases>) -> Arc<dyn Runs> {
 
 /// Sessions whose owners hold these leases.
 pub fn sessions(leases: &Arc<InMemoryLeases>) -> Sessions {
-    Arc::new(sessions::InMemorySessions::new(leases))
+    Arc::new(session_store::InMemorySessions::new(leases))
 }

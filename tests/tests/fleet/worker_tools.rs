@@ -84,6 +84,7 @@ async fn the_tools_of_a_worker_are_listed_with_those_of_the_front() -> Result<()
     for tool in ["fs_read_text", "git_status", "shell_exec", "time_now"] {
         front.until_listed(tool).await?;
     }
+    call_when_served(&front, "fs_list", &json!({"path": "."})).await?;
     let client = ModernClient::new(&front.mcp_url(), json!({}), answer_nothing);
     let reply = client.call_tool("fs_list", json!({"path": "."})).await?;
     assert!(reply.result()?.get("isError").is_none_or(|error| error == false), "{:?}", reply.result()?);

@@ -331,19 +331,19 @@ fn with_encoded<T>(encode: impl FnOnce(&mut Vec<u8>), queue: impl FnOnce(&[u8]) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples;
     use super::*;
+    use crate::conformance::call_samples;
     use octo_model::CallId;
 
     #[test]
     fn the_backlog_has_what_is_queued_or_being_written() {
         let (queue, mut batch) = (RecordQueue::default(), Batch::default());
         assert_eq!(queue.backlog(), AuditBacklog::default());
-        queue.open(1, &samples::opening("time_now")).unwrap();
-        assert!(queue.close(1, &samples::closing(CallId::fresh())));
+        queue.open(1, &call_samples::opening("time_now")).unwrap();
+        assert!(queue.close(1, &call_samples::closing(CallId::fresh())));
         assert_eq!(queue.backlog().records, 2);
         assert!(queue.take_batch(&mut batch));
-        assert!(queue.close(1, &samples::closing(CallId::fresh())));
+        assert!(queue.close(1, &call_samples::closing(CallId::fresh())));
         let backlog = queue.backlog();
         assert_eq!(backlog.records, 3);
         assert!(batch.age() >= backlog.age && backlog.age > Duration::ZERO, "{backlog:?}");

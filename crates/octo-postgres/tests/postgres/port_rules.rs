@@ -39,6 +39,6 @@ mod behind_pg_bouncer {
         rate_buckets: leased_in_slices, returned_unused, never_leased_twice;
         results: stored_whole;
         runs: stored_with_steps_in_order, fenced;
-        sessions: streams_are_read_elsewhere, questions_are_taken_once;
+        client_sessions: streams_are_read_elsewhere, questions_are_taken_once;
     }
 }

@@ -151,7 +151,7 @@ impl Service {
                 tracing::warn!(target: "fleet", service = self.name, "another node takes over");
                 return Ok(ServiceEnd::Lost);
             }
-            () = self.is_offline(), if matches!(right, ServiceRight::Lease(_)) => {
+            () = self.is_offline(), if matches!(right, ServiceRight::Lease(..)) => {
                 tracing::warn!(target: "fleet", service = self.name, "not connected: another node may take over");
                 drop(servers);
                 tokio::time::sleep(CANCEL_TIMEOUT).await;
