@@ -57,6 +57,7 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("audit prune", &["--keep-records", "1"]),
     ("migrate", &[]),
     ("fleet status", &[]),
+    ("fleet metrics", &["laptop"]),
     ("store copy", &["--to", "postgres"]),
     ("token new", &["me"]),
     ("token list", &[]),
