@@ -58,7 +58,7 @@ def main() -> None:
     assert hello["serverInfo"]["name"] == "octoprox", hello
     send({"method": "notifications/initialized"})
     tools = {tool["name"] for tool in request(2, "tools/list", {})["tools"]}
-    assert "time_now" in tools, tools
+    assert "tools_find" in tools, tools
     result = request(3, "tools/call", {"name": "time_now", "arguments": {"timezone": "UTC"}})
     assert not result.get("isError") and result["structuredContent"]["timezone"] == "UTC", result
 

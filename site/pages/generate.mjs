@@ -158,7 +158,7 @@ function plainOutput(text) {
 function render(path, body) {
   return outsideCode(plainOutput(body), (prose) => {
     const inline = [];
-    const kept = prose.replace(/`[^`]+`/g, (code) => `\u0000${inline.push(code) - 1}\u0000`);
+    const kept = prose.replace(/(?<!`)(`+)(?!`)[\s\S]+?(?<!`)\1(?!`)/g, (code) => `\u0000${inline.push(code) - 1}\u0000`);
     const linked = kept.replace(/(!?)\[([^\]]*)\]\(([^)\s]+)\)/g, (whole, picture, text, target) => {
       if (/^[a-z]+:/.test(target)) return whole;
       const link = linkTo(path, target);

@@ -14,6 +14,7 @@ pub mod mcp_clients;
 pub mod processes;
 pub mod stdio_client;
 pub mod test_binaries;
+pub mod test_fleet;
 
 /// Polls until the check succeeds or a deadline passes.
 pub async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {

@@ -152,6 +152,20 @@ impl ModernClient {
         self.http.post(&self.url, &headers, &body).await
     }
 
+    /// All pages of the list of tools.
+    pub async fn list_tools(&self) -> Result<Vec<Value>> {
+        let (mut tools, mut params) = (Vec::new(), json!({}));
+        loop {
+            let turn = self.request("tools/list", params).await?;
+            let page = turn.result()?;
+            tools.extend(page["tools"].as_array().context("no tools")?.iter().cloned());
+            match &page["nextCursor"] {
+                Value::Null => return Ok(tools),
+                cursor => params = json!({"cursor": cursor}),
+            }
+        }
+    }
+
     /// Sends one request and returns its reply, without further rounds.
     pub async fn request(&self, method: &str, params: Value) -> Result<Exchange> {
         let mut answer = self.post(method, params).await?;

@@ -86,3 +86,13 @@ pub fn resident_mb(pid: u32) -> Result<f64> {
 pub fn proportional_mb(pid: u32) -> Result<f64> {
     megabytes(pid, "smaps_rollup", "Pss:")
 }
+
+/// The most resident memory of a process since [`reset_peak`].
+pub fn peak_resident_mb(pid: u32) -> Result<f64> {
+    megabytes(pid, "status", "VmHWM:")
+}
+
+/// Measures the peak of a process from now on.
+pub fn reset_peak(pid: u32) -> Result<()> {
+    Ok(std::fs::write(format!("/proc/{pid}/clear_refs"), "5")?)
+}

@@ -19,8 +19,12 @@ mod cost_agent;
 mod large_results;
 #[path = "agent_tasks/loopback_site.rs"]
 mod loopback_site;
+#[path = "agent_tasks/programs.rs"]
+mod programs;
 #[path = "agent_tasks/rename_identifier.rs"]
 mod rename_identifier;
+#[path = "agent_tasks/surface_costs.rs"]
+mod surface_costs;
 #[path = "agent_tasks/table_lookup.rs"]
 mod table_lookup;
 #[path = "agent_tasks/widgets.rs"]

@@ -148,8 +148,7 @@ struct DialectCounts {
 /// Checks one dialect: every name with its parameters, each called once.
 async fn check_dialect(url: &str, names: &[Value], base: &str) -> Result<DialectCounts> {
     let client = ModernClient::new(url, json!({}), answer_nothing);
-    let turn = client.request("tools/list", json!({})).await?;
-    let listed = turn.result()?["tools"].as_array().context("no tools")?.clone();
+    let listed = client.list_tools().await?;
     let mut seen = DialectCounts { listed: 0, answered: 0 };
     for promised in names {
         let (name, tool) = (promised["name"].as_str().unwrap(), promised["tool"].as_str().unwrap());
@@ -265,9 +264,8 @@ async fn the_gateways_dialect_has_the_browser_the_weather_and_the_servers() -> R
     let server = HubHome::new(&settings)?.serve().await?;
     server.until_listed("fix__fix_echo").await?;
     let client = ModernClient::new(&server.profile_url("gateway"), json!({}), answer_nothing);
-    let turn = client.request("tools/list", json!({})).await?;
-    let listed: Vec<&str> =
-        turn.result()?["tools"].as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    let tools = client.list_tools().await?;
+    let listed: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
     for name in [
         "browser_eval",
         "browser_navigate",
@@ -286,5 +284,23 @@ async fn the_gateways_dialect_has_the_browser_the_weather_and_the_servers() -> R
         let said = call_tool(&server.mcp_url(), name, json!({"text": "hello"})).await?;
         assert_eq!(said["text"], "hello", "{name}");
     }
+    Ok(())
+}
+
+/// The tools as a client sees them, behind a fleet as well.
+#[tokio::test]
+async fn the_contract_of_the_tools_holds() -> Result<()> {
+    let mut settings = settings("http://127.0.0.1:9");
+    settings["toolboxes"]["database"] = true.into();
+    settings["database"] = json!({"connections": {"default": "postgres://ada@127.0.0.1:9/none"}});
+    let home = HubHome::new(&settings)?;
+    let server = home.serve().await?;
+    let client = ModernClient::new(&server.mcp_url(), json!({}), answer_nothing);
+    let tools = client.list_tools().await?;
+    let list = home.dir.path().join("tools.json");
+    std::fs::write(&list, serde_json::to_vec(&tools)?)?;
+    let check = Path::new(env!("CARGO_MANIFEST_DIR")).join("../contract/check");
+    let output = Command::new("python3").arg(check).stdin(std::fs::File::open(list)?).output()?;
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     Ok(())
 }

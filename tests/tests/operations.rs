@@ -13,10 +13,14 @@
 mod audit_ops;
 #[path = "operations/caller_isolation.rs"]
 mod caller_isolation;
+#[path = "operations/hostile_programs.rs"]
+mod hostile_programs;
 #[path = "operations/local_servers.rs"]
 mod local_servers;
 #[path = "operations/log_lines.rs"]
 mod log_lines;
+#[path = "operations/model_pack.rs"]
+mod model_pack;
 #[path = "operations/probes.rs"]
 mod probes;
 #[path = "operations/reload_ops.rs"]
@@ -25,6 +29,8 @@ mod reload_ops;
 mod service_manager;
 #[path = "operations/span_contents.rs"]
 mod span_contents;
+#[path = "operations/surfaces.rs"]
+mod surfaces;
 #[path = "operations/token_ops.rs"]
 mod token_ops;
 

@@ -13,6 +13,8 @@
 use anyhow::{Context, Result};
 use octo_tests::test_binaries::{binary_path, service_variable};
 use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -50,8 +52,11 @@ fn expected_output(page: &str) -> Vec<Vec<&str>> {
         .collect()
 }
 
+/// A free port below those of outgoing connections: none of them takes it before the program of the page does.
 fn free_port() -> Result<String> {
-    Ok(std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port().to_string())
+    let mut chance = std::iter::repeat_with(|| RandomState::new().hash_one(0) % 20_000 + 10_000).take(100);
+    let port = chance.find(|port| std::net::TcpListener::bind(format!("127.0.0.1:{port}")).is_ok());
+    Ok(port.context("no free port")?.to_string())
 }
 
 /// The site that some pages of the guide use.
@@ -109,8 +114,10 @@ fn run_page(page: &str) -> Result<PageRun> {
     std::fs::create_dir(&runtime)?;
     std::fs::set_permissions(&runtime, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
     let is_attached = page.starts_with("# Background hub");
-    let output = Command::new("bash")
+    let (out_file, err_file) = (home.path().join("stdout"), home.path().join("stderr"));
+    let mut shell = Command::new("bash")
         .args(["-c", &script])
+        .process_group(0)
         .current_dir(work)
         .env_clear()
         .env("PATH", program_path()?)
@@ -121,9 +128,17 @@ fn run_page(page: &str) -> Result<PageRun> {
         .env("OCTOPROX_ADMIN_PORT", &admin)
         .env("DATABASE_URL", std::env::var("POSTGRES").unwrap_or_default())
         .stdin(Stdio::null())
-        .output()?;
-    let (out, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{out}\n{said}");
+        .stdout(std::fs::File::create(&out_file)?)
+        .stderr(std::fs::File::create(&err_file)?)
+        .spawn()?;
+    let group =
+        i32::try_from(shell.id()).ok().and_then(rustix::process::Pid::from_raw).context("no process")?;
+    let status = shell.wait();
+    // The trap ends the jobs of the page, but not what their subshells have started.
+    let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    let (status, out, said) = (status?, std::fs::read(out_file)?, std::fs::read(err_file)?);
+    let (out, said) = (String::from_utf8_lossy(&out), String::from_utf8_lossy(&said));
+    assert!(status.success(), "{script}\n{out}\n{said}");
     let out = out.replace(&shop, "8008");
     let outputs = out.split("@@ block ").skip(1).map(str::to_owned).collect();
     Ok(PageRun { home, outputs, stderr: said.into_owned() })

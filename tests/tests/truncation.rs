@@ -24,7 +24,7 @@ use std::process::Command;
 
 const CAPS: [usize; 3] = [1_000, 10_000, 100_000];
 /// Bytes that a notice may add.
-const NOTICE_BYTES: usize = 1_000;
+const NOTICE_BYTES: usize = 1_600;
 /// Maximum replies for one content; more are a loop.
 const MAX_REPLIES: usize = 3_000;
 
@@ -64,7 +64,7 @@ struct CappedHub {
 impl CappedHub {
     async fn new(cap: usize, frontend: Frontend) -> Result<Self> {
         let home = HubHome::new(&json!({
-            "results": {"max_bytes": cap},
+            "results": {"inline_bytes": cap, "read_bytes": cap, "max_bytes": cap},
             "toolboxes": {"shell": true},
             "net": {"allow": ["127.0.0.1"]},
         }))?;

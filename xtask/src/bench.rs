@@ -120,7 +120,8 @@ impl Bench {
             .args(["serve", "--port", &port.to_string(), "--config"])
             .arg(file)
             .current_dir(home.join("workspace"))
-            .env("OCTOPROX_STATE_DIR", home.join("state"));
+            .env("OCTOPROX_STATE_DIR", home.join("state"))
+            .env("OCTOPROX_SURFACE", "full");
         ServerProcess::start(command, port)
     }
 
@@ -186,7 +187,7 @@ impl Bench {
         self.run_load(&targets, &options)
     }
 
-    fn measure_cold_start(&self, tool: &str, program: &Path, args: &[&str]) -> Result<f64> {
+    fn measure_cold_start(&self, name: &str, tool: &str, program: &Path, args: &[&str]) -> Result<f64> {
         let port = free_port()?.to_string();
         let mut load = Command::new(&self.load_bin);
         load.args([
@@ -200,7 +201,9 @@ impl Bench {
             "--",
         ]);
         load.arg(program).args(args).arg(&port);
-        load.env("OCTOPROX_STATE_DIR", self.work_dir.join("cold-state")).current_dir(&self.work_dir);
+        load.env("OCTOPROX_SURFACE", "full")
+            .env("OCTOPROX_STATE_DIR", self.work_dir.join(format!("cold-{name}")))
+            .current_dir(&self.work_dir);
         let output = load.output()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         bench_report::cold_ms(&text).with_context(|| format!("unexpected output of mcp-load cold: {text}"))
@@ -213,13 +216,13 @@ impl Bench {
             self.hub_bins().map(|(build, path)| (build, path, Vec::new())).collect();
         // Builds take turns in going first: the first start after another program's is faster than the second.
         for round in 0..10 {
-            bare.push(self.measure_cold_start("echo", &self.echo_bin, &["http"])?);
+            bare.push(self.measure_cold_start("bare", "echo", &self.echo_bin, &["http"])?);
             let mut order: Vec<_> = hubs.iter_mut().collect();
             if round % 2 == 1 {
                 order.reverse();
             }
-            for (_, path, times) in order {
-                times.push(self.measure_cold_start("time_now", path, &["serve", "--port"])?);
+            for (build, path, times) in order {
+                times.push(self.measure_cold_start(build, "time_now", path, &["serve", "--port"])?);
             }
         }
         println!("\ncold start in ms: bare rmcp {bare:?}");

@@ -3,6 +3,7 @@
 mod cpu_limit;
 mod fake_clock;
 mod faults;
+mod fleet_database;
 mod fleet_options;
 mod front_client;
 mod node_process;
@@ -22,14 +23,17 @@ use stop_signal::StopSignal;
 const WAIT_INTERVAL: Duration = Duration::from_millis(500);
 
 pub fn run(root: &Path, words: &[&str]) -> Result<()> {
-    let Some((&command, words)) = words.split_first() else { bail!("fleet: up, down, scale or faults") };
+    let Some((&command, words)) = words.split_first() else {
+        bail!("fleet: up, down, scale, faults or upgrade")
+    };
     let options = FleetOptions::parse(words)?;
     match command {
         "up" => run_until_signal(&options),
         "down" => remove_leftovers(),
         "scale" => scale::run(&options, &StopSignal::install()?),
         "faults" => faults::run(root, &options, &StopSignal::install()?),
-        _ => bail!("fleet: up, down, scale or faults"),
+        "upgrade" => faults::rolling_upgrade::run(root, &options, &StopSignal::install()?),
+        _ => bail!("fleet: up, down, scale, faults or upgrade"),
     }
 }
 

@@ -33,13 +33,16 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench sql                 benchmark db_query against the bare driver; needs scripts/services start
   bench web                 benchmark fetch_url against a bare GET
   bench browser             benchmark the browser against Playwright MCP; needs scripts/services
-  fleet up [--fronts N] [--workers N] [--nats N] [--front-cpu CORES]
+  fleet up [--fronts N] [--workers N] [--nats N] [--databases N] [--front-cpu CORES]
                             run a whole fleet in network namespaces until it is interrupted; needs root
   fleet down                remove what a fleet left that was killed
   fleet scale [--seconds N] [--rounds N] [--front-cpu CORES]
                             measure calls per second with one, two and three fronts
-  fleet faults [--injections N] [--seed N] [--kinds NAME,...] [--clients N]
-                            inject faults under load, and check that nothing is lost, doubled or stuck";
+  fleet faults [--injections N] [--seed N] [--kinds NAME,...] [--clients N] [--databases N]
+                            inject faults under load, and check that nothing is lost, doubled or stuck
+  fleet upgrade [--databases N]
+                            replace each process of the build OCTOPROX_OLD_BIN under load, and check that no call
+                            fails";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();

@@ -1,15 +1,16 @@
 //! What nodes say to each other within a call, and their JSON forms.
 
-use crate::call_stream::CallMessage;
-use bytes::Bytes;
-use octo_model::{JsonObject, Operation, RpcError, ToolError};
-use octo_toolkit::{AskError, CallHeader, Event, Listing, SourceState};
+use crate::call_stream::{CallMessage, OutgoingMessage};
+use bytes::{Buf, BufMut, Bytes};
+use octo_model::{JsonObject, Method, Operation, RpcError, ToolError};
+use octo_toolkit::{AskError, CallContext, CallHeader, Event, Listing, SourceState};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
-/// Kinds of messages. A number is never used for something else.
+/// Kinds of messages. A number is never used for something else; 1 was a call as one JSON object.
 pub(crate) mod kind {
-    pub(crate) const CALL: u8 = 1;
+    pub(crate) const CALL: u8 = 4;
     pub(crate) const LISTING_REQUEST: u8 = 2;
     pub(crate) const WATCH: u8 = 3;
     pub(crate) const RESULT: u8 = 16;
@@ -26,16 +27,58 @@ pub(crate) mod kind {
 }
 
 /// A call of the source.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug)]
 pub(crate) struct CallRequest {
     pub(crate) header: CallHeader,
     pub(crate) op: Operation,
     /// Capabilities of the client.
-    #[serde(default, skip_serializing_if = "JsonObject::is_empty")]
     pub(crate) capabilities: JsonObject,
     /// Key of the client.
-    #[serde(default)]
     pub(crate) client: u64,
+}
+
+/// A call without its parameters, which follow it in the message: they may be large, and nested to any depth that is
+/// accepted.
+#[derive(Serialize, Deserialize)]
+struct CallEnvelope<'a> {
+    header: Cow<'a, CallHeader>,
+    method: Method,
+    name: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "JsonObject::is_empty")]
+    capabilities: Cow<'a, JsonObject>,
+    #[serde(default)]
+    client: u64,
+}
+
+/// The length of the envelope, the envelope, and the parameters.
+pub(crate) fn call_message(op: Operation, cx: &CallContext) -> Result<OutgoingMessage, ToolError> {
+    let envelope = CallEnvelope {
+        header: Cow::Borrowed(cx.header()),
+        method: op.method,
+        name: Cow::Borrowed(&op.name),
+        capabilities: Cow::Borrowed(cx.peer.capabilities()),
+        client: cx.peer.key(),
+    };
+    let mut head = vec![0; size_of::<u32>()];
+    serde_json::to_writer(&mut head, &envelope).map_err(ToolError::internal)?;
+    let len = u32::try_from(head.len() - size_of::<u32>()).map_err(ToolError::internal)?;
+    head.as_mut_slice().put_u32(len);
+    Ok(OutgoingMessage { kind: kind::CALL, head: head.into(), object: Some(op.params) })
+}
+
+impl CallRequest {
+    pub(crate) fn from_message(message: &CallMessage) -> Result<Self, ToolError> {
+        let mut params = message.body.clone();
+        let envelope = params.try_get_u32().ok().filter(|len| *len as usize <= params.len());
+        let envelope = envelope.ok_or_else(|| ToolError::internal("a truncated call"))?;
+        let envelope = params.split_to(envelope as usize);
+        let CallEnvelope { header, method, name, capabilities, client } =
+            serde_json::from_slice(&envelope).map_err(ToolError::internal)?;
+        let params = JsonObject::parse(params).map_err(ToolError::internal)?;
+        let op = Operation { method, name: name.into_owned(), params };
+        let (header, capabilities) = (header.into_owned(), capabilities.into_owned());
+        Ok(Self { header, op, capabilities, client })
+    }
 }
 
 /// A request for the listing, which also renews the watched resources of the node.
@@ -134,9 +177,9 @@ impl From<AnswerOutcome> for Result<JsonObject, AskError> {
 pub(crate) trait MessageBody: Serialize + DeserializeOwned {
     const KIND: u8;
 
-    fn to_message(&self) -> Result<CallMessage, ToolError> {
-        let body = serde_json::to_vec(self).map_err(ToolError::internal)?;
-        Ok(CallMessage { kind: Self::KIND, body: body.into() })
+    fn to_message(&self) -> Result<OutgoingMessage, ToolError> {
+        let head = serde_json::to_vec(self).map_err(ToolError::internal)?;
+        Ok(OutgoingMessage { kind: Self::KIND, head: head.into(), object: None })
     }
 
     fn from_message(message: &CallMessage) -> Result<Self, ToolError> {
@@ -149,7 +192,6 @@ macro_rules! message_bodies {
 }
 
 message_bodies! {
-    CallRequest => kind::CALL,
     ListingRequest => kind::LISTING_REQUEST,
     WatchRequest => kind::WATCH,
     ToolError => kind::ERROR,
@@ -162,14 +204,14 @@ message_bodies! {
 }
 
 /// A message without a body.
-pub(crate) fn bare(kind: u8) -> CallMessage {
-    CallMessage { kind, body: Bytes::new() }
+pub(crate) fn bare(kind: u8) -> OutgoingMessage {
+    OutgoingMessage { kind, head: Bytes::new(), object: None }
 }
 
 /// The outcome of a call; the result object as it is.
-pub(crate) fn outcome_message(outcome: &Result<JsonObject, ToolError>) -> Result<CallMessage, ToolError> {
+pub(crate) fn outcome_message(outcome: Result<JsonObject, ToolError>) -> Result<OutgoingMessage, ToolError> {
     match outcome {
-        Ok(result) => Ok(CallMessage { kind: kind::RESULT, body: result.to_json().bytes().clone() }),
+        Ok(result) => Ok(OutgoingMessage { kind: kind::RESULT, head: Bytes::new(), object: Some(result) }),
         Err(error) => error.to_message(),
     }
 }

@@ -3,13 +3,14 @@
 //! A message that fits into a frame is sent at once. Of a larger one, the receiver gets the beginning, reserves memory
 //! for all of it, and grants credit for the parts; the last part has the hash of the whole.
 
-use crate::frame::{Frame, FrameError, HASH_LEN, VERSION};
+use crate::frame::{Frame, FrameError, HASH_LEN, MAX_HEADER_LEN, VERSION, encode_whole};
 use crate::inbox::ReplyAddress;
 use crate::node::Node;
 use crate::receive_budget::ReceiveBudget;
 use crate::{BusError, Message, Subject};
 use aws_lc_rs::digest::{self, SHA256};
-use bytes::{Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
+use octo_model::JsonObject;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +33,8 @@ const RECONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 pub(crate) struct CallStream {
     node: Arc<Node>,
     budget: ReceiveBudget,
-    own: ReplyAddress,
+    /// Opened for the first message that may be answered.
+    own: Option<ReplyAddress>,
     remote: Option<Subject>,
     next_sent: u32,
     next_received: u32,
@@ -47,10 +49,44 @@ pub(crate) struct CallStream {
     is_complete: bool,
 }
 
+/// A message that was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CallMessage {
     pub(crate) kind: u8,
     pub(crate) body: Bytes,
+}
+
+/// A message to send: some bytes, and then an object, which is written where it is sent from.
+#[derive(Debug, Clone)]
+pub(crate) struct OutgoingMessage {
+    pub(crate) kind: u8,
+    pub(crate) head: Bytes,
+    pub(crate) object: Option<JsonObject>,
+}
+
+impl OutgoingMessage {
+    /// At most as many bytes as the body has, unless keys of the object need escapes.
+    fn size(&self) -> usize {
+        self.head.len() + self.object.as_ref().map_or(0, JsonObject::size)
+    }
+
+    fn write(&self, into: &mut Vec<u8>) {
+        into.put_slice(&self.head);
+        if let Some(object) = &self.object {
+            object.write(into);
+        }
+    }
+
+    /// The message in one frame, for which it must be small enough.
+    pub(crate) fn to_frame(&self, sequence: u32) -> Bytes {
+        encode_whole(sequence, self.kind, self.size(), |text| self.write(text))
+    }
+
+    pub(crate) fn to_body(&self) -> Bytes {
+        let mut body = Vec::with_capacity(self.size());
+        self.write(&mut body);
+        body.into()
+    }
 }
 
 struct Assembly {
@@ -82,14 +118,10 @@ pub(crate) enum StreamError {
 
 impl CallStream {
     /// A stream to whoever receives the first message, or to the sender of one.
-    pub(crate) fn new(
-        node: &Arc<Node>,
-        budget: &ReceiveBudget,
-        remote: Option<Subject>,
-    ) -> Result<Self, BusError> {
-        Ok(Self {
+    pub(crate) fn new(node: &Arc<Node>, budget: &ReceiveBudget, remote: Option<Subject>) -> Self {
+        Self {
             budget: budget.clone(),
-            own: node.reply_address()?,
+            own: None,
             node: Arc::clone(node),
             remote,
             next_sent: 0,
@@ -101,11 +133,11 @@ impl CallStream {
             assembly: None,
             last_received: None,
             is_complete: false,
-        })
+        }
     }
 
     /// Sends the first message to a subject; the further ones go to whoever answers it.
-    pub(crate) async fn open(&mut self, to: &Subject, message: CallMessage) -> Result<(), StreamError> {
+    pub(crate) async fn open(&mut self, to: &Subject, message: OutgoingMessage) -> Result<(), StreamError> {
         self.send_to(Some(to), message, true).await
     }
 
@@ -114,12 +146,12 @@ impl CallStream {
         self.handle(message)
     }
 
-    pub(crate) async fn send(&mut self, message: CallMessage) -> Result<(), StreamError> {
+    pub(crate) async fn send(&mut self, message: OutgoingMessage) -> Result<(), StreamError> {
         self.send_to(None, message, true).await
     }
 
     /// Sends the last message of a call.
-    pub(crate) async fn send_last(&mut self, message: CallMessage) -> Result<(), StreamError> {
+    pub(crate) async fn send_last(&mut self, message: OutgoingMessage) -> Result<(), StreamError> {
         self.send_to(None, message, false).await?;
         self.is_complete = true;
         Ok(())
@@ -131,13 +163,18 @@ impl CallStream {
     }
 
     /// Reports that the call runs. Does not wait for the bus: the next report follows soon.
-    pub(crate) async fn send_alive(&self) -> Result<(), StreamError> {
+    pub(crate) async fn send_alive(&mut self) -> Result<(), StreamError> {
         let to = self.remote.clone().ok_or(StreamError::Gone)?;
-        let message = Message::new(to, Some(self.own.subject.clone()), Frame::Alive.encode());
+        let message = Message::new(to, Some(self.reply_subject()?), Frame::Alive.encode());
         match self.node.bus().publish(message).await {
             Ok(()) | Err(BusError::Disconnected | BusError::Busy) => Ok(()),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Whether a message is being received in parts.
+    pub(crate) fn is_receiving(&self) -> bool {
+        self.assembly.is_some()
     }
 
     /// What the addresses of all streams of the other node begin with.
@@ -164,27 +201,34 @@ impl CallStream {
     async fn send_to(
         &mut self,
         to: Option<&Subject>,
-        CallMessage { kind, body }: CallMessage,
+        message: OutgoingMessage,
         expects_reply: bool,
     ) -> Result<(), StreamError> {
         let part_len = self.node.part_len();
-        if body.len() <= part_len {
-            let frame = Frame::Whole { sequence: self.next_sequence(), kind, body };
-            return self.publish(to, &frame, expects_reply).await;
+        let frame = (message.size() <= part_len).then(|| message.to_frame(self.next_sent));
+        if let Some(frame) = frame.filter(|frame| frame.len() <= part_len + MAX_HEADER_LEN) {
+            self.next_sequence();
+            return self.publish(to, frame, expects_reply).await;
         }
+        let (kind, body) = (message.kind, message.to_body());
         if body.len() > MAX_MESSAGE_BYTES {
             return Err(StreamError::TooLarge(body.len() as u64));
         }
         let hash = hash_of(&body);
         let mut rest = body.clone();
-        let first = rest.split_to(part_len);
+        // Something is left for the last part, which has the hash.
+        let first = rest.split_to(part_len.min(rest.len().saturating_sub(1)));
         let sequence = self.next_sequence();
         let first = Frame::First { sequence, kind, len: body.len() as u64, body: first };
         // Credit comes with the address of the other node.
         self.credit = 0;
-        self.publish(to, &first, true).await?;
+        self.publish(to, first.encode(), true).await?;
         while !rest.is_empty() {
             while self.credit == 0 {
+                if to.is_some() && !self.ready.is_empty() {
+                    // It was answered, so it is refused, before it was read.
+                    return Ok(());
+                }
                 timeout(CREDIT_TIMEOUT, self.step()).await.map_err(|_| StreamError::Lost)??;
                 if self.ready.len() > MAX_READY_MESSAGES {
                     return Err(StreamError::Malformed("too many messages"));
@@ -197,7 +241,7 @@ impl CallStream {
                 true => Frame::Last { sequence, hash, body: part },
                 false => Frame::Part { sequence, body: part },
             };
-            self.publish(None, &frame, true).await?;
+            self.publish(None, frame.encode(), true).await?;
         }
         Ok(())
     }
@@ -208,20 +252,29 @@ impl CallStream {
         sequence
     }
 
+    /// Where the other node sends further messages.
+    fn reply_subject(&mut self) -> Result<Subject, BusError> {
+        let own = match self.own.take() {
+            Some(own) => own,
+            None => self.node.reply_address()?,
+        };
+        Ok(self.own.insert(own).subject.clone())
+    }
+
     async fn publish(
-        &self,
+        &mut self,
         to: Option<&Subject>,
-        frame: &Frame,
+        frame: Bytes,
         expects_reply: bool,
     ) -> Result<(), StreamError> {
         let is_running = to.is_none();
+        let reply = expects_reply.then(|| self.reply_subject()).transpose()?;
         let to = to.or(self.remote.as_ref()).ok_or(StreamError::Gone)?;
-        let reply = expects_reply.then(|| self.own.subject.clone());
-        let message = Message::new(to.clone(), reply, frame.encode());
+        let message = Message::new(to.clone(), reply, frame);
         match self.node.bus().publish(message.clone()).await {
             // A call that runs survives a restart of the bus.
             Err(BusError::Disconnected)
-                if is_running && self.node.reconnects_within(RECONNECT_TIMEOUT).await =>
+                if is_running && self.node.connects_within(RECONNECT_TIMEOUT).await =>
             {
                 Ok(self.node.bus().publish(message).await?)
             }
@@ -233,11 +286,19 @@ impl CallStream {
     /// is then sent twice, which grants some more credit.
     async fn step(&mut self) -> Result<(), StreamError> {
         if let Some(frame) = self.due.front() {
+            let frame = frame.encode();
             self.publish(None, frame, true).await?;
             self.due.pop_front();
             return Ok(());
         }
-        let received = self.own.receiver.recv();
+        let own = &mut self.own;
+        let received = async {
+            match own {
+                Some(own) => own.receiver.recv().await,
+                // Nobody knows an address of this stream.
+                None => std::future::pending().await,
+            }
+        };
         let message = match &mut self.assembly {
             None => received.await,
             Some(Assembly { permit: Some(_), last_part, .. }) => {
@@ -372,4 +433,54 @@ fn hash_of(text: &[u8]) -> [u8; HASH_LEN] {
     let mut hash = [0; HASH_LEN];
     hash.copy_from_slice(digest::digest(&SHA256, text).as_ref());
     hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bus, InProcessBus};
+    use futures_util::StreamExt;
+    use octo_model::Json;
+
+    /// Sends a message in both directions; returns how it arrived.
+    async fn echo(node: &Arc<Node>, message: OutgoingMessage) -> [Bytes; 2] {
+        let (budget, subject) = (ReceiveBudget::default(), Subject::new("echo"));
+        let mut requests = node.bus().subscribe(&subject, None).await.unwrap();
+        let answer = async {
+            let request = requests.next().await.unwrap();
+            let mut stream = CallStream::new(node, &budget, request.reply.clone());
+            stream.accept(request).unwrap();
+            let received = stream.receive().await.unwrap();
+            stream.send_last(message.clone()).await.unwrap();
+            received.body
+        };
+        let ask = async {
+            let mut stream = CallStream::new(node, &budget, None);
+            stream.open(&subject, message.clone()).await.unwrap();
+            let received = stream.receive().await.unwrap();
+            stream.complete();
+            received.body
+        };
+        timeout(Duration::from_secs(20), async { tokio::join!(answer, ask) }).await.unwrap().into()
+    }
+
+    #[tokio::test]
+    async fn messages_about_as_long_as_a_frame_arrive_whole() {
+        let bus: Arc<dyn Bus> = Arc::new(InProcessBus::default());
+        let node = Node::open("one", bus).await.unwrap();
+        // Keys that need escapes are longer than `size` says.
+        for key in ["key".to_owned(), "\n".repeat(48)] {
+            let object = JsonObject::new().with(&key, Json::of(&1));
+            let rest = object.to_json().bytes().len();
+            for len in node.part_len() - 3..=node.part_len() + 3 {
+                let head = Bytes::from(vec![b'x'; len - rest]);
+                let message = OutgoingMessage { kind: 9, head, object: Some(object.clone()) };
+                let body = message.to_body();
+                assert_eq!(body.len(), len);
+                for received in echo(&node, message).await {
+                    assert!(received == body, "{len} {key:?}");
+                }
+            }
+        }
+    }
 }

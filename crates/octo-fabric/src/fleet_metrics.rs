@@ -7,12 +7,16 @@ use std::time::Duration;
 /// First token of the names of leases of services.
 const LEASE_PREFIX: &str = "fleet/";
 
+/// Of what fronts serve to each other.
+pub(crate) const FRONT_KIND: &str = "front";
+
 /// The kind of a service, from its name: `workspace/default`, or `fleet/workspace/default` for its lease.
 pub(crate) fn service_kind(name: &str) -> &'static str {
     let name = name.strip_prefix(LEASE_PREFIX).unwrap_or(name);
     match name.split_once('/') {
         Some(("workspace", _)) => "workspace",
         Some(("server", _)) => "server",
+        Some((FRONT_KIND, _)) => FRONT_KIND,
         _ => "other",
     }
 }
@@ -105,6 +109,7 @@ mod tests {
             ("fleet/workspace/a/b", "workspace"),
             ("server/notion", "server"),
             ("fleet/server/x", "server"),
+            ("front/one", "front"),
             ("anything", "other"),
             ("run/7", "other"),
         ] {

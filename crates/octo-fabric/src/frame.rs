@@ -74,10 +74,7 @@ impl Frame {
         text.put_u8(VERSION);
         match self {
             Self::Whole { sequence, kind, body } => {
-                text.put_u8(tag::WHOLE);
-                text.put_u32(*sequence);
-                text.put_u8(*kind);
-                text.put_slice(body);
+                return encode_whole(*sequence, *kind, body.len(), |text| text.put_slice(body));
             }
             Self::First { sequence, kind, len, body } => {
                 text.put_u8(tag::FIRST);
@@ -153,6 +150,16 @@ impl Frame {
             _ => return Err(FrameError::Malformed),
         })
     }
+}
+
+/// A frame with a whole message of about `len` bytes, which `write` appends.
+pub(crate) fn encode_whole(sequence: u32, kind: u8, len: usize, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
+    let mut text = Vec::with_capacity(MAX_HEADER_LEN + len);
+    text.put_slice(&[VERSION, tag::WHOLE]);
+    text.put_u32(sequence);
+    text.put_u8(kind);
+    write(&mut text);
+    text.into()
 }
 
 fn take<const N: usize>(text: &mut Bytes) -> Result<[u8; N], FrameError> {

@@ -7,6 +7,7 @@ use futures_util::{Stream, StreamExt};
 use nkeys::KeyPair;
 use octo_grants::tls::verified_tls;
 use octo_model::{BoxFuture, Secret};
+use std::future::poll_fn;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -84,7 +85,13 @@ impl NatsBus {
                 None => self.client.publish(subject, message.payload).await,
             }
         };
-        timeout(PUBLISH_TIMEOUT, sent).await.map_err(|_| BusError::Busy)?.map_err(refused)
+        let mut sent = std::pin::pin!(sent);
+        // Usually there is room, and no timer needs to be set.
+        let sent = match poll_fn(|cx| Poll::Ready(sent.as_mut().poll(cx))).await {
+            Poll::Ready(sent) => sent,
+            Poll::Pending => timeout(PUBLISH_TIMEOUT, sent).await.map_err(|_| BusError::Busy)?,
+        };
+        sent.map_err(refused)
     }
 }
 

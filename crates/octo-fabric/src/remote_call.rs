@@ -1,7 +1,7 @@
 //! A call of a source on another node, on the side of the caller.
 
-use crate::call_message::{Answer, AnswerOutcome, CallRequest, MessageBody, Notification, Question, kind};
-use crate::call_stream::{CallMessage, CallStream, StreamError};
+use crate::call_message::{Answer, AnswerOutcome, MessageBody, Notification, Question, call_message, kind};
+use crate::call_stream::{CallMessage, CallStream, OutgoingMessage, StreamError};
 use crate::caller_results::STORE_RESULT;
 use crate::node::Node;
 use crate::receive_budget::ReceiveBudget;
@@ -54,13 +54,12 @@ pub(crate) async fn run(
 ) -> Result<JsonObject, CallError> {
     let address = &target.address;
     cx.check()?;
-    let request = CallRequest {
-        header: cx.header().clone(),
-        op,
-        capabilities: cx.peer.capabilities().clone(),
-        client: cx.peer.key(),
+    let opened = open_stream(target, &address.requests_to(server), call_message(op, cx)?).await?;
+    let mut stream = match opened {
+        // Of a large call, the beginning was not received.
+        Err(StreamError::NoResponders) => return Err(CallError::NoServer),
+        opened => opened.map_err(|error| stream_error(address, &error))?,
     };
-    let mut stream = request_stream(target, &address.requests_to(server), request.to_message()?).await?;
     let mut questions = Questions::new();
     loop {
         tokio::select! {
@@ -88,16 +87,26 @@ pub(crate) async fn run(
 pub(crate) async fn request_stream(
     target: &CallTarget,
     to: &Subject,
-    request: CallMessage,
+    request: OutgoingMessage,
 ) -> Result<CallStream, ToolError> {
-    let CallTarget { node, address, budget, .. } = target;
+    let opened = open_stream(target, to, request).await?;
+    opened.map_err(|error| stream_error(&target.address, &error))
+}
+
+async fn open_stream(
+    CallTarget { node, budget, .. }: &CallTarget,
+    to: &Subject,
+    request: OutgoingMessage,
+) -> Result<Result<CallStream, StreamError>, ToolError> {
     if !node.is_connected() {
         return Err(not_connected());
     }
-    let fails = |error: StreamError| stream_error(address, &error);
-    let mut stream = CallStream::new(node, budget, None).map_err(|error| fails(error.into()))?;
-    stream.open(to, request).await.map_err(fails)?;
-    Ok(stream)
+    let open = async {
+        let mut stream = CallStream::new(node, budget, None);
+        stream.open(to, request).await?;
+        Ok(stream)
+    };
+    Ok(open.await)
 }
 
 /// Waits for a message, as long as the other node is alive.
@@ -205,6 +214,7 @@ fn lost_call(address: &SourceAddress, error: &StreamError) -> ToolError {
         "The connection to `{address}` was lost during the call; it is unknown whether it took effect."
     ))
     .hint("Check its effect before you call again.")
+    .with_unknown_outcome()
     .detail(error)
 }
 
@@ -217,8 +227,11 @@ mod tests {
         let address = SourceAddress::new("workspace/default", "shell").unwrap();
         for error in [BusError::Disconnected, BusError::Busy, BusError::Refused("x".to_owned())] {
             let error = StreamError::Bus(error);
-            assert!(running_error(&address, &error).message.contains("unknown whether"), "{error}");
-            assert!(!stream_error(&address, &error).message.contains("unknown whether"), "{error}");
+            let running = running_error(&address, &error);
+            assert!(running.message.contains("unknown whether") && running.is_outcome_unknown, "{error}");
+            assert_eq!(running.retry_delay(), None, "{error}");
+            let not_sent = stream_error(&address, &error);
+            assert!(!not_sent.message.contains("unknown whether") && !not_sent.is_outcome_unknown, "{error}");
         }
     }
 }

@@ -11,6 +11,7 @@ use futures_util::StreamExt;
 use octo_model::ToolError;
 use octo_toolkit::{Event, Listing, ListingState, SourceState};
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, broadcast, watch};
@@ -40,6 +41,8 @@ pub(crate) struct RemoteListing {
     known: tokio::sync::Mutex<KnownListing>,
     /// When the last request of the listing ended.
     refreshed: watch::Sender<Option<tokio::time::Instant>>,
+    /// Whether the bus was connected for it.
+    connected_at_refresh: AtomicBool,
 }
 
 /// Which process serves a source.
@@ -73,6 +76,7 @@ impl RemoteListing {
             server: watch::Sender::new(ServerState::Unknown),
             known: tokio::sync::Mutex::default(),
             refreshed: watch::Sender::new(None),
+            connected_at_refresh: AtomicBool::new(false),
         }
     }
 
@@ -114,7 +118,9 @@ impl RemoteListing {
 
     /// Looks for the server, unless that was done a moment ago: calls do not wait for each other.
     pub(crate) async fn refresh_if_due(&self) {
-        let is_due = |last: tokio::time::Instant| last.elapsed() >= RETRY_INTERVAL;
+        // A failure for want of a connection says nothing once there is one.
+        let was_connected = self.connected_at_refresh.load(Ordering::Relaxed);
+        let is_due = |last: tokio::time::Instant| last.elapsed() >= RETRY_INTERVAL || !was_connected;
         if self.refreshed.borrow().is_none_or(is_due) {
             self.refresh().await;
         }
@@ -127,6 +133,7 @@ impl RemoteListing {
         if self.refreshed.borrow().is_some_and(|last| last > requested) {
             return;
         }
+        let is_connected = self.target.node.is_connected();
         match self.request_listing(&mut known).await {
             Ok(()) => {}
             Err(error) => {
@@ -141,6 +148,7 @@ impl RemoteListing {
                 }
             }
         }
+        self.connected_at_refresh.store(is_connected, Ordering::Relaxed);
         self.refreshed.send_replace(Some(tokio::time::Instant::now()));
     }
 

@@ -1,7 +1,7 @@
 //! A call of a source on this node, for another node.
 
 use crate::call_message::{Answer, CallRequest, MessageBody, Question, bare, kind, outcome_message};
-use crate::call_stream::{CallMessage, CallStream, StreamError};
+use crate::call_stream::{CallStream, OutgoingMessage, StreamError};
 use crate::caller_results::CallerResults;
 use crate::fleet_metrics::{count_served, count_served_as};
 use crate::remote_call::SILENCE_TIMEOUT;
@@ -69,7 +69,7 @@ pub(crate) async fn run(
         })?
     };
     count_served(service, &outcome);
-    let message = outcome_message(&outcome).unwrap_or_else(|_| bare(kind::ERROR));
+    let message = outcome_message(outcome).unwrap_or_else(|_| bare(kind::ERROR));
     send_outcome(&mut stream, message).await
 }
 
@@ -89,7 +89,7 @@ async fn cancelled_long_ago(cancel: &CancellationToken) {
     tokio::time::sleep(CANCEL_TIMEOUT).await;
 }
 
-async fn send_outcome(stream: &mut CallStream, message: CallMessage) -> Result<(), StreamError> {
+async fn send_outcome(stream: &mut CallStream, message: OutgoingMessage) -> Result<(), StreamError> {
     match stream.send_last(message).await {
         Err(StreamError::TooLarge(len)) => {
             let error = ToolError::new(Kind::TooLarge, format!("The reply of {len} bytes is too large."))

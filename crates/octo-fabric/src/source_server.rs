@@ -4,14 +4,15 @@ use crate::call_message::{
     CallRequest, LeavingNotice, ListingReply, ListingRequest, ListingVersion, MessageBody, WatchRequest,
     bare, kind, outcome_message,
 };
-use crate::call_stream::{CallMessage, CallStream, StreamError};
-use crate::fleet_metrics::{count_served_as, service_kind};
+use crate::call_stream::{CallMessage, CallStream, OutgoingMessage, StreamError};
+use crate::fleet_metrics::{FRONT_KIND, count_served_as, service_kind};
 use crate::node::Node;
 use crate::receive_budget::ReceiveBudget;
 use crate::source_watchers::{MAX_WATCHED, SourceWatchers, WatchChanges};
 use crate::{BusError, LeaseCheck, Message, SourceAddress, Subscription, served_call};
 use futures_util::StreamExt;
-use octo_model::{JsonObject, ToolError};
+use octo_admission::{CallSlots, FairSlot, ShedReason, SourceSlot};
+use octo_model::{DEFAULT_RETRY_AFTER, JsonObject, Principal, ToolError};
 use octo_ports::random_id::new_id;
 use octo_toolkit::{Event, Source};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,9 +21,11 @@ use tokio::sync::{Semaphore, broadcast, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
-/// Calls of one source at the same time. Further ones are refused, so that their callers can try elsewhere.
-const MAX_RUNNING_CALLS: usize = 1024;
-const BUSY_RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Requests of one source that are received, run or answered at the same time. Further ones are refused before they are
+/// read.
+const MAX_PENDING_REQUESTS: usize = 2560;
+/// Of these, requests in parts that are being received. They wait for memory, and small ones must not wait for them.
+const MAX_LARGE_REQUESTS: usize = 256;
 /// How long a server that leaves still takes calls, so that the other nodes know before that it leaves.
 const LAME_DUCK_DURATION: Duration = Duration::from_millis(200);
 /// How long the first message of a call may take to arrive completely.
@@ -58,8 +61,9 @@ struct Service {
     source: Arc<dyn Source>,
     /// Distinguishes the listings of this process from those of its predecessor.
     id: String,
-    slots: Semaphore,
+    slots: Arc<CallSlots>,
     budget: ReceiveBudget,
+    large_requests: Semaphore,
     calls: TaskTracker,
     cancel: CancellationToken,
     lease: Option<LeaseCheck>,
@@ -78,13 +82,15 @@ pub async fn serve_source(
         listings: node.bus().subscribe(&address.listing_requests(), None).await?,
         calls: node.bus().subscribe(&address.requests_to(&id), None).await?,
     };
+    let slots = Arc::clone(node.slots(service_kind(address.instance())));
     let service = Arc::new(Service {
         node: Arc::clone(node),
         address,
         source,
         id,
-        slots: Semaphore::new(MAX_RUNNING_CALLS),
+        slots,
         budget: ReceiveBudget::default(),
+        large_requests: Semaphore::new(MAX_LARGE_REQUESTS),
         calls: TaskTracker::new(),
         cancel: CancellationToken::new(),
         lease,
@@ -176,7 +182,7 @@ impl Service {
         }
     }
 
-    fn leaving_message(&self) -> CallMessage {
+    fn leaving_message(&self) -> OutgoingMessage {
         let notice = LeavingNotice { server: self.id.clone() };
         notice.to_message().unwrap_or_else(|error| error_message(&error))
     }
@@ -203,18 +209,27 @@ impl Service {
         if message.reply.is_none() {
             return Err(StreamError::Malformed("a request without an address for the reply"));
         }
-        let mut stream = CallStream::new(&self.node, &self.budget, message.reply.clone())?;
+        let mut stream = CallStream::new(&self.node, &self.budget, message.reply.clone());
         let accepted = stream.accept(message);
         if let Err(StreamError::Version(_)) = accepted {
             stream.refuse_version();
         }
         accepted?;
+        // Requests of the listing are never refused: without it, the source would be down for everybody.
+        let is_call = scope == RequestScope::All;
+        let is_full = is_call && self.calls.len() > MAX_PENDING_REQUESTS;
+        let receiving = (is_call && stream.is_receiving()).then(|| self.large_requests.try_acquire());
+        if is_full || receiving.as_ref().is_some_and(Result::is_err) {
+            let reason = self.slots.shed(ShedReason::QueueFull);
+            return self.shed(&reason.error(self.node_noun()), stream).await;
+        }
         let request = tokio::time::timeout(REQUEST_TIMEOUT, stream.receive()).await;
         let request = request.map_err(|_| StreamError::Lost)??;
+        drop(receiving);
         if !self.holds_lease() {
             let lost = ToolError::unavailable(format!("Another worker takes over `{}`.", self.address))
                 .hint("Try again in a moment.")
-                .retry_after(BUSY_RETRY_AFTER);
+                .retry_after(DEFAULT_RETRY_AFTER);
             return stream.send_last(error_message(&lost)).await;
         }
         match request.kind {
@@ -227,22 +242,37 @@ impl Service {
     }
 
     async fn call(&self, request: &CallMessage, mut stream: CallStream) -> Result<(), StreamError> {
-        let Ok(_slot) = self.slots.try_acquire() else {
-            let busy =
-                ToolError::rate_limited("The worker has too many calls in progress.", BUSY_RETRY_AFTER);
-            count_served_as(self.kind(), "rate_limited");
-            return stream.send_last(error_message(&busy)).await;
+        let call = match CallRequest::from_message(request) {
+            Ok(call) => call,
+            Err(error) => return stream.send_last(error_message(&error)).await,
         };
-        match CallRequest::from_message(request) {
-            Ok(call) => {
-                let (results, cancel) = (self.node.caller_results(), self.cancel.child_token());
-                served_call::run(&self.source, call, stream, results, self.kind(), cancel).await
-            }
-            Err(error) => stream.send_last(error_message(&error)).await,
-        }
+        let _slots = match self.admit(&call.header.caller.principal) {
+            Ok(slots) => slots,
+            Err(error) => return self.shed(&error, stream).await,
+        };
+        let (results, cancel) = (self.node.caller_results(), self.cancel.child_token());
+        served_call::run(&self.source, call, stream, results, self.kind(), cancel).await
     }
 
-    async fn listing(&self, request: &CallMessage) -> CallMessage {
+    fn admit(&self, who: &Principal) -> Result<(FairSlot, Option<SourceSlot>), ToolError> {
+        let slot = self.slots.admit(who).map_err(|reason| reason.error(self.node_noun()))?;
+        // A front is a single source.
+        let at_source = (self.kind() != FRONT_KIND)
+            .then(|| self.slots.admit_to_source(&self.address.to_string(), who))
+            .transpose()?;
+        Ok((slot, at_source))
+    }
+
+    fn node_noun(&self) -> &'static str {
+        if self.kind() == FRONT_KIND { "The front" } else { "The worker" }
+    }
+
+    async fn shed(&self, error: &ToolError, mut stream: CallStream) -> Result<(), StreamError> {
+        count_served_as(self.kind(), "rate_limited");
+        stream.send_last(error_message(error)).await
+    }
+
+    async fn listing(&self, request: &CallMessage) -> OutgoingMessage {
         let request = match ListingRequest::from_message(request) {
             Ok(request) => request,
             Err(error) => return error_message(&error),
@@ -260,7 +290,7 @@ impl Service {
         reply.to_message().unwrap_or_else(|error| error_message(&error))
     }
 
-    async fn watch(&self, request: &CallMessage) -> CallMessage {
+    async fn watch(&self, request: &CallMessage) -> OutgoingMessage {
         let outcome = async {
             let WatchRequest { node, uri, on } = WatchRequest::from_message(request)?;
             let changes = self.lock_watchers().set(&node, &uri, on, Instant::now());
@@ -270,7 +300,7 @@ impl Service {
             }
             outcome.map(|()| JsonObject::new())
         };
-        outcome_message(&outcome.await).unwrap_or_else(|error| error_message(&error))
+        outcome_message(outcome.await).unwrap_or_else(|error| error_message(&error))
     }
 
     /// Returns the last failure to start watching.
@@ -311,9 +341,8 @@ impl Service {
     }
 
     /// A notice that is lost is made up for by the next request of the listing.
-    async fn publish(&self, notice: &CallMessage) {
-        let frame = crate::frame::Frame::Whole { sequence: 0, kind: notice.kind, body: notice.body.clone() };
-        let message = Message::new(self.address.notices(), None, frame.encode());
+    async fn publish(&self, notice: &OutgoingMessage) {
+        let message = Message::new(self.address.notices(), None, notice.to_frame(0));
         if let Err(error) = self.node.bus().publish(message).await {
             tracing::debug!(source = %self.address, %error, "a notice was not sent to the other nodes");
         }
@@ -331,6 +360,6 @@ async fn next_event(events: &mut Option<broadcast::Receiver<Event>>) -> Event {
     std::future::pending().await
 }
 
-fn error_message(error: &ToolError) -> CallMessage {
+fn error_message(error: &ToolError) -> OutgoingMessage {
     error.to_message().unwrap_or_else(|_| bare(kind::ERROR))
 }

@@ -13,9 +13,10 @@ use crate::diagnostic::{Diagnostic, DiagnosticView};
 use artifacts::Artifacts;
 pub use hub_tools::HubTools;
 use journal::Journal;
+use octo_admission::{FairSlot, FairSlots, SlotLimits};
 use octo_grants::fs::{Fs, Write};
 use octo_grants::{Capabilities, Clock, Grant};
-use octo_model::{Caller, Json, Kind, ToolError};
+use octo_model::{Caller, DEFAULT_RETRY_AFTER, Json, Kind, ToolError};
 use octo_ports::{NewRun, RunLease, RunStatus, Runs, StoreError, StoredRun};
 use octo_toolkit::CallContext;
 use run_executor::RunExecutor;
@@ -32,6 +33,8 @@ const STARTUP_TIMEOUT: Duration = Duration::from_secs(10);
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum depth of workflows that call workflows.
 const MAX_WORKFLOW_DEPTH: u8 = 4;
+/// Runs at the same time. They continue after the call that started them has ended, and with it its slot.
+const MAX_LIVE_RUNS: usize = 1024;
 
 /// The capability of tools that run workflows.
 #[derive(Clone)]
@@ -41,6 +44,7 @@ struct EngineInner {
     runs: Arc<dyn Runs>,
     clock: Clock,
     live_runs: Mutex<HashMap<String, Arc<LiveRun>>>,
+    slots: Arc<FairSlots>,
 }
 
 /// A run and everything needed to execute it.
@@ -52,6 +56,7 @@ struct RunSetup {
     lease: Box<dyn RunLease>,
     fs: Fs<Write>,
     journal: Journal,
+    slot: FairSlot,
 }
 
 /// A run that is executed by this process.
@@ -105,7 +110,8 @@ impl Grant for WorkflowEngine {
 
 impl WorkflowEngine {
     pub fn new(runs: Arc<dyn Runs>, clock: Clock) -> Self {
-        Self(Arc::new(EngineInner { runs, clock, live_runs: Mutex::default() }))
+        let slots = FairSlots::new("workflow_runs", SlotLimits::new(MAX_LIVE_RUNS));
+        Self(Arc::new(EngineInner { runs, clock, live_runs: Mutex::default(), slots }))
     }
 
     pub fn runs(&self) -> &Arc<dyn Runs> {
@@ -149,10 +155,11 @@ impl WorkflowEngine {
             text,
             params: Json::from(params.clone()),
         };
+        let slot = self.0.admit(&cx.caller)?;
         let lease = self.0.runs.begin(&cx.caller, run).await?;
         let run = self.0.runs.get(&cx.caller, lease.id()).await?;
         let journal = Journal::default();
-        Ok(self.0.spawn_run(RunSetup { cx: cx.clone(), plan, params, run, lease, fs, journal }))
+        Ok(self.0.spawn_run(RunSetup { cx: cx.clone(), plan, params, run, lease, fs, journal, slot }))
     }
 
     /// Resumes a run that was interrupted or decided about; any other is only looked up.
@@ -175,6 +182,7 @@ impl WorkflowEngine {
         if !cut_off && !further.is_resume() {
             return Ok(RunAttachment::Elsewhere);
         }
+        let slot = self.0.admit(&cx.caller)?;
         let (kept, lease) = match self.0.runs.lease(&cx.caller, id).await {
             // Another process resumed it first.
             Err(StoreError::Conflict(_)) if !further.is_resume() => {
@@ -200,8 +208,8 @@ impl WorkflowEngine {
         journal.apply_decisions(&plan, further, lease.as_ref(), &now).await?;
         lease.status(RunStatus::Running, None, None).await?;
         let params: Value = kept.params.to().map_err(ToolError::internal)?;
-        let (_, live) =
-            self.0.spawn_run(RunSetup { cx: cx.clone(), plan, params, run: kept, lease, fs, journal });
+        let setup = RunSetup { cx: cx.clone(), plan, params, run: kept, lease, fs, journal, slot };
+        let (_, live) = self.0.spawn_run(setup);
         Ok(RunAttachment::Owned(live))
     }
 
@@ -232,9 +240,17 @@ impl EngineInner {
         self.live_runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn admit(&self, caller: &Caller) -> Result<FairSlot, ToolError> {
+        let slot = self.slots.try_acquire(&caller.principal);
+        slot.map_err(|_| {
+            ToolError::rate_limited("Too many workflow runs are in progress.", DEFAULT_RETRY_AFTER)
+                .hint("Wait until some of them have ended; workflow_runs lists them.")
+        })
+    }
+
     /// Executes a run in its own task.
     fn spawn_run(self: &Arc<Self>, work: RunSetup) -> (String, Arc<LiveRun>) {
-        let RunSetup { cx, plan, params, run, lease, fs, journal } = work;
+        let RunSetup { cx, plan, params, run, lease, fs, journal, slot } = work;
         let done = journal.finished_calls(&plan);
         let progress = Progress { done, total: done.max(plan.call_count() as u64), ..Progress::default() };
         let live = Arc::new(LiveRun {
@@ -253,7 +269,11 @@ impl EngineInner {
             cx: cx.with_cancel(live.cancel.clone()),
             live: Arc::clone(&live),
         };
-        tokio::spawn(session.run(run.id.clone()));
+        let finished = session.run(run.id.clone());
+        tokio::spawn(async move {
+            let _slot = slot;
+            finished.await;
+        });
         (run.id, live)
     }
 }

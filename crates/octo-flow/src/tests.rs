@@ -2,6 +2,7 @@
 
 #![expect(clippy::disallowed_methods, reason = "tests make their own files")]
 
+mod bypass_routes;
 mod crashes;
 mod execution;
 mod resume;

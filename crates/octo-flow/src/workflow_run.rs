@@ -73,6 +73,16 @@ pub struct RunWorkflow;
 impl Tool for RunWorkflow {
     const NAME: &'static str = "workflow_run";
     const TITLE: &'static str = "Run a workflow";
+    const KEYWORDS: &'static str = "automation pipeline execute steps job playbook";
+    const REQUESTS: &'static [&'static str] = &[
+        "run the nightly report flow",
+        "start flows/report.yaml with the day as parameter",
+        "resume the automation where it was interrupted",
+        "carry out the saved sequence of steps",
+        "retry the failed step of a flow",
+        "skip the step that already took effect and go on",
+        "execute a multi-step recipe from a yaml file",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     const LONG_RUNNING: bool = true;
     type Input = Input;
@@ -126,8 +136,17 @@ impl Tool for RunWorkflow {
             RunAttachment::Attached(live) => wait_for_run(&live, cx).await?,
             RunAttachment::Elsewhere => wait_for_foreign_run(&flows, &id, cx).await?,
         };
-        Ok(to_output(flows.get_run(&cx.caller, &id).await?, interrupted, warnings))
+        let run = flows.get_run(&cx.caller, &id).await.map_err(|error| unreadable_run(&id, error))?;
+        Ok(to_output(run, interrupted, warnings))
     }
+}
+
+/// The state of a run whose steps may have taken effect cannot be read.
+fn unreadable_run(id: &str, error: ToolError) -> ToolError {
+    let hint =
+        "Call again with this run_id when the store is available. Without it, the steps would run once more.";
+    let message = format!("The run `{id}` was started, but its state cannot be read: {}", error.message);
+    ToolError { message: message.into(), ..error }.hint(hint).with_unknown_outcome()
 }
 
 /// Resume options make no sense for a new run.

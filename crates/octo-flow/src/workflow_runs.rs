@@ -59,6 +59,15 @@ pub struct ListRuns;
 impl Tool for ListRuns {
     const NAME: &'static str = "workflow_runs";
     const TITLE: &'static str = "List workflow runs";
+    const KEYWORDS: &'static str = "history automation jobs interrupted resume status";
+    const REQUESTS: &'static [&'static str] = &[
+        "which automations were interrupted",
+        "did last night's flow succeed",
+        "history of executions of report.yaml",
+        "find the run id of the flow that stopped",
+        "show failed executions, newest first",
+        "at which step did each automation stop",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

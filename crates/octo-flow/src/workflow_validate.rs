@@ -65,6 +65,16 @@ pub struct ValidateWorkflow;
 impl Tool for ValidateWorkflow {
     const NAME: &'static str = "workflow_validate";
     const TITLE: &'static str = "Check a workflow";
+    const KEYWORDS: &'static str = "lint check automation pipeline syntax";
+    const REQUESTS: &'static [&'static str] = &[
+        "is my flow file correct",
+        "check the yaml recipe for mistakes before starting it",
+        "which line of the automation file is wrong",
+        "lint the automation flows/report.yaml",
+        "what would this flow call, without executing it",
+        "does the pipeline definition match its schema",
+        "which permissions does the automation need",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
@@ -190,6 +190,14 @@ impl ChildHandle {
             }
             Some(ProcessHandle::Launched(running)) => running.kill_and_wait().await,
             None => {}
+        }
+    }
+
+    /// Waits for a program started by [`Command::spawn`] to exit, and tells how it did. The rest of its group is killed.
+    pub async fn exit_status(mut self) -> io::Result<ExitStatus> {
+        match &mut self.process {
+            Some(ProcessHandle::Group(process)) => process.wait().await,
+            _ => Err(io::Error::other("the child has a launcher")),
         }
     }
 

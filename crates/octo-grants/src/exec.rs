@@ -2,6 +2,7 @@
 
 mod bwrap;
 mod capture;
+mod compute_filter;
 pub mod compute_jail;
 mod confine;
 mod descendants;

@@ -5,10 +5,14 @@ pub(crate) mod client_features;
 pub(crate) mod header_params;
 pub(crate) mod item;
 pub(crate) mod list_epoch;
+pub(crate) mod name_patterns;
 pub(crate) mod profile;
 pub(crate) mod profile_view;
 pub(crate) mod rendered_list;
 pub(crate) mod scoped_uris;
+pub(crate) mod surface;
+pub(crate) mod surface_choice;
+pub(crate) mod template_pattern;
 pub(crate) mod tool_override;
 pub(crate) mod uri_spellings;
 
@@ -201,9 +205,10 @@ impl Catalogue {
             .map(|profile| (profile.name.clone(), Arc::new(View::new(version, profile.clone(), &stocks))))
             .collect();
         let before = self.views.swap(Arc::new(views));
+        // Under the lock, so that versions rise.
+        self.rebuilt.send_replace(version);
         drop(stocks);
         self.announce_changes(&before, is_deliberate);
-        self.rebuilt.send_replace(version);
     }
 
     /// Announces the lists that somebody changed deliberately. Other changes wait: additions for a quiet moment, the rest
@@ -271,6 +276,23 @@ impl Catalogue {
 
     pub fn view(&self, profile: &str) -> Option<Arc<View>> {
         self.views.load().get(profile).cloned()
+    }
+
+    /// Counts how often the items of sources were taken.
+    pub fn version(&self) -> u64 {
+        *self.rebuilt.borrow()
+    }
+
+    /// Notifies of new versions.
+    pub fn versions(&self) -> watch::Receiver<u64> {
+        self.rebuilt.subscribe()
+    }
+
+    /// The items of all sources, at this version or a later one.
+    pub fn snapshots(&self) -> (u64, Vec<SourceSnapshot>) {
+        let snapshots = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
+        // Read under the lock: what a rebuild has not counted yet is taken again.
+        (self.version(), snapshots.clone())
     }
 
     pub fn changes(&self) -> broadcast::Receiver<Change> {
@@ -343,7 +365,9 @@ async fn announce_additions(catalogue: Weak<Catalogue>) {
 }
 
 fn with_full_profile(profiles: Vec<Profile>) -> Vec<Profile> {
-    [Profile::everything()].into_iter().chain(profiles).collect()
+    let is_named = |profile: &Profile| profile.name.is_empty();
+    let full = if profiles.iter().any(is_named) { None } else { Some(Profile::everything()) };
+    full.into_iter().chain(profiles).collect()
 }
 
 /// A toolbox may have the same name; it does not match.

@@ -21,6 +21,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::watch;
 
+/// Name of the source of declared tools.
+pub const DECLARED_SOURCE: &str = "declared";
+
 /// Looks up a variable of the hub's environment.
 pub type Environment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
@@ -55,7 +58,7 @@ struct DeclaredSource {
 
 impl Source for DeclaredSource {
     fn name(&self) -> &str {
-        "declared"
+        DECLARED_SOURCE
     }
 
     fn is_native(&self) -> bool {

@@ -2,6 +2,10 @@
 
 mod app_names;
 pub(crate) mod call_pipeline;
+mod call_wrapper;
+mod client_instructions;
+mod embed_tools;
+mod find_tools;
 pub(crate) mod list_pages;
 mod nested_calls;
 pub(crate) mod subscribe;
@@ -12,6 +16,10 @@ use crate::catalogue::list_epoch::ListChanges;
 use crate::catalogue::profile::Profile;
 use crate::catalogue::profile_view::View;
 use crate::catalogue::{Catalogue, Change};
+use crate::find::find_source;
+use crate::find::tool_index::ToolIndex;
+use crate::find::tool_usage::ToolUsage;
+use crate::find::tool_vectors::ToolVectors;
 use crate::pipeline::approval::Approver;
 use crate::pipeline::call_request::Request;
 use crate::pipeline::call_rules::{CallRules, RuleSettings};
@@ -26,16 +34,21 @@ use crate::results::result_limit::{ResultLimiter, ResultLimits};
 use crate::results::results_source;
 use crate::subscriptions::subscription_counts::SubscriptionCounts;
 use arc_swap::ArcSwap;
+use octo_admission::CallSlots;
+use octo_code::ChildCommand;
 use octo_model::{Caller, JsonObject, Operation, RemedyText, ToolError};
 use octo_ports::{AuditLog, RateBuckets, ResultStore};
 use octo_toolkit::{Listing, Source, SourceState};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 /// How long a call waits for an item of a source that is still starting.
 const STARTING_SOURCE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Calls of all callers at once, without nested ones. A call holds its arguments and its reply in memory.
+const MAX_RUNNING_CALLS: usize = 5120;
 
 /// Components of a hub.
 pub struct HubConfig {
@@ -51,6 +64,8 @@ pub struct HubConfig {
     pub audit_log: Arc<dyn AuditLog>,
     pub result_store: Arc<dyn ResultStore>,
     pub jq: JqRunner,
+    /// How the process of a program is started. Without it, there is no `run_code`.
+    pub code_child: Option<ChildCommand>,
     pub tracer: Option<Arc<dyn Tracer>>,
     pub remedy_text: RemedyText,
 }
@@ -59,8 +74,12 @@ pub struct Hub {
     /// For the contexts of its calls.
     this: Weak<Self>,
     catalogue: Arc<Catalogue>,
+    tool_index: ToolIndex,
+    tool_vectors: OnceLock<Arc<ToolVectors>>,
+    tool_usage: ToolUsage,
     absent_servers: AbsentServers,
     rules: ArcSwap<CallRules>,
+    pub(crate) slots: CallSlots,
     pub(crate) results: ResultLimiter,
     pub(crate) audit_log: Arc<dyn AuditLog>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
@@ -79,6 +98,7 @@ impl Hub {
             parts.jq,
             parts.result_limits.max_resource_bytes,
         ));
+        parts.sources.push(find_source::source(parts.code_child));
         let catalogue = Catalogue::new(parts.sources, parts.profiles, parts.remedy_text);
         catalogue.watch_sources();
         let rules = RuleSettings {
@@ -92,8 +112,12 @@ impl Hub {
         let hub = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
             catalogue,
+            tool_index: ToolIndex::default(),
+            tool_vectors: OnceLock::new(),
+            tool_usage: ToolUsage::default(),
             absent_servers: AbsentServers::default(),
             rules: ArcSwap::from_pointee(rules),
+            slots: CallSlots::new("calls", MAX_RUNNING_CALLS),
             results: ResultLimiter { limits: parts.result_limits, store: parts.result_store },
             audit_log: parts.audit_log,
             tracer: parts.tracer,
@@ -104,6 +128,7 @@ impl Hub {
             approver: OnceLock::new(),
         });
         tokio::spawn(clear_cache_on_change(Arc::downgrade(&hub), hub.changes()));
+        tokio::spawn(update_tool_index(Arc::downgrade(&hub), hub.catalogue.versions()));
         Ok(hub)
     }
 
@@ -271,5 +296,13 @@ async fn clear_cache_on_change(hub: Weak<Hub>, mut changes: broadcast::Receiver<
                 None => return,
             },
         }
+    }
+}
+
+/// Keeps the index of tools up to date for the next search.
+async fn update_tool_index(hub: Weak<Hub>, mut versions: watch::Receiver<u64>) {
+    while versions.changed().await.is_ok() {
+        let Some(hub) = hub.upgrade() else { return };
+        hub.tool_index.follow(&hub.catalogue).await;
     }
 }

@@ -1,6 +1,6 @@
 //! Context of a client's request.
 
-use octo_hub::ClientEpoch;
+use octo_hub::{ClientEpoch, ListOptions};
 use octo_model::extension;
 use octo_model::{Caller, Frontend, Json, JsonObject};
 use octo_wire::Level;
@@ -14,6 +14,8 @@ pub struct ClientContext {
     pub caller: Arc<Caller>,
     pub frontend: Frontend,
     pub profile: String,
+    /// What it asks for in its address.
+    pub options: ListOptions,
     pub revision: Revision,
     /// As declared by the client.
     pub capabilities: Arc<JsonObject>,

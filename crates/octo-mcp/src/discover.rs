@@ -7,9 +7,6 @@ use octo_model::{Json, JsonObject, RpcError};
 use octo_wire::{Revision, code, meta};
 use std::sync::OnceLock;
 
-const DEFAULT_INSTRUCTIONS: &str = "Tools of this hub and of the servers behind it. A server's tools begin with its name and two \
-underscores. A truncated reply names a handle: read the rest with result_read.";
-
 pub fn server_info() -> Json {
     static INFO: OnceLock<Json> = OnceLock::new();
     let info = || {
@@ -59,10 +56,7 @@ impl Mcp {
     }
 
     async fn instructions(&self, client: &ClientContext) -> String {
-        self.hub.wait_for_startup_listing(&client.profile).await;
-        let view = self.hub.view(&client.profile).ok();
-        let instructions = view.and_then(|view| client.epoch.instructions(&view));
-        instructions.unwrap_or_else(|| DEFAULT_INSTRUCTIONS.to_owned())
+        self.hub.instructions(&client.epoch, &client.profile, &client.caller, client.options).await
     }
 
     pub(crate) async fn discover_result(&self, client: &ClientContext) -> JsonObject {

@@ -25,6 +25,20 @@ use tokio_util::sync::CancellationToken;
 /// How long an answer is kept for a call whose front may have died: longer than its lease.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 const ANSWER_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a cancellation is tried.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a request waits to see whether its session has ended elsewhere.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum bytes of a message for a call of another front, below the limit of the bus.
+const MAX_FORWARDED_BYTES: usize = 768 << 10;
+
+/// Why a message of a client was not accepted.
+pub enum MessageRefusal {
+    /// It is for a call of another front, and too large to be sent there.
+    TooLarge,
+    /// Too many messages of the session wait for calls.
+    TooMany,
+}
 
 /// Why a session was not found.
 pub enum SessionError {
@@ -66,7 +80,15 @@ impl Mcp {
         let token = SessionToken::open(name, &self.state_sealer).ok_or(SessionError::Unknown)?;
         let client = token.client(caller, profile).ok_or(SessionError::Unknown)?;
         if let Some(session) = self.sessions.find(token.id, caller) {
-            return Ok(session);
+            // Without the database the session stays usable; its calls are refused elsewhere.
+            if session.is_check_due()
+                && let Ok(Ok(Some(record))) =
+                    tokio::time::timeout(CHECK_TIMEOUT, fronts.sessions.get(&token.key())).await
+                && record.has_ended
+            {
+                self.apply_record(&session, record).await;
+            }
+            return if session.closed.is_cancelled() { Err(SessionError::Unknown) } else { Ok(session) };
         }
         let record =
             fronts.sessions.get(&token.key()).await.map_err(SessionError::Store)?.unwrap_or_default();
@@ -80,41 +102,94 @@ impl Mcp {
         self.sessions.begin(token.id, session).map_err(SessionError::Limit)
     }
 
-    /// Ends a session, at all fronts.
-    pub(crate) async fn end_session(&self, name: &str, session: &Session) -> Result<(), SessionError> {
-        let id = match session.sharing() {
-            Some(shared) => {
+    /// Ends a session, at all fronts. This one need not know it.
+    pub(crate) async fn end_session(
+        &self,
+        name: &str,
+        caller: &Caller,
+        profile: &str,
+    ) -> Result<(), SessionError> {
+        let id = match &self.fronts {
+            Some(fronts) => {
+                let token = SessionToken::open(name, &self.state_sealer).ok_or(SessionError::Unknown)?;
+                token.client(caller, profile).ok_or(SessionError::Unknown)?;
+                let shared = shared_session(fronts, &token);
+                let record = fronts.sessions.get(&shared.key).await.map_err(SessionError::Store)?;
+                if record.is_some_and(|record| record.has_ended) {
+                    return Err(SessionError::Unknown);
+                }
                 shared.change(SessionChange::End).await.map_err(SessionError::Store)?;
-                shared.key.id
+                token.id
             }
-            None => local_id(name)?,
+            None => {
+                self.find_session(name, caller, profile).await?;
+                local_id(name)?
+            }
         };
-        self.sessions.end(id);
-        self.close_session(session).await;
+        if let Some(session) = self.sessions.end(id) {
+            self.close_session(&session).await;
+        }
         Ok(())
     }
 
     /// Handles a message that needs no response, here or at the front that waits for it.
-    pub(crate) async fn accept_message(self: &Arc<Self>, session: &Arc<Session>, message: Message) {
-        let Some(message) = handle_incoming(session, message) else { return };
-        let Some(shared) = session.sharing() else { return };
-        if self.deliver(session, shared, &message).await {
-            return;
+    pub(crate) async fn accept_message(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        message: Message,
+    ) -> Result<(), MessageRefusal> {
+        let Some(message) = handle_incoming(session, message) else { return Ok(()) };
+        let Some(shared) = session.sharing() else { return Ok(()) };
+        let size = message.to_bytes().len();
+        if size > MAX_FORWARDED_BYTES {
+            return Err(MessageRefusal::TooLarge);
         }
-        if client_answer(&message).is_none() {
-            return;
-        }
+        let waiting = session.acquire_answer_slot().ok_or(MessageRefusal::TooMany)?;
+        let is_answer = client_answer(&message).is_some();
+        // While the database is down, the fronts can still be asked.
+        let has_stream =
+            !is_answer || shared.fronts.sessions.has_open_stream(&shared.key).await.unwrap_or(true);
         let (mcp, session, shared) = (Arc::clone(self), Arc::clone(session), shared.clone());
-        tokio::spawn(async move {
-            let deadline = Instant::now() + ANSWER_TIMEOUT;
-            while Instant::now() < deadline {
-                tokio::time::sleep(ANSWER_INTERVAL).await;
-                if mcp.deliver(&session, &shared, &message).await {
-                    return;
-                }
+        if !has_stream {
+            // Its stream may not be stored yet, so it is offered once, unless that would cost the others much.
+            if let Some(offered) = session.acquire_offer_slot() {
+                tokio::spawn(async move {
+                    let _offered = offered;
+                    mcp.deliver(&session, &shared, &message).await;
+                });
             }
-            tracing::debug!(target: "fleet", "an answer that no call waits for was dropped");
+            return Ok(());
+        }
+        // It goes on when the client has disconnected.
+        let first = tokio::spawn(async move {
+            if mcp.deliver(&session, &shared, &message).await {
+                return;
+            }
+            tokio::spawn(async move {
+                let _waiting = waiting;
+                mcp.deliver_repeatedly(&session, &shared, &message).await;
+            });
         });
+        let _ = first.await;
+        Ok(())
+    }
+
+    /// Delivers a message to a call whose front may have died.
+    async fn deliver_repeatedly(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        shared: &SharedSession,
+        message: &Message,
+    ) {
+        let is_answer = client_answer(message).is_some();
+        let deadline = Instant::now() + if is_answer { ANSWER_TIMEOUT } else { CANCEL_TIMEOUT };
+        while Instant::now() < deadline {
+            tokio::time::sleep(ANSWER_INTERVAL).await;
+            if self.deliver(session, shared, message).await {
+                return;
+            }
+        }
+        tracing::debug!(target: "fleet", "a message that no call waits for was dropped");
     }
 
     /// Sends a client's message to the other fronts, or continues the call of one that died. Returns whether that is done.
@@ -129,6 +204,9 @@ impl Mcp {
             return true;
         }
         let Some((question, answer)) = client_answer(message) else { return false };
+        if !shared.fronts.may_adopt() {
+            return false;
+        }
         let owner = shared.fronts.owner().await;
         let taken = shared.fronts.sessions.take_question(&shared.key, question, owner).await;
         let Ok(Some(stream)) = taken else { return false };
@@ -144,8 +222,12 @@ impl Mcp {
         };
         match message.body {
             FrontMessageBody::Changed => {
-                if let Ok(Some(record)) = shared.fronts.sessions.get(&shared.key).await {
-                    self.apply_record(&session, record).await;
+                // Subscriptions may take long, and answers must not wait for them.
+                let (mcp, shared, session) = (Arc::clone(self), shared.clone(), Arc::clone(&session));
+                if session.start_refresh() {
+                    tokio::spawn(async move { mcp.refresh(&session, &shared).await });
+                } else {
+                    tokio::spawn(async move { mcp.close_if_ended(&session, &shared).await });
                 }
                 false
             }
@@ -153,6 +235,27 @@ impl Mcp {
                 let message = Message::parse(body.bytes().clone(), Strictness::Upstream);
                 message.is_ok_and(|message| handle_incoming(&session, message).is_none())
             }
+        }
+    }
+
+    /// Reads what the client has set at other fronts, again if that has changed meanwhile.
+    async fn refresh(&self, session: &Arc<Session>, shared: &SharedSession) {
+        loop {
+            if let Ok(Some(record)) = shared.fronts.sessions.get(&shared.key).await {
+                self.apply_record(session, record).await;
+            }
+            if session.finish_refresh() {
+                return;
+            }
+        }
+    }
+
+    /// Closes a session that has ended at another front, while what was set before may still be read.
+    async fn close_if_ended(&self, session: &Arc<Session>, shared: &SharedSession) {
+        if let Ok(Some(record)) = shared.fronts.sessions.get(&shared.key).await
+            && record.has_ended
+        {
+            self.apply_record(session, record).await;
         }
     }
 
@@ -196,8 +299,13 @@ impl Mcp {
                 CancellationToken::new(),
             );
             let Ok(request) = request else { continue };
-            if let Ok(subscription) = self.hub.subscribe(&request).await {
-                session.subscribe(uri.clone(), subscription);
+            tokio::select! {
+                () = session.closed.cancelled() => return,
+                restored = self.hub.restore_subscription(&request) => {
+                    if let Ok(subscription) = restored {
+                        session.subscribe(uri.clone(), subscription);
+                    }
+                }
             }
         }
     }
@@ -218,6 +326,7 @@ impl Mcp {
         let request = RelayedRequest {
             caller: (*client.caller).clone(),
             profile: client.profile.clone(),
+            options: client.options,
             capabilities: (*client.capabilities).clone(),
             log_level: client.level.map(|level| level.as_str().to_owned()),
             method: method.to_owned(),
@@ -239,6 +348,7 @@ impl Mcp {
             caller,
             frontend: Frontend::Http,
             profile: request.profile,
+            options: request.options,
             revision: Revision::MODERN,
             capabilities: Arc::new(request.capabilities),
             level: request.log_level.as_deref().and_then(Level::parse),

@@ -6,7 +6,7 @@ use crate::incoming::Answer;
 use crate::legacy_session::Session;
 use crate::mcp::Mcp;
 use crate::methods::operation_metrics::OperationTimer;
-use crate::methods::{RoutedMethod, into_rpc_result, route_method, unknown_method};
+use crate::methods::{RoutedMethod, route_method, unknown_method};
 use crate::rpc_errors::rpc_error;
 use crate::shared_fronts::ParkedCall;
 use octo_hub::MAX_SUBSCRIPTIONS;
@@ -16,10 +16,13 @@ use octo_toolkit::{AskError, NoPeer, Peer};
 use octo_wire::Level;
 use octo_wire::{code, meta};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// A modern upstream may ask again after each answer, up to this many times.
 const MAX_INPUT_ROUNDS: usize = 16;
+/// Maximum wait for an answer between two calls of an upstream; nothing runs meanwhile.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 
 impl Mcp {
     /// Handles one request of a legacy client after its handshake.
@@ -111,7 +114,7 @@ impl Mcp {
                     let call_peer = Arc::clone(peer) as Arc<dyn Peer>;
                     let request =
                         self.hub_request(client, method, params.clone(), call_peer, cancel.clone())?;
-                    let result = into_rpc_result(method, self.hub.call(request).await, client)?;
+                    let result = self.rpc_result(method, self.hub.call(request).await, client)?;
                     (result, JsonObject::new())
                 }
             };
@@ -119,7 +122,12 @@ impl Mcp {
                 result.remove("resultType");
                 return Ok(result);
             }
-            let answers = ask_all(peer, method, &params, &result, answers).await?;
+            let answers = tokio::select! {
+                answers = tokio::time::timeout(ANSWER_TIMEOUT, ask_all(peer, method, &params, &result, answers)) => {
+                    answers.unwrap_or_else(|_| Err(unanswered()))?
+                }
+                () = cancel.cancelled() => return Err(rpc_error(code::INTERNAL, "The call was cancelled.")),
+            };
             params.set("inputResponses", answers);
             params.remove("requestState");
             if let Some(state) = result.get("requestState") {
@@ -217,6 +225,10 @@ async fn ask_all(
         answers.set(key, answer.map_err(|why| ask_error(&method, why))?);
     }
     Ok(answers)
+}
+
+fn unanswered() -> RpcError {
+    rpc_error(code::INTERNAL, "The call's questions were not answered in time.")
 }
 
 fn ask_error(method: &str, why: AskError) -> RpcError {

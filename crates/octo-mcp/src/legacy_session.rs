@@ -23,6 +23,15 @@ use tokio_util::sync::CancellationToken;
 
 /// Streams of a session that a client can resume; more while they are active.
 const MAX_STREAMS: usize = 16;
+/// Answers of a session that wait for a call of another front.
+const MAX_WAITING_ANSWERS: u32 = 16;
+/// Answers of a session that are offered to other fronts though no stored stream waits for them.
+const MAX_OFFERED_ANSWERS: u32 = 4;
+/// Streams of other fronts that a session resumes at once.
+const MAX_FOLLOWED_STREAMS: u32 = 16;
+
+/// Notices of other fronts may be lost, so the record that they share is read again.
+const CHECK_INTERVAL_MS: u64 = 15_000;
 
 pub struct Session {
     pub client: ClientContext,
@@ -36,8 +45,15 @@ pub struct Session {
     next: AtomicU64,
     /// Active requests and streams.
     active_requests: AtomicU32,
+    waiting_answers: AtomicU32,
+    offered_answers: AtomicU32,
+    followed_streams: AtomicU32,
+    /// Refreshes that were requested, also while one runs.
+    refreshes: AtomicU32,
     started: Instant,
     last_seen_ms: AtomicU64,
+    /// When the record that fronts share was last read.
+    checked_ms: AtomicU64,
 }
 
 #[derive(Default)]
@@ -90,8 +106,13 @@ impl Session {
             inner: Mutex::default(),
             next: AtomicU64::new(random_number()),
             active_requests: AtomicU32::new(0),
+            waiting_answers: AtomicU32::new(0),
+            offered_answers: AtomicU32::new(0),
+            followed_streams: AtomicU32::new(0),
+            refreshes: AtomicU32::new(0),
             started: Instant::now(),
             last_seen_ms: AtomicU64::new(0),
+            checked_ms: AtomicU64::new(0),
         })
     }
 
@@ -113,8 +134,42 @@ impl Session {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Whether the shared record was last read a while ago. Of several callers, one has to read it.
+    pub fn is_check_due(&self) -> bool {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let last = self.checked_ms.load(Ordering::Relaxed);
+        now.saturating_sub(last) >= CHECK_INTERVAL_MS
+            && self.checked_ms.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
     pub fn sharing(&self) -> Option<&SharedSession> {
         self.sharing.as_ref()
+    }
+
+    /// A slot for an answer that waits for a call of another front; `None` if too many do.
+    pub fn acquire_answer_slot(self: &Arc<Self>) -> Option<SessionSlot> {
+        SessionSlot::acquire(self, |session| &session.waiting_answers, MAX_WAITING_ANSWERS)
+    }
+
+    /// A slot for an answer that no stored stream waits for; `None` if too many are offered.
+    pub fn acquire_offer_slot(self: &Arc<Self>) -> Option<SessionSlot> {
+        SessionSlot::acquire(self, |session| &session.offered_answers, MAX_OFFERED_ANSWERS)
+    }
+
+    /// A slot for a stream of another front; `None` if too many are followed.
+    pub fn acquire_stream_slot(self: &Arc<Self>) -> Option<SessionSlot> {
+        SessionSlot::acquire(self, |session| &session.followed_streams, MAX_FOLLOWED_STREAMS)
+    }
+
+    /// Whether the caller has to read what the client has set elsewhere; otherwise somebody does.
+    pub fn start_refresh(&self) -> bool {
+        self.refreshes.fetch_add(1, Ordering::AcqRel) == 0
+    }
+
+    /// Whether no refresh was requested since the last one began.
+    pub fn finish_refresh(&self) -> bool {
+        let begun = self.refreshes.swap(1, Ordering::AcqRel);
+        begun <= 1 && self.refreshes.compare_exchange(1, 0, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// The call that asks this question, if another front could continue it.
@@ -144,12 +199,11 @@ impl Session {
         let answer = tokio::select! {
             answer = answered => answer.map_err(|_| AskError::Gone)?,
             () = self.closed.cancelled() => return Err(AskError::Gone),
+            () = taken_elsewhere(parked.map(|(sharing, _)| sharing), number) => return Err(AskError::Gone),
         };
         if let Some((sharing, _)) = parked {
             // Another front may have continued the call while this process was suspended.
-            let owner = sharing.fronts.owner().await;
-            let taken = sharing.fronts.sessions.take_question(&sharing.key, number, owner).await;
-            taken.ok().flatten().ok_or(AskError::Gone)?;
+            sharing.take_own_question(number).await.ok_or(AskError::Gone)?;
         }
         answer.map_err(AskError::Refused)
     }
@@ -268,6 +322,18 @@ impl Session {
     }
 }
 
+/// Waits until another front has taken a question while this process was suspended or cut off.
+async fn taken_elsewhere(sharing: Option<&SharedSession>, question: u64) {
+    let Some(sharing) = sharing else { return std::future::pending().await };
+    loop {
+        sharing.fronts.lease_gap().await;
+        let owner = sharing.fronts.owner().await;
+        if let Ok(false) = sharing.fronts.sessions.is_asked(&sharing.key, question, owner).await {
+            return;
+        }
+    }
+}
+
 struct ForgetOnDrop<'a> {
     session: &'a Session,
     number: u64,
@@ -278,6 +344,29 @@ impl Drop for ForgetOnDrop<'_> {
         let mut inner = self.session.lock();
         inner.pending_questions.remove(&self.number);
         inner.parked_calls.remove(&self.number);
+    }
+}
+
+/// One of a limited number of places, free again when dropped.
+pub struct SessionSlot {
+    session: Arc<Session>,
+    count: fn(&Session) -> &AtomicU32,
+}
+
+impl SessionSlot {
+    fn acquire(session: &Arc<Session>, count: fn(&Session) -> &AtomicU32, limit: u32) -> Option<Self> {
+        let slot = Self { session: Arc::clone(session), count };
+        (count(session).fetch_add(1, Ordering::AcqRel) < limit).then_some(slot)
+    }
+
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+}
+
+impl Drop for SessionSlot {
+    fn drop(&mut self) {
+        (self.count)(&self.session).fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -1,12 +1,14 @@
 //! Methods common to both eras.
 
 pub(crate) mod operation_metrics;
+mod text_results;
 
+use self::text_results::without_structure;
 use crate::client_context::ClientContext;
 use crate::discover::method_not_found;
 use crate::mcp::Mcp;
 use crate::rpc_errors::{map_error, rpc_error};
-use octo_hub::{CallOutcome, ClientFeatures, Request, supports_apps};
+use octo_hub::{CallOutcome, ClientFeatures, ListRequest, Request, supports_apps};
 use octo_model::{ItemKind, Json, JsonObject, Method, Operation, RpcError};
 use octo_toolkit::Peer;
 use octo_wire::{Era, code};
@@ -46,14 +48,14 @@ impl Mcp {
         if params.get("cursor").is_some() && cursor.is_none() {
             return Err(rpc_error(code::INVALID_PARAMS, "The cursor is not a string."));
         }
-        let page = self.hub.list_in_epoch(
-            &client.epoch,
-            &client.profile,
+        let request = ListRequest {
             kind,
-            &client.caller,
-            ClientFeatures::of(&client.capabilities),
-            cursor.as_deref(),
-        );
+            caller: &client.caller,
+            features: ClientFeatures::of(&client.capabilities),
+            options: client.options,
+            cursor: cursor.as_deref(),
+        };
+        let page = self.hub.list_in_epoch(&client.epoch, &client.profile, request);
         let page = page.await.map_err(|error| {
             error.rpc.map_or_else(|| rpc_error(code::INVALID_PARAMS, error.message.clone()), |error| *error)
         })?;
@@ -69,6 +71,24 @@ impl Mcp {
             result.set("ttlMs", Json::of(&ttl)).set("cacheScope", scope);
         }
         Ok(result)
+    }
+
+    /// Converts the outcome of a call to a result or a protocol error.
+    pub(crate) fn rpc_result(
+        &self,
+        method: Method,
+        called: CallOutcome,
+        client: &ClientContext,
+    ) -> Result<JsonObject, RpcError> {
+        match called.outcome {
+            Ok(result) if method == Method::CallTool => {
+                let structure = self.hub.view(&client.profile).map(|view| view.structure(client.options));
+                let is_native = called.entry.is_some_and(|entry| entry.item.source.is_native());
+                Ok(without_structure(result, structure.unwrap_or_default(), is_native))
+            }
+            Ok(result) => Ok(result),
+            Err(error) => map_error(method, &error, client.revision),
+        }
     }
 
     /// Builds a hub request from the params of a client's request.
@@ -141,18 +161,6 @@ fn item_name(method: Method, params: &JsonObject) -> Result<String, RpcError> {
     };
     let member = if method.names_resource() { "uri" } else { "name" };
     name.ok_or_else(|| rpc_error(code::INVALID_PARAMS, format!("{} needs a {member}.", method.as_str())))
-}
-
-/// Converts the outcome of a call to a result or a protocol error.
-pub fn into_rpc_result(
-    method: Method,
-    called: CallOutcome,
-    client: &ClientContext,
-) -> Result<JsonObject, RpcError> {
-    match called.outcome {
-        Ok(result) => Ok(result),
-        Err(error) => map_error(method, &error, client.revision),
-    }
 }
 
 /// Error for an unknown method.

@@ -5,14 +5,14 @@ use crate::client_peer::{ModernPeer, Outbox, Question};
 use crate::discover::complete_result;
 use crate::mcp::Mcp;
 use crate::methods::operation_metrics::OperationTimer;
-use crate::methods::{RoutedMethod, into_rpc_result, route_method, unknown_method};
+use crate::methods::{RoutedMethod, route_method, unknown_method};
 use crate::request_state::{RequestState, binding_digest};
 use crate::rpc_errors::rpc_error;
 use crate::suspended_calls::{RunningCall, SuspendedCall};
 use crate::task_calls::{CallReplay, TaskSupport};
 use crate::task_registry::missing_tasks_capability;
 use octo_model::{Frontend, Json, JsonObject, Method, RpcError};
-use octo_toolkit::{Peer, SilentPeer};
+use octo_toolkit::{AskError, Peer, SilentPeer};
 use octo_wire::{code, meta};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ impl Mcp {
         if plain && !client.accepts_requests() && !may_last {
             let peer: Arc<dyn Peer> = self.notification_peer(client, &params, out);
             let request = self.hub_request(client, method, params, peer, cancel)?;
-            return into_rpc_result(method, self.hub.call(request).await, client);
+            return self.rpc_result(method, self.hub.call(request).await, client);
         }
         let seal = binding_digest(&client.caller, &client.profile, method.as_str(), &params);
         match self.open_request_state(&params, &seal)? {
@@ -148,8 +148,9 @@ impl Mcp {
         let cancel = cancel.child_token();
         let call_peer = Arc::clone(&peer) as Arc<dyn Peer>;
         let request = self.hub_request(client, method, params, call_peer, cancel.clone())?;
-        let hub = Arc::clone(&self.hub);
-        Ok(RunningCall { call: Box::pin(async move { hub.call(request).await }), peer, questions, cancel })
+        let (hub, who) = (Arc::clone(&self.hub), client.caller.principal.clone());
+        let call = Box::pin(async move { hub.call(request).await });
+        Ok(RunningCall::new(who, call, peer, questions, cancel))
     }
 
     /// Passes the answers to a suspended call and resumes it.
@@ -185,13 +186,13 @@ impl Mcp {
     ) -> Result<JsonObject, RpcError> {
         let begun = Instant::now();
         let mut may_last = method == Method::CallTool && again.client.supports_tasks();
-        let first = loop {
-            tokio::select! {
+        loop {
+            let first = tokio::select! {
                 biased;
                 called = &mut running.call => {
-                    return self.seal_upstream_state(into_rpc_result(method, called, &again.client)?, &seal);
+                    return self.seal_upstream_state(self.rpc_result(method, called, &again.client)?, &seal);
                 }
-                Some(question) = running.questions.recv() => break question,
+                Some(question) = running.questions.recv() => question,
                 () = tokio::time::sleep(self.settings.tasks.long_tool_wait), if may_last => {
                     if !self.should_become_task(&running, &again, begun.elapsed()) {
                         continue;
@@ -201,18 +202,25 @@ impl Mcp {
                         Err(back) => *back,
                     };
                     may_last = false;
+                    continue;
                 }
+            };
+            if self.suspended.admit(&mut running).is_err() {
+                // The call is in progress, so it decides what to do without an answer.
+                let _ = first.answer.send(Err(AskError::Refused(too_many_questions())));
+                continue;
             }
-        };
-        let mut open = vec![(question_key(0), first)];
-        while let Ok(Some(question)) =
-            tokio::time::timeout(QUESTION_BATCH_WINDOW, running.questions.recv()).await
-        {
-            open.push((question_key(open.len()), question));
+            let mut open = vec![(question_key(0), first)];
+            while let Ok(Some(question)) =
+                tokio::time::timeout(QUESTION_BATCH_WINDOW, running.questions.recv()).await
+            {
+                open.push((question_key(open.len()), question));
+            }
+            return self.suspend_call(running, open, seal);
         }
-        self.suspend_call(running, open, seal)
     }
 
+    /// Suspends a call that was admitted to that.
     fn suspend_call(
         &self,
         running: RunningCall,
@@ -223,10 +231,11 @@ impl Mcp {
         for (key, question) in &open {
             requests.set(key, question.to_json());
         }
-        let full = || rpc_error(code::INTERNAL, "Too many suspended calls. Try again later.");
-        let ticket = self.suspended.insert(SuspendedCall::new(running, open)).ok_or_else(full)?;
+        let ticket = self.suspended.insert(running, open);
         let state = RequestState::Suspended { ticket, node: self.node().to_owned() };
-        let state = self.state_sealer.seal(state, &seal).ok_or_else(full)?;
+        let state = self.state_sealer.seal(state, &seal);
+        let state =
+            state.ok_or_else(|| rpc_error(code::INTERNAL, "The state of the call was not sealed."))?;
         Ok(JsonObject::new()
             .with("resultType", "input_required")
             .with("inputRequests", requests)
@@ -251,6 +260,10 @@ impl Mcp {
 
 fn question_key(at: usize) -> String {
     format!("question_{}", at + 1)
+}
+
+fn too_many_questions() -> RpcError {
+    rpc_error(code::INTERNAL, "Too many calls of this client wait for an answer.")
 }
 
 fn invalid_request_state() -> RpcError {

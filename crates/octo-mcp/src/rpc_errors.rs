@@ -32,8 +32,11 @@ fn error_data(error: &ToolError) -> JsonObject {
     if let Some(hint) = &error.hint {
         members.set("hint", &**hint);
     }
-    if let Some(wait) = error.retry_after {
+    if let Some(wait) = error.retry_delay() {
         members.set("retryAfterMs", Json::of(&u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)));
+    }
+    if error.is_outcome_unknown {
+        members.set("outcomeUnknown", true);
     }
     members
 }

@@ -10,7 +10,7 @@ mod stream_writer;
 pub use front_link::{FrontLink, FrontMessage, FrontMessageBody, RelayedRequest};
 pub(crate) use parked_call::ParkedCall;
 pub(crate) use session_token::SessionToken;
-pub(crate) use stream_follower::StreamFollower;
+pub(crate) use stream_follower::{StreamFollower, finish_lost};
 pub(crate) use stream_writer::store_events;
 
 use crate::request_state::StateSealer;
@@ -18,6 +18,7 @@ use front_lease::FrontLease;
 use octo_ports::sessions::{SessionChange, SessionKey};
 use octo_ports::{Keyring, Leases, Sessions, StoreResult};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The parts of [`SharedFronts`].
 pub struct SharedFrontsConfig {
@@ -48,6 +49,16 @@ impl SharedFronts {
         self.lease.acquired().await
     }
 
+    /// Whether this process may continue the streams of others.
+    pub fn may_adopt(&self) -> bool {
+        self.lease.is_settled()
+    }
+
+    /// Waits until others may have taken streams of this process.
+    pub async fn lease_gap(&self) {
+        self.lease.gap().await;
+    }
+
     /// Name of this node, if others can reach it.
     pub fn node(&self) -> &str {
         self.link.as_ref().map_or("", |link| link.node())
@@ -72,7 +83,27 @@ pub struct SharedSession {
     pub(crate) fronts: Arc<SharedFronts>,
 }
 
+/// How long the store is tried when an answer has arrived.
+const TAKE_TIMEOUT: Duration = Duration::from_secs(10);
+const TAKE_INTERVAL: Duration = Duration::from_millis(500);
+
 impl SharedSession {
+    /// Takes a question that this front asked; `None` if another one has continued its call.
+    pub(crate) async fn take_own_question(&self, question: u64) -> Option<()> {
+        let deadline = tokio::time::Instant::now() + TAKE_TIMEOUT;
+        let owner = self.fronts.owner().await;
+        loop {
+            match self.fronts.sessions.take_question(&self.key, question, owner).await {
+                Ok(taken) => return taken.map(drop),
+                Err(_) if tokio::time::Instant::now() < deadline => tokio::time::sleep(TAKE_INTERVAL).await,
+                Err(error) => {
+                    tracing::warn!(target: "fleet", %error, "a call was not continued with its answer");
+                    return None;
+                }
+            }
+        }
+    }
+
     /// Stores what the client has set, and lets the other fronts know.
     pub(crate) async fn change(&self, change: SessionChange) -> StoreResult<()> {
         self.fronts.sessions.change(&self.key, change).await?;

@@ -10,7 +10,7 @@ use crate::mcp::Mcp;
 use crate::notifications::{NotificationFilter, change_notification, warning_notification};
 use crate::rpc_errors::rpc_error;
 use bytes::Bytes;
-use octo_hub::{Change, ClientEpoch};
+use octo_hub::{Change, ClientEpoch, ListOptions};
 use octo_model::{Caller, Frontend, Json, JsonObject, RpcError};
 use octo_wire::Level;
 use octo_wire::{Id, Incoming, Message, Revision, Strictness, code, meta};
@@ -33,6 +33,7 @@ impl Mcp {
         self: Arc<Self>,
         caller: Arc<Caller>,
         profile: String,
+        options: ListOptions,
         input: impl AsyncRead + Unpin,
         output: impl AsyncWrite + Unpin + Send + 'static,
     ) -> std::io::Result<()> {
@@ -42,6 +43,7 @@ impl Mcp {
             caller,
             frontend: Frontend::Stdio,
             profile,
+            options,
             revision: Revision::NEWEST_LEGACY,
             capabilities: Arc::default(),
             level: None,

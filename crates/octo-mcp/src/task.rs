@@ -71,20 +71,8 @@ struct TaskState {
     end: Option<(Instant, TaskEnd)>,
 }
 
-/// Each UUID has 122 random bits.
-fn task_id(node: &str) -> String {
-    let id = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
-    if node.is_empty() { id } else { format!("{id}-{node}") }
-}
-
-/// The front that has a task, if there are several.
-pub fn node_of_task(id: &str) -> &str {
-    id.split_once('-').map_or("", |(_, node)| node)
-}
-
 impl Task {
-    /// `node` is the front that has it, if there are several.
-    pub fn new(client: &ClientContext, cancel: CancellationToken, retention: Duration, node: &str) -> Self {
+    pub fn new(client: &ClientContext, cancel: CancellationToken, retention: Duration, id: String) -> Self {
         let created = now();
         let state = TaskState {
             updated: created.clone(),
@@ -94,7 +82,7 @@ impl Task {
             end: None,
         };
         Self {
-            id: task_id(node),
+            id,
             cancel,
             owner: TaskOwner::from_client(client),
             caller: Arc::clone(&client.caller),

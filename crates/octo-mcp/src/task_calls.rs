@@ -3,7 +3,6 @@
 use crate::client_context::ClientContext;
 use crate::discover::complete_result;
 use crate::mcp::Mcp;
-use crate::methods::into_rpc_result;
 use crate::rpc_errors::rpc_error;
 use crate::suspended_calls::RunningCall;
 use crate::task::{Task, TaskEnd};
@@ -72,7 +71,7 @@ impl Mcp {
             return Err(Box::new((running, again)));
         }
         let begun =
-            self.tasks.begin(&again.client, running.cancel.clone(), &self.settings.tasks, self.node());
+            self.tasks.begin(&again.client, running.cancel.clone(), &self.settings.tasks, self.new_task_id());
         let Some(task) = begun else { return Err(Box::new((running, again))) };
         running.peer.redirect(null_outbox());
         let progress = running.peer.progress_text.borrow().clone();
@@ -102,7 +101,7 @@ impl Mcp {
             if cancelled && task.cancel.is_cancelled() {
                 return TaskEnd::Cancelled;
             }
-            let result = match into_rpc_result(Method::CallTool, called, &client) {
+            let result = match self.rpc_result(Method::CallTool, called, &client) {
                 Ok(result) => result,
                 Err(error) => return TaskEnd::failed(&error),
             };

@@ -4,7 +4,7 @@ use crate::client_context::ClientContext;
 use crate::client_peer::Outbox;
 use crate::mcp::Mcp;
 use crate::rpc_errors::rpc_error;
-use crate::task::{Task, node_of_task};
+use crate::task::Task;
 use octo_model::extension;
 use octo_model::{Caller, JsonObject, RpcError};
 use octo_wire::code;
@@ -55,7 +55,7 @@ impl TaskRegistry {
         client: &ClientContext,
         cancel: CancellationToken,
         settings: &TaskSettings,
-        node: &str,
+        id: String,
     ) -> Option<Arc<Task>> {
         self.sweep();
         let mut all = self.lock();
@@ -63,7 +63,7 @@ impl TaskRegistry {
         if of_caller >= settings.max_per_caller || all.len() >= settings.max_tasks {
             return None;
         }
-        let task = Arc::new(Task::new(client, cancel, settings.retention, node));
+        let task = Arc::new(Task::new(client, cancel, settings.retention, id));
         all.insert(task.id.clone(), Arc::clone(&task));
         Some(task)
     }
@@ -101,7 +101,26 @@ impl TaskRegistry {
     }
 }
 
+/// What the node in the id of a task is sealed for.
+const TASK_NODE: &str = "node of a task";
+
 impl Mcp {
+    /// Each UUID has 122 random bits. Where there are several fronts, the one that has the task is sealed into its id.
+    pub(crate) fn new_task_id(&self) -> String {
+        let id = format!("{}{}", uuid::Uuid::new_v4().simple(), uuid::Uuid::new_v4().simple());
+        match self.has_other_fronts().then(|| self.state_sealer.seal_text(self.node(), TASK_NODE)).flatten() {
+            Some(node) => format!("{id}-{node}"),
+            None => id,
+        }
+    }
+
+    /// The front that has a task, if it is another one.
+    fn other_front_of_task(&self, id: &str) -> Option<String> {
+        let (_, sealed) = id.split_once('-').filter(|_| self.has_other_fronts())?;
+        let node = self.state_sealer.open_text(sealed, TASK_NODE)?.expose().to_owned();
+        (node != self.node()).then_some(node)
+    }
+
     /// Handles `tasks/get`, `tasks/update` and `tasks/cancel`.
     pub(crate) async fn handle_task_method(
         &self,
@@ -116,9 +135,8 @@ impl Mcp {
         }
         let invalid = |message: &str| rpc_error(code::INVALID_PARAMS, message);
         let id = params.text("taskId").ok_or_else(|| invalid("This method needs a taskId."))?;
-        let node = node_of_task(&id);
-        if node != self.node() && self.has_other_fronts() {
-            return self.relay(node, client, method, params, out, cancel).await;
+        if let Some(node) = self.other_front_of_task(&id) {
+            return self.relay(&node, client, method, params, out, cancel).await;
         }
         let task = self.tasks.find(client, &id).ok_or_else(|| {
             invalid(

@@ -64,6 +64,9 @@ pub struct RpcError {
     pub data: Option<Json>,
 }
 
+/// When to try again after an error that passes, if nobody knows better.
+pub const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// Message and hint are for the caller; detail is only logged. It is part of the JSON form, because the process that
 /// logs a call may not be the one that ran it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +84,9 @@ pub struct ToolError {
         skip_serializing_if = "Option::is_none"
     )]
     pub retry_after: Option<Duration>,
+    /// The call may have taken effect, so nobody repeats it without a check.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_outcome_unknown: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rpc: Option<Box<RpcError>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,6 +119,7 @@ impl ToolError {
             hint: None,
             detail: None,
             retry_after: None,
+            is_outcome_unknown: false,
             rpc: None,
             remedy: None,
         }
@@ -136,6 +143,22 @@ impl ToolError {
 
     pub fn rate_limited(message: impl Into<Cow<'static, str>>, wait: Duration) -> Self {
         Self::new(Kind::RateLimited, message).retry_after(wait)
+    }
+
+    /// The same after the call was sent to whoever runs it.
+    #[must_use]
+    pub fn with_unknown_outcome(mut self) -> Self {
+        self.is_outcome_unknown = true;
+        self
+    }
+
+    /// When to try again: as stated, or after a second for errors that pass. Never if the call may have taken effect.
+    pub fn retry_delay(&self) -> Option<Duration> {
+        if self.is_outcome_unknown {
+            return None;
+        }
+        let is_passing = matches!(self.kind, Kind::Unavailable | Kind::RateLimited);
+        self.retry_after.or_else(|| is_passing.then_some(DEFAULT_RETRY_AFTER))
     }
 
     pub fn cancelled() -> Self {

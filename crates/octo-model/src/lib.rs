@@ -23,7 +23,7 @@ pub use abbreviate::abbreviate;
 pub use caller::{ADMIN, Caller, DEFAULT_TENANT, Principal};
 pub use digest::{hex, sha256_hex};
 pub use effect::{Effect, EffectClass, EffectOrigin};
-pub use error::{Kind, RpcError, ToolError};
+pub use error::{DEFAULT_RETRY_AFTER, Kind, RpcError, ToolError};
 pub use item_kind::ItemKind;
 pub use item_name::{MAX_NAME_LEN, is_valid_name, listed_name, normalized_name, with_suffix};
 pub use json::{Json, JsonError, json_len};

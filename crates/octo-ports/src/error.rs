@@ -2,9 +2,8 @@
 
 use crate::apis::MAX_APIS;
 use crate::memory::MAX_FACTS;
-use octo_model::{Kind, ToolError};
+use octo_model::{DEFAULT_RETRY_AFTER, Kind, ToolError};
 use std::fmt;
-use std::time::Duration;
 
 /// Result of a store operation.
 pub type StoreResult<T> = Result<T, StoreError>;
@@ -191,7 +190,7 @@ fn busy(port: Port) -> ToolError {
     };
     ToolError::unavailable(message)
         .hint("Try again in a moment, with fewer calls at once.")
-        .retry_after(Duration::from_secs(1))
+        .retry_after(DEFAULT_RETRY_AFTER)
 }
 
 fn unavailable(port: Port) -> ToolError {

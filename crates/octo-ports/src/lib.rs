@@ -41,7 +41,9 @@ pub use listings::{ListingStore, Listings};
 pub use memory::{Memory, MemoryStore};
 pub use pins::{PendingPin, Pin, PinDelta, PinKind, PinSet, PinWrite, Pins, ServerIdentity};
 pub use rate_buckets::{RateBucket, RateBuckets, ReturnedSlice, Slice};
-pub use result_store::{ReadSeek, ResultStore, ResultWriter, StoredText, TextSize, write_text};
+pub use result_store::{
+    OWN_TEXT_META_KEY, ReadSeek, ResultStore, ResultWriter, StoredText, TextSize, write_text,
+};
 pub use runs::{LeasedRun, NewRun, RunLease, RunStatus, Runs, StoredRun, StoredStep};
 pub use seal::{KEY_LEN, Keyring, Seal, SecretError};
 pub use sessions::{SessionStore, Sessions};

@@ -178,6 +178,15 @@ pub struct KnownFact {
     pub call: String,
 }
 
+/// An observation that is no longer true.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedFact {
+    /// Name of its entity, which may have ended, too.
+    pub entity: String,
+    pub fact: KnownFact,
+    pub until: Timestamp,
+}
+
 /// A relation as seen from one of its ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityRelation {
@@ -251,6 +260,13 @@ pub trait MemoryStore: Send + Sync {
         names: NameMatch,
     ) -> BoxFuture<'_, StoreResult<LinkResult>>;
     fn query(&self, asker: MemoryCaller, question: MemoryQuery) -> BoxFuture<'_, StoreResult<QueryResult>>;
+    /// The ended observations of the entities with this name, also of deleted ones; the last that ended first.
+    fn history(
+        &self,
+        asker: MemoryCaller,
+        name: String,
+        limit: usize,
+    ) -> BoxFuture<'_, StoreResult<Vec<EndedFact>>>;
     fn list(&self, asker: MemoryCaller, page: PageRequest) -> BoxFuture<'_, StoreResult<EntityPage>>;
     /// Removes entities with their observations and relations; returns the names of those that existed.
     fn delete(

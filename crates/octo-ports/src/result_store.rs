@@ -2,7 +2,7 @@
 
 mod result_text;
 
-pub use result_text::{ReadSeek, StoredText, TextSize, write_text};
+pub use result_text::{OWN_TEXT_META_KEY, ReadSeek, StoredText, TextSize, write_text};
 
 use crate::StoreResult;
 use octo_model::{BoxFuture, CallId, Caller, Json, JsonObject};

@@ -123,6 +123,17 @@ pub trait SessionStore: Send + Sync {
         owner: &'a str,
     ) -> BoxFuture<'a, StoreResult<Option<AdoptedStream>>>;
 
+    /// Whether a stream of this owner still asks a question.
+    fn is_asked<'a>(
+        &'a self,
+        session: &'a SessionKey,
+        question: u64,
+        owner: &'a str,
+    ) -> BoxFuture<'a, StoreResult<bool>>;
+
+    /// Whether the session has a stream that is not finished.
+    fn has_open_stream<'a>(&'a self, session: &'a SessionKey) -> BoxFuture<'a, StoreResult<bool>>;
+
     /// Takes an orphaned stream.
     fn adopt<'a>(
         &'a self,

@@ -77,14 +77,26 @@ impl Database {
     }
 
     async fn try_begin(&self, port: Port, scope: Scope<'_>) -> Result<Transaction, PostgresError> {
-        let session = self.session().await?;
-        Ok(Transaction::new(session, Prelude::new(&self.schema, scope), port, Arc::clone(&self.listener)))
+        let (session, slot) = match scope {
+            Scope::Tenant(tenant) => {
+                let (session, slot) = self.pool.tenant_session(tenant).await?;
+                self.check_version(&session).await?;
+                (session, Some(slot))
+            }
+            Scope::AllTenants => (self.session().await?, None),
+        };
+        let prelude = Prelude::new(&self.schema, scope);
+        Ok(Transaction::new(session, prelude, port, Arc::clone(&self.listener)).with_slot(slot))
     }
 
     async fn session(&self) -> Result<PooledSession, PostgresError> {
         let session = self.pool.session().await?;
-        self.version.get_or_try_init(|| migrations::check(&session.client, &self.schema)).await?;
+        self.check_version(&session).await?;
         Ok(session)
+    }
+
+    async fn check_version(&self, session: &PooledSession) -> Result<(), PostgresError> {
+        self.version.get_or_try_init(|| migrations::check(&session.client, &self.schema)).await.map(drop)
     }
 
     /// A statement without effect, in a transaction of its own.

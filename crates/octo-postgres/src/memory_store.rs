@@ -19,8 +19,8 @@ use name_key::storable;
 use octo_model::BoxFuture;
 use octo_ports::memory::backend::NOW;
 use octo_ports::memory::{
-    Dump, EntityPage, Fact, ForgetTarget, Link, LinkResult, MemoryCaller, MemoryQuery, MemoryStore,
-    NameMatch, NewEntity, PageRequest, QueryResult, Removal, UpsertResult,
+    Dump, EndedFact, EntityPage, Fact, ForgetTarget, Link, LinkResult, MemoryCaller, MemoryQuery,
+    MemoryStore, NameMatch, NewEntity, PageRequest, QueryResult, Removal, UpsertResult,
 };
 use octo_ports::{Port, StoreError, StoreResult};
 use owner_locks::OwnerLocks;
@@ -116,6 +116,15 @@ impl MemoryStore for PostgresMemoryStore {
             let at = question.at.map_or(NOW, |at| at.as_microsecond());
             memory_query::query(&self.view(&asker, at, question.stated_only)?, &question).await
         })
+    }
+
+    fn history(
+        &self,
+        asker: MemoryCaller,
+        name: String,
+        limit: usize,
+    ) -> BoxFuture<'_, StoreResult<Vec<EndedFact>>> {
+        Box::pin(async move { memory_query::history(&self.view(&asker, NOW, false)?, &name, limit).await })
     }
 
     fn list(&self, asker: MemoryCaller, page: PageRequest) -> BoxFuture<'_, StoreResult<EntityPage>> {

@@ -37,6 +37,7 @@ const MIGRATIONS: &[Migration] = &[
         sql: &[include_str!("migrations/v2/rate_buckets.sql"), include_str!("migrations/v2/sessions.sql")],
         compatible: 1,
     },
+    Migration { sql: &[include_str!("migrations/v3/audit_append.sql")], compatible: 1 },
 ];
 
 const CURRENT_VERSION: i64 = MIGRATIONS.len() as i64;

@@ -18,13 +18,21 @@ use tokio_postgres::Row;
 
 /// How often this process removes what is old.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
-/// What a client has set is removed after a week without a change; a finished stream after five minutes, another one
-/// without news after an hour.
-const CLEANUP: &str = "WITH old AS (
-        DELETE FROM sessions WHERE changed < clock_timestamp() - interval '7 days'
+/// What a client has set is removed after a week without a change.
+const REMOVE_SESSIONS: &str =
+    "DELETE FROM sessions WHERE changed < statement_timestamp() - interval '7 days'";
+/// A finished stream is removed after five minutes, one that nobody writes any more after an hour, and one whose owner
+/// has given up storing it after a day.
+fn remove_streams() -> String {
+    let is_held = PostgresLeaseStore::is_held("session_streams.owner");
+    format!(
+        "DELETE FROM session_streams
+         WHERE changed < statement_timestamp() - interval '5 min'
+            AND (is_finished
+                OR changed < statement_timestamp() - interval '1 h' AND NOT {is_held}
+                OR changed < statement_timestamp() - interval '1 day')"
     )
-    DELETE FROM session_streams
-    WHERE changed < clock_timestamp() - CASE WHEN is_finished THEN interval '5 min' ELSE interval '1 h' END";
+}
 
 pub(crate) struct PostgresSessionStore {
     database: Arc<Database>,
@@ -90,8 +98,11 @@ impl PostgresSessionStore {
                 VALUES ($1, $2, $3, $4, $5, $7, $12, $13, $14)
                 ON CONFLICT (tenant, session, number) DO UPDATE SET
                     next = $7,
-                    question = coalesce($12, session_streams.question),
-                    call = CASE WHEN $12 IS NULL THEN session_streams.call ELSE $13 END,
+                    -- Not again after a lost answer of the database: the question may have been taken since.
+                    question = CASE WHEN session_streams.next = $6 THEN coalesce($12, session_streams.question)
+                        ELSE session_streams.question END,
+                    call = CASE WHEN session_streams.next = $6 AND $12 IS NOT NULL THEN $13
+                        ELSE session_streams.call END,
                     is_finished = $14,
                     changed = clock_timestamp()
                 WHERE session_streams.owner = $4 AND session_streams.next IN ($6, $7)
@@ -130,7 +141,13 @@ impl PostgresSessionStore {
         ];
         let rows = self.write(session, put, &values).await?;
         if self.cleanup.is_due() {
-            self.database.write(Port::Sessions, Scope::AllTenants, CLEANUP, &[]).await?;
+            let database = Arc::clone(&self.database);
+            tokio::spawn(async move {
+                for sql in [REMOVE_SESSIONS, &remove_streams()] {
+                    // The next cleanup removes what this one leaves.
+                    let _ = database.write(Port::Sessions, Scope::AllTenants, sql, &[]).await;
+                }
+            });
         }
         Ok(!rows.is_empty())
     }
@@ -255,6 +272,29 @@ impl SessionStore for PostgresSessionStore {
             );
             let values: [&dyn Value; 4] = [&session.tenant, &id_text(session), &signed(question), &owner];
             self.take(session, &take, &values).await
+        })
+    }
+
+    fn is_asked<'a>(
+        &'a self,
+        session: &'a SessionKey,
+        question: u64,
+        owner: &'a str,
+    ) -> BoxFuture<'a, StoreResult<bool>> {
+        Box::pin(async move {
+            let find = "SELECT FROM session_streams
+                        WHERE tenant = $1 AND session = $2 AND question = $3 AND owner = $4";
+            let values: [&dyn Value; 4] = [&session.tenant, &id_text(session), &signed(question), &owner];
+            Ok(!self.read_rows(session, find, &values).await?.is_empty())
+        })
+    }
+
+    fn has_open_stream<'a>(&'a self, session: &'a SessionKey) -> BoxFuture<'a, StoreResult<bool>> {
+        Box::pin(async move {
+            let find =
+                "SELECT FROM session_streams WHERE tenant = $1 AND session = $2 AND NOT is_finished LIMIT 1";
+            let values: [&dyn Value; 2] = [&session.tenant, &id_text(session)];
+            Ok(!self.read_rows(session, find, &values).await?.is_empty())
         })
     }
 

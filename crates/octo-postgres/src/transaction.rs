@@ -5,9 +5,11 @@ use crate::PostgresError;
 use crate::change_listener::ChangeListener;
 use crate::pool::{self, PooledSession};
 use crate::value::{Value, typed};
+use octo_admission::FairSlot;
 use octo_ports::{Port, StoreResult};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::time::error::Elapsed;
 use tokio_postgres::{Client, Row};
 
@@ -100,6 +102,8 @@ enum State {
 /// A transaction. Dropping it rolls back.
 pub(crate) struct Transaction {
     session: Option<PooledSession>,
+    /// Of the tenant.
+    slot: Option<FairSlot>,
     prelude: Prelude,
     port: Port,
     state: State,
@@ -114,7 +118,12 @@ impl Transaction {
         port: Port,
         listener: Arc<ChangeListener>,
     ) -> Self {
-        Self { session: Some(session), prelude, port, state: State::New, changed: None, listener }
+        Self { session: Some(session), slot: None, prelude, port, state: State::New, changed: None, listener }
+    }
+
+    pub(crate) fn with_slot(mut self, slot: Option<FairSlot>) -> Self {
+        self.slot = slot;
+        self
     }
 
     pub(crate) async fn query(&mut self, sql: &str, values: &[&dyn Value]) -> StoreResult<Vec<Row>> {
@@ -257,13 +266,34 @@ async fn bounded<T>(
     .await
 }
 
+/// The server still runs the statement of a caller that is gone: until it answers, the session and the share of its
+/// tenant are in use.
+fn wait_for_statement(session: PooledSession, slot: FairSlot) {
+    let Ok(runtime) = Handle::try_current() else {
+        drop(PooledSession::take(session));
+        return;
+    };
+    runtime.spawn(async move {
+        let answer = tokio::time::timeout(STATEMENT_TIMEOUT, session.client.batch_execute("ROLLBACK")).await;
+        match answer {
+            Ok(Ok(())) => drop(session),
+            _ => drop(PooledSession::take(session)),
+        }
+        drop(slot);
+    });
+}
+
 impl Drop for Transaction {
-    /// A session whose state is known goes back to the pool; any other is closed.
+    /// A session whose state is known goes back to the pool.
     fn drop(&mut self) {
         let Some(session) = self.session.take() else { return };
         match self.state {
             State::New | State::Ended => {}
-            State::Busy => drop(PooledSession::take(session)),
+            State::Busy => match self.slot.take() {
+                Some(slot) => wait_for_statement(session, slot),
+                // The hub's own work has few sessions, and tries again with another one, which may be at another server.
+                None => drop(PooledSession::take(session)),
+            },
             State::Lost => pool::discard(session),
             State::Open | State::Failed => {
                 let rollback = session.client.batch_execute("ROLLBACK");

@@ -19,12 +19,13 @@ const MAX_WORD_LEN: usize = 40;
 /// The words of a text in order. If all of them are stop words, these are kept.
 pub fn tokenize(text: &str) -> Vec<String> {
     let all = split(text);
-    let telling: Vec<String> = all
-        .iter()
-        .filter(|word| STOP_WORDS.binary_search(&word.as_str()).is_err())
-        .map(|word| stem(word))
-        .collect();
+    let telling: Vec<String> = all.iter().filter(|word| !is_stop_word(word)).map(|word| stem(word)).collect();
     if telling.is_empty() { all } else { telling }
+}
+
+/// Whether a lower-case word carries no information.
+pub(crate) fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.binary_search(&word).is_ok()
 }
 
 /// Lower case without accents, single spaces: what two spellings of one name have in common.
@@ -102,12 +103,12 @@ impl Splitter {
     }
 }
 
-fn is_accent(letter: char) -> bool {
+pub(crate) fn is_accent(letter: char) -> bool {
     matches!(letter, '\u{300}'..='\u{36f}')
 }
 
 /// Scripts without spaces between words.
-fn is_single_char_word(letter: char) -> bool {
+pub(crate) fn is_single_char_word(letter: char) -> bool {
     matches!(letter, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}' | '\u{e00}'..='\u{eff}')
 }
 

@@ -21,8 +21,8 @@ use crate::{Durability, SqliteError, private_files};
 use memory_writer::MemoryWriter;
 use octo_model::BoxFuture;
 use octo_ports::memory::{
-    Dump, EntityPage, ForgetTarget, Link, LinkResult, MemoryCaller, MemoryQuery, MemoryStore, NameMatch,
-    NewEntity, PageRequest, QueryResult, Removal, UpsertResult,
+    Dump, EndedFact, EntityPage, ForgetTarget, Link, LinkResult, MemoryCaller, MemoryQuery, MemoryStore,
+    NameMatch, NewEntity, PageRequest, QueryResult, Removal, UpsertResult,
 };
 use octo_ports::{Port, StoreError, StoreResult};
 use rusqlite::Connection;
@@ -133,6 +133,15 @@ impl MemoryStore for SqliteMemoryStore {
 
     fn query(&self, asker: MemoryCaller, question: MemoryQuery) -> BoxFuture<'_, StoreResult<QueryResult>> {
         self.read(asker, move |conn, owner| memory_query::query(conn, owner, &question))
+    }
+
+    fn history(
+        &self,
+        asker: MemoryCaller,
+        name: String,
+        limit: usize,
+    ) -> BoxFuture<'_, StoreResult<Vec<EndedFact>>> {
+        self.read(asker, move |conn, owner| memory_query::history(conn, owner, &name, limit))
     }
 
     fn list(&self, asker: MemoryCaller, page: PageRequest) -> BoxFuture<'_, StoreResult<EntityPage>> {

@@ -1,6 +1,6 @@
 //! Nested calls: a running call uses other tools on behalf of its caller.
 
-use crate::{BoxFuture, CallContext, CallHeader, Definition};
+use crate::{BoxFuture, CallContext, CallHeader, CallableTool, Definition, FoundTools, ToolSearch};
 use octo_model::{CallId, JsonObject, Operation, Remedy, ToolError};
 use std::time::Duration;
 
@@ -17,8 +17,27 @@ pub trait NestedCalls: Send + Sync {
     /// Returns a tool as the caller of `outer` may call it.
     fn tool(&self, outer: &CallHeader, name: &str) -> Result<Definition, ToolError>;
 
+    /// Returns the tools that the caller of `outer` may call and that `filter` accepts: up to `max_all` tools, all of
+    /// them.
+    fn callable_tools(
+        &self,
+        outer: &CallHeader,
+        max_all: usize,
+        filter: &dyn Fn(&CallableTool) -> bool,
+    ) -> Result<Vec<CallableTool>, ToolError>;
+
+    /// Searches the tools that the caller of `outer` may call.
+    fn find_tools<'a>(
+        &'a self,
+        outer: &'a CallContext,
+        search: ToolSearch,
+    ) -> BoxFuture<'a, Result<FoundTools, ToolError>>;
+
     /// Writes the sentence about a remedy.
     fn remedy_text(&self, remedy: &Remedy) -> String;
+
+    /// Waits for sources to list, for a short time after the start of the hub.
+    fn wait_for_startup_listing<'a>(&'a self, outer: &'a CallHeader) -> BoxFuture<'a, ()>;
 
     /// Waits for sources that are still starting.
     fn wait_until_listed<'a>(&'a self, outer: &'a CallHeader, at_most: Duration) -> BoxFuture<'a, ()>;

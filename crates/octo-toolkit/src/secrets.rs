@@ -17,8 +17,12 @@ const fn pattern(words: &'static [&'static str], shape: &'static str, instead: &
     Pattern { words, regex: shape, replacement: instead, compiled: OnceLock::new() }
 }
 
+/// Words of names that indicate a secret.
+const NAME_WORDS: &[&str] =
+    &["pass", "pwd", "secret", "token", "key", "credential", "authorization", "cookie"];
+
 /// An expression is compiled when a line first contains one of its words, to keep startup cheap.
-static PATTERNS: [Pattern; 10] = [
+static PATTERNS: [Pattern; 11] = [
     pattern(
         &["-----begin"],
         r"(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
@@ -41,7 +45,13 @@ static PATTERNS: [Pattern; 10] = [
     pattern(&["xox", "octo_"], r"(?-u:\b)(?:xox[abeprs]-[A-Za-z0-9-]{10,}|octo_[0-9a-f]{32,})", "***"),
     pattern(&["://"], r#"(://[^\s/:@"'\\]*):[^\s/@"'\\]+@"#, "$1:***@"),
     pattern(
-        &["pass", "pwd", "secret", "token", "key", "credential", "authorization", "cookie"],
+        NAME_WORDS,
+        // A number, truth value or null of a JSON member becomes a string, so that the line stays JSON.
+        r#"(?i-u:("(?:[a-z0-9_. -]*(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)|authorization|set-cookie|cookie)"\s*:\s*))(?:-?[0-9][0-9.eE+-]*|true|false|null)(\s*[,}\]])"#,
+        "$1\"***\"$2",
+    ),
+    pattern(
+        NAME_WORDS,
         // The value after a name that indicates a secret: as a parameter, a header or a JSON member.
         r#"(?i-u:((?:[a-z0-9_-]*(?:passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)|authorization|set-cookie|cookie)\\{0,3}["']?\s*(?:=|:|%3d)\s*\\{0,3}["']?(?:bearer |basic )?))[^\s"'&,;}\\]+"#,
         "$1***",
@@ -127,6 +137,9 @@ mod tests {
             ("the token was refused", "the token was refused"),
             ("listening on http://127.0.0.1:7000/mcp", "listening on http://127.0.0.1:7000/mcp"),
             (r#"{"max_tokens_total":5}"#, r#"{"max_tokens_total":5}"#),
+            (r#"{"token":5,"has_secret": true}"#, r#"{"token":"***","has_secret": "***"}"#),
+            (r#"{"lease.token":7,"cookie":true}"#, r#"{"lease.token":"***","cookie":"***"}"#),
+            (r#"[{"lease_token":-1.5e3}]"#, r#"[{"lease_token":"***"}]"#),
         ] {
             assert_eq!(mask(line), masked);
         }

@@ -3,6 +3,7 @@
 use crate::{BoxFuture, CallContext, JsonObject};
 use octo_model::{Caller, Effect, EffectOrigin, Operation, Principal, Remedy, ToolError};
 use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tokio::sync::{broadcast, watch};
 
@@ -30,6 +31,15 @@ pub struct Definition {
     pub effect_origin: EffectOrigin,
 }
 
+/// What the search for tools reads beside the definition of a tool.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct SearchTexts {
+    /// Other words for what it does.
+    pub keywords: String,
+    /// Requests that it fulfils, in the words of people.
+    pub requests: Vec<String>,
+}
+
 /// What a source offers at one moment.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Listing {
@@ -39,7 +49,14 @@ pub struct Listing {
     pub templates: Vec<Definition>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Definition>,
+    /// What the server says about itself; for a toolbox what its tools are for.
     pub instructions: Option<String>,
+    /// What the search for tools reads beside the definitions, by the keys of the tools.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub search_texts: BTreeMap<String, SearchTexts>,
+    /// Keys of the tools that return a text which their caller asked for.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub readers: BTreeSet<String>,
     /// How long the lists may be cached, if the source specifies it.
     pub ttl_ms: Option<u64>,
     /// Whether it supports `completion/complete` and `resources/subscribe`.

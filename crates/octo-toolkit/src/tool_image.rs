@@ -88,7 +88,7 @@ mod tests {
             json!({
                 "content": [
                     {"type": "image", "data": "iVBORw==", "mimeType": "image/png"},
-                    {"type": "text", "text": "{\"width\":3}"},
+                    {"type": "text", "text": "width: 3"},
                 ],
                 "isError": false,
             })
@@ -101,7 +101,7 @@ mod tests {
         assert!(toolbox.tools[0].definition.get("outputSchema").is_some());
         let result = drawn(toolbox).await;
         assert_eq!(result["structuredContent"], json!({"width": 3}));
-        assert_eq!(result["content"][0]["type"], "text");
+        assert_eq!(result["content"][0], json!({"type": "text", "text": "width: 3"}));
         assert_eq!(result["content"][1]["data"], "iVBORw==");
     }
 }

@@ -1,9 +1,10 @@
 //! Toolboxes, and type-erased tools with everything that is derived from their files.
 
+use crate::plain_text::plain_text;
 use crate::tool_schema::take_path_params;
 use crate::{
-    BoxFuture, CallContext, Definition, Example, Image, Listing, ListingState, Source, SourceState, Tool,
-    schema_of,
+    BoxFuture, CallContext, Definition, Example, Image, Listing, ListingState, SearchTexts, Source,
+    SourceState, Tool, schema_of,
 };
 use octo_grants::{Capabilities, Grant};
 use octo_model::{Effect, EffectOrigin, Json, JsonObject, Operation, ToolError};
@@ -15,9 +16,17 @@ type Run = dyn for<'a> Fn(Json, &'a Capabilities, &'a CallContext) -> BoxFuture<
     + Send
     + Sync;
 
-/// Output of a tool: the structured reply and its images.
+/// Marks definitions and results whose structure is not for models.
+pub const TEXT_ONLY_META_KEY: &str = "octoprox/text_only";
+
+/// Larger results are written as text on a blocking thread.
+const MAX_INLINE_BYTES: usize = 256 << 10;
+
+/// Output of a tool: the structured reply, its text and its images.
 pub struct ToolOutput {
     pub typed: Json,
+    /// The tool's own text for models.
+    pub text: Option<String>,
     pub images: Vec<Image>,
 }
 
@@ -32,6 +41,8 @@ pub struct ErasedTool {
     pub path_params: Vec<String>,
     /// Whether the reply has an output schema.
     pub typed: bool,
+    pub search_texts: SearchTexts,
+    pub is_reader: bool,
     run: Arc<Run>,
 }
 
@@ -46,6 +57,11 @@ impl ErasedTool {
             examples: T::examples(),
             path_params: paths,
             typed: T::HAS_OUTPUT_SCHEMA,
+            search_texts: SearchTexts {
+                keywords: T::KEYWORDS.to_owned(),
+                requests: T::REQUESTS.iter().map(|request| (*request).to_owned()).collect(),
+            },
+            is_reader: T::IS_READER,
             run: Arc::new(move |input, doors, cx| {
                 let tool = Arc::clone(&tool);
                 Box::pin(async move {
@@ -53,7 +69,7 @@ impl ErasedTool {
                     let grants = T::Grants::open(doors)?.for_caller(&cx.caller).for_profile(&cx.profile);
                     let output = tool.run(input, grants, cx).await?;
                     let typed = Json::try_of(&output).map_err(ToolError::internal)?;
-                    Ok(ToolOutput { typed, images: T::images(&output) })
+                    Ok(ToolOutput { typed, text: T::text(&output), images: T::images(&output) })
                 })
             }),
         }
@@ -76,10 +92,11 @@ impl ErasedTool {
 }
 
 impl ToolOutput {
-    /// The same content as text and as structure; for an image only the text, after it.
+    /// The same content as text for models and as structure for programs; for an image only the text, after it.
     fn into_result(self, typed: bool) -> JsonObject {
-        let text =
-            JsonObject::new().with("type", "text").with("text", Json::text(self.typed.as_str())).to_json();
+        let text = self.text.or_else(|| plain_text(&self.typed));
+        let text = Json::text(text.as_deref().unwrap_or(self.typed.as_str()));
+        let text = JsonObject::new().with("type", "text").with("text", text).to_json();
         let mut blocks: Vec<Json> = self.images.iter().map(Image::to_content_block).collect();
         blocks.insert(if typed { 0 } else { blocks.len() }, text);
         let mut result = JsonObject::new().with("content", Json::array(&blocks));
@@ -116,6 +133,9 @@ fn build_definition<T: Tool>() -> (JsonObject, Vec<String>) {
         members.set("outputSchema", Json::from(with_truncation_fields(output)));
     }
     members.set("annotations", T::EFFECT.annotations(T::TITLE));
+    if !T::SHOWS_STRUCTURE {
+        members.set("_meta", JsonObject::new().with(TEXT_ONLY_META_KEY, true));
+    }
     if T::LONG_RUNNING {
         members.set("execution", JsonObject::new().with("taskSupport", "optional"));
     }
@@ -226,7 +246,12 @@ impl Toolbox {
             effect: tool.effect,
             effect_origin: EffectOrigin::Native,
         });
-        Listing { tools: tools.collect(), ..Listing::default() }
+        let search_texts = self.tools.iter().map(|tool| (tool.name.to_owned(), tool.search_texts.clone()));
+        let search_texts = search_texts.collect();
+        let readers = self.tools.iter().filter(|tool| tool.is_reader);
+        let readers = readers.map(|tool| tool.name.to_owned()).collect();
+        let instructions = Some(self.description.to_owned());
+        Listing { tools: tools.collect(), search_texts, readers, instructions, ..Listing::default() }
     }
 
     /// The toolbox as a source for the catalogue.
@@ -264,7 +289,12 @@ impl Source for ToolboxSource {
             })?;
             let input = op.params.get("arguments").cloned().unwrap_or_else(Json::empty_object);
             let answer = tool.run_with_images(input, &self.doors, cx).await?;
-            Ok(answer.into_result(tool.typed))
+            let typed = tool.typed;
+            if answer.typed.bytes().len() <= MAX_INLINE_BYTES {
+                return Ok(answer.into_result(typed));
+            }
+            let written = tokio::task::spawn_blocking(move || answer.into_result(typed));
+            written.await.map_err(ToolError::internal)
         })
     }
 }

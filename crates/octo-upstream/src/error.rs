@@ -83,6 +83,7 @@ impl UpstreamError {
             Self::ConnectionReset(_) | Self::ConnectionLost(_) => {
                 ToolError::unavailable(format!("Lost the connection to {name} before it answered."))
                     .hint("The call may have taken effect: check before repeating it.")
+                    .with_unknown_outcome()
             }
             Self::Status { code, retry_after, .. } => status_error(name, *code, *retry_after),
             Self::TooLarge(limit) => {
@@ -94,12 +95,6 @@ impl UpstreamError {
                     .hint("This is a defect of the server. Use another tool.")
             }
             Self::Timeout(after) => timeout_error(name, *after),
-        };
-        let is_passing = matches!(error.kind, Kind::Unavailable | Kind::RateLimited);
-        let error = if is_passing && error.retry_after.is_none() {
-            error.retry_after(Duration::from_secs(1))
-        } else {
-            error
         };
         error.detail(self)
     }
@@ -153,7 +148,11 @@ fn status_error(name: &str, status: u16, retry_after: Option<Duration>) -> ToolE
         413 => ToolError::new(Kind::TooLarge, message).hint("Send less data at once."),
         408 | 504 => ToolError::new(Kind::Timeout, message).hint("Try again later."),
         429 => ToolError::new(Kind::RateLimited, message).hint("Try again later."),
-        500.. => ToolError::unavailable(message).hint("Try again later."),
+        503 => ToolError::unavailable(message).hint("Try again later."),
+        // A proxy says this of a server that may have received the call.
+        500.. => ToolError::unavailable(message)
+            .hint("It may have taken effect: check before you call again.")
+            .with_unknown_outcome(),
         _ => ToolError::new(Kind::Internal, message).hint("Ask the operator to check the URL of the server."),
     };
     match retry_after {
@@ -188,7 +187,8 @@ mod tests {
     fn a_lost_call_says_that_it_may_have_happened() {
         let error = UpstreamError::ConnectionLost("gone".into()).to_tool_error("x");
         assert_eq!(error.kind, Kind::Unavailable);
-        assert!(error.retry_after.is_some() && error.hint.unwrap().contains("may have"));
+        assert!(error.is_outcome_unknown && error.retry_delay().is_none());
+        assert!(error.hint.unwrap().contains("may have"));
         assert_eq!(UpstreamError::Unauthorized(401).to_tool_error("x").kind, Kind::Unauthorized);
     }
 }

@@ -4,10 +4,6 @@ use axum::body::Body;
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
 use octo_model::{Json, JsonObject, Kind, ToolError};
-use std::time::Duration;
-
-/// Suggested if a target is unavailable for an unknown time.
-const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// HTTP status of each kind.
 pub fn http_status(kind: Kind) -> StatusCode {
@@ -29,10 +25,11 @@ pub fn http_status(kind: Kind) -> StatusCode {
 /// Member `error` of a reply.
 pub fn error_object(error: &ToolError) -> JsonObject {
     let members = error_fields(error.kind.as_str(), &error.message, error.hint.as_deref());
-    match retry_after_seconds(error) {
+    let members = match retry_after_seconds(error) {
         Some(seconds) => members.with("retry_after_s", Json::of(&seconds)),
         None => members,
-    }
+    };
+    if error.is_outcome_unknown { members.with("outcome_unknown", true) } else { members }
 }
 
 /// Error with kind, message and hint.
@@ -45,9 +42,8 @@ pub fn error_fields(kind: &str, message: &str, hint: Option<&str>) -> JsonObject
 
 /// Whole seconds until a retry.
 fn retry_after_seconds(error: &ToolError) -> Option<u64> {
-    let is_passing = matches!(error.kind, Kind::Unavailable | Kind::RateLimited);
-    let known = error.retry_after.or_else(|| is_passing.then_some(DEFAULT_RETRY_AFTER))?;
-    Some(known.as_secs() + u64::from(known.subsec_nanos() > 0))
+    let delay = error.retry_delay()?;
+    Some(delay.as_secs() + u64::from(delay.subsec_nanos() > 0))
 }
 
 /// Sets the status and headers of an error.
@@ -84,6 +80,7 @@ pub fn json_response(body: Json) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn every_kind_has_its_status() {
@@ -102,5 +99,8 @@ mod tests {
             "1"
         );
         assert!(error_response(&ToolError::invalid("No.")).headers().get("retry-after").is_none());
+        let lost = ToolError::unavailable("Lost.").with_unknown_outcome();
+        assert!(error_response(&lost).headers().get("retry-after").is_none());
+        assert!(error_object(&lost).to_json().as_str().ends_with(r#""hint":null,"outcome_unknown":true}"#));
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::app_context::{AppContext, AppMode};
 use crate::app_error::AppError;
+use crate::cli::CODE_CHILD_COMMAND;
 use crate::client_roots::ClientRoots;
 use crate::dialects::with_dialects;
 use crate::fleet::{Fleet, NodeServices};
@@ -23,7 +24,7 @@ use octo_grants::config_dirs::ConfigDirs;
 use octo_grants::exec::Sessions;
 use octo_grants::{Capabilities, JqRunner, Workspace};
 use octo_hub::declared::DeclaredToolsConfig;
-use octo_hub::{Hub, HubConfig, Profile, RESULT_READ_TOOL, RuleSettings};
+use octo_hub::{ChildCommand, Hub, HubConfig, Profile, RESULT_READ_TOOL, RuleSettings};
 use octo_mcp::{FrontLink, Mcp, McpSettings, SharedFrontsConfig};
 use octo_ports::{AuditLog, AuditReader, HealthCheck, Keyring, Leases, ResultStore, ResultWriter, Stores};
 use octo_toolkit::{Requirement, Source, SourceState, Toolbox};
@@ -32,6 +33,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tools_memory::MemoryByMeaning;
 
 /// Maximum time to write the records of the last calls.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -50,6 +52,8 @@ pub struct App {
     /// Not available in read-only mode.
     pub workflows: Option<WorkflowEngine>,
     pub gateway: Gateway,
+    /// Not available in read-only mode.
+    pub memory: Option<Arc<MemoryByMeaning>>,
     /// Argument excerpts for logs and the audit log.
     pub contents: Arc<ArgumentExcerpts>,
     /// Background commands; not available in read-only mode.
@@ -150,12 +154,17 @@ impl App {
             audit_log,
             result_store,
             jq,
+            code_child: Some(ChildCommand {
+                program: this_program()?,
+                args: vec![CODE_CHILD_COMMAND.to_owned()],
+            }),
             tracer: session.export.as_ref().map(|export| export.hub_tracer()),
             remedy_text,
         });
         let hub = hub.map_err(|error| invalid_pattern(&error))?;
         let flows = doors.open::<WorkflowEngine>().ok();
         let commands = doors.open::<Sessions>().ok();
+        let memory = doors.open::<Arc<MemoryByMeaning>>().ok();
         hub.set_absent_servers(gateway.absent_servers());
         let contents = Arc::new(ArgumentExcerpts::new(Arc::clone(&session.redactor), settings));
         hub.set_excerpts(Arc::clone(&contents) as _);
@@ -165,6 +174,7 @@ impl App {
             hub,
             workflows: flows,
             gateway,
+            memory,
             contents,
             commands,
             audit,
@@ -401,10 +411,14 @@ pub fn rule_settings(settings: &Settings) -> RuleSettings {
 
 /// Returns the profiles of the settings and the built-in ones.
 pub fn profiles(settings: &Settings) -> Result<Vec<Profile>, AppError> {
+    let everything = Profile::everything_with(&settings.surface)
+        .map_err(|error| AppError::invalid(format!("surface.listed: {error}.")))?;
     let made = with_dialects(&settings.profiles).into_iter().map(|(name, profile)| {
-        Profile::new(&name, &profile).map_err(|error| AppError::invalid(format!("profiles.{name}: {error}.")))
+        let made = Profile::new(&name, &profile);
+        made.and_then(|made| made.with_surface(&profile, &settings.surface))
+            .map_err(|error| AppError::invalid(format!("profiles.{name}: {error}.")))
     });
-    made.collect()
+    std::iter::once(Ok(everything)).chain(made).collect()
 }
 
 #[cfg(test)]

@@ -27,6 +27,9 @@ use octo_grants::exec::init_process;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+/// Hidden command of the process of a program.
+pub const CODE_CHILD_COMMAND: &str = "code-child";
+
 /// Tool hub for AI agents: native tools and a gateway to your MCP servers, in one binary.
 #[derive(Parser)]
 #[command(name = "octoprox", version, propagate_version = true, max_term_width = 100)]
@@ -77,7 +80,8 @@ enum Command {
     Stop(commands::background_hub::stop_command::Stop),
     Logs(commands::background_hub::logs_command::Logs),
     Bridge(commands::bridge_command::Bridge),
-    Tools(commands::tools_command::Tools),
+    Tools(commands::tool_listing::tools_command::Tools),
+    Explain(commands::tool_listing::explain_command::Explain),
     Call(commands::call_command::Call),
     Prompts(commands::prompts_command::Prompts),
     Add(commands::add_command::Add),
@@ -86,6 +90,7 @@ enum Command {
     Logout(commands::logout_command::Logout),
     Import(commands::import_command::Import),
     Secret(commands::secret_command::Secret),
+    Model(commands::model_command::Model),
     Workflow(commands::workflow_command::Workflow),
     Config(commands::config_command::Config),
     Trust(commands::trust_command::Trust),
@@ -96,8 +101,8 @@ enum Command {
     Fleet(commands::fleet_nodes::fleet_command::FleetCommand),
     Store(commands::shared_database::store_command::Store),
     Token(commands::token_command::Token),
-    Completions(commands::completions_command::Completions),
-    Man(commands::man_command::Man),
+    Completions(commands::shell_files::completions_command::Completions),
+    Man(commands::shell_files::man_command::Man),
     #[command(name = HUB_COMMAND, hide = true)]
     Hub(commands::background_hub::hub_command::RunHub),
     /// Evaluate a jq expression on standard input, for the hub itself.
@@ -106,6 +111,9 @@ enum Command {
     /// Extract the text of a PDF on standard input, for the hub itself.
     #[command(name = PDF_WORKER_COMMAND, hide = true)]
     PdfWorker,
+    /// Run the program of a model on standard input, for the hub itself.
+    #[command(name = CODE_CHILD_COMMAND, hide = true)]
+    CodeChild,
     /// Start a program in a sandbox, for the hub itself, and end the processes that it leaves running.
     #[command(name = LAUNCHER_COMMAND, hide = true)]
     Launch {
@@ -169,6 +177,7 @@ fn run(cli: &Cli) -> Result<(), AppError> {
         Command::Logs(command) => command.run(),
         Command::Bridge(command) => command.run(&flags),
         Command::Tools(command) => command.run(&flags),
+        Command::Explain(command) => command.run(&flags),
         Command::Call(command) => command.run(&flags),
         Command::Prompts(command) => command.run(&flags),
         Command::Add(command) => command.run(&flags),
@@ -177,6 +186,7 @@ fn run(cli: &Cli) -> Result<(), AppError> {
         Command::Logout(command) => command.run(&flags),
         Command::Import(command) => command.run(&flags),
         Command::Secret(command) => command.run(&flags),
+        Command::Model(command) => command.run(&flags),
         Command::Workflow(command) => command.run(&flags),
         Command::Config(command) => command.run(&flags),
         Command::Trust(command) => command.run(&flags),
@@ -195,6 +205,7 @@ fn run(cli: &Cli) -> Result<(), AppError> {
             octo_grants::Pdf::confine_worker()?;
             Ok(tools_web::read_pdf(std::io::stdin().lock(), std::io::stdout().lock())?)
         }
+        Command::CodeChild => Ok(octo_code::child_main(std::io::stdin().lock(), std::io::stdout().lock())?),
         Command::Launch { .. } => Ok(()),
     }
 }

@@ -8,14 +8,18 @@ use crate::process::running_hubs::HubFile;
 use crate::process::service_manager;
 use crate::settings::{Action, Flags, ReloadPlan, Settings, SettingsReader, SettingsWatcher};
 use crate::stores::audit_pruner::Pruner;
+use crate::stores::call_history::learn_from_history;
+use crate::stores::text_model::TextModel;
 use crate::telemetry::{ArgumentExcerpts, Logs, Redactor};
 use octo_hub::Hub;
 use octo_mcp::Mcp;
 use octo_web::Tokens;
 use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::signal::unix::Signal;
 use tokio_util::task::AbortOnDropHandle;
+use tools_memory::MemoryByMeaning;
 
 /// Result of a reload. Names settings and servers, never values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +52,8 @@ pub struct Reloader {
     redactor: Arc<Redactor>,
     logs: Arc<Logs>,
     contents: Arc<ArgumentExcerpts>,
+    state_dir: Option<PathBuf>,
+    memory: Option<Arc<MemoryByMeaning>>,
     pruner: Pruner,
     _pruning: Option<AbortOnDropHandle<()>>,
     access: Option<ListenerAccess>,
@@ -79,6 +85,9 @@ impl Reloader {
                 .ok()
         });
         assembly.gateway.record_applied(&in_force.servers);
+        let state_dir = in_force.state_dir.clone();
+        load_text_model(state_dir.as_deref(), &assembly.hub, assembly.memory.as_ref());
+        learn_from_history(&assembly.hub, &assembly.audit_reader);
         let pruner = Pruner::default();
         pruner.set_retention(in_force.audit.retention());
         let pruning = in_force.state_dir.is_some().then(|| {
@@ -96,6 +105,8 @@ impl Reloader {
             redactor: Arc::clone(&session.redactor),
             logs: Arc::clone(&session.logs),
             contents: Arc::clone(&assembly.contents),
+            state_dir,
+            memory: assembly.memory.clone(),
             pruner,
             _pruning: pruning,
             access: door,
@@ -164,6 +175,7 @@ impl Reloader {
         self.pruner.set_retention(settings.audit.retention());
         self.logs.set_level(&settings.telemetry.log_level);
         self.gateway.apply(&self.hub, &reloaded);
+        load_text_model(self.state_dir.as_deref(), &self.hub, self.memory.as_ref());
         rereader.mark_applied(&reloaded);
         for setting in &reloaded.applied {
             tracing::info!(setting, "setting applied");
@@ -186,6 +198,13 @@ impl Reloader {
             .then(|| "No tokens left, so every request is refused until the hub is restarted.".to_owned());
         let unfit = reloaded.binding.as_ref().map(|problem| format!("The hub would not start: {problem}"));
         closed.into_iter().chain(unfit).collect()
+    }
+}
+
+/// The model for the search by meaning may have been installed since the last time.
+fn load_text_model(state_dir: Option<&Path>, hub: &Arc<Hub>, memory: Option<&Arc<MemoryByMeaning>>) {
+    if let Some(state_dir) = state_dir {
+        TextModel::new(state_dir).load(hub, memory);
     }
 }
 

@@ -1,9 +1,11 @@
 //! Opens the stores of a hub according to the settings.
 
 pub(crate) mod audit_pruner;
+pub(crate) mod call_history;
 mod postgres_options;
 pub(crate) mod read_only_stores;
 pub(crate) mod store_copy;
+pub(crate) mod text_model;
 
 pub use postgres_options::{node_name, postgres_options};
 

@@ -10,13 +10,14 @@ use octo_grants::net::{NetSpec, USER_AGENT};
 use octo_grants::sql::{SqlConnection, SqlSpec};
 use octo_grants::{Capabilities, Chromium, Clock, Llm, Net, Pdf, Render, SearchPath, Sql, SshKey};
 use octo_model::ToolError;
-use octo_ports::{ResultWriter, Stores};
+use octo_ports::{Memory, ResultWriter, Stores};
 use octo_toolkit::Toolbox;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use tools_memory::MemoryByMeaning;
 use url::Url;
 
 /// Hidden command that starts programs.
@@ -153,6 +154,7 @@ pub fn open_capabilities(
         ..exec_spec(settings, workspace.clone(), state, program, command_search_path(settings))
     })?;
     let net = Net::new(net_spec(settings))?;
+    let memory = Arc::new(MemoryByMeaning::new(Arc::clone(&stores.memory)));
     let mut doors = no_capabilities()
         .with(net.clone())
         .with(Chromium::new(chromium_spec(
@@ -166,7 +168,8 @@ pub fn open_capabilities(
         .with(exec.clone())
         .with(Sessions::new(exec))
         .with(Sql::new(&sql_spec(settings, &net))?)
-        .with(Arc::clone(&stores.memory))
+        .with(Arc::clone(&memory))
+        .with(memory as Memory)
         .with(Arc::clone(&stores.apis))
         .with(ResultWriter::new(Arc::clone(&stores.results)));
     if let Some(llm) = open_llm(settings)? {

@@ -83,7 +83,7 @@ async fn pictures_and_pdfs_of_the_workspace_are_read() {
     };
     let paper = call_in_dir("fs_read_media", "path=a.pdf".to_owned(), false, fill).await;
     let text = paper["result"]["content"][0]["text"].as_str().unwrap_or_default();
-    assert!(text.contains("Page 1\\n\\nWords in it"), "{paper}");
+    assert!(text.contains("Page 1\n\nWords in it"), "{paper}");
     let picture = call_in_dir("fs_read_media", "path=a.png".to_owned(), false, fill).await;
     let block = &picture["result"]["content"][0];
     assert_eq!(

@@ -44,6 +44,15 @@ pub struct Append;
 impl Tool for Append {
     const NAME: &'static str = "fs_append";
     const TITLE: &'static str = "Append to a file";
+    const KEYWORDS: &'static str = "add line end log journal concatenate";
+    const REQUESTS: &'static [&'static str] = &[
+        "add one more line at the end of notes.txt",
+        "log another entry below the existing ones in diary.md",
+        "put this row under the last one of the csv file",
+        "extend the changelog file at the bottom",
+        "tack a sentence on to the file without touching the rest",
+        "add .env to the end of .gitignore",
+    ];
     const EFFECT: Effect = Effect::writes();
     type Input = Input;
     type Output = Output;

@@ -37,6 +37,15 @@ pub struct Copy;
 impl Tool for Copy {
     const NAME: &'static str = "fs_copy";
     const TITLE: &'static str = "Copy files and folders";
+    const KEYWORDS: &'static str = "duplicate clone backup cp";
+    const REQUESTS: &'static [&'static str] = &[
+        "make a duplicate of config.toml as a backup",
+        "clone the template folder to a new project directory",
+        "have the same file in a second place",
+        "keep a spare of the settings before i change them",
+        "replicate the docs directory as docs-old",
+        "put a copy of logo.png next to the page",
+    ];
     const EFFECT: Effect = Effect::writes().idempotent();
     type Input = Input;
     type Output = Output;

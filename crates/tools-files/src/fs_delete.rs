@@ -41,6 +41,15 @@ pub struct Delete;
 impl Tool for Delete {
     const NAME: &'static str = "fs_delete";
     const TITLE: &'static str = "Delete files and folders";
+    const KEYWORDS: &'static str = "remove erase unlink rm trash directory";
+    const REQUESTS: &'static [&'static str] = &[
+        "get rid of old.log",
+        "remove the build folder with everything in it",
+        "erase the temp files from disk",
+        "throw away an empty directory",
+        "clean up the leftover draft.txt, if it is there",
+        "wipe the cache directory from the project",
+    ];
     const EFFECT: Effect = Effect::destroys().idempotent();
     type Input = Input;
     type Output = Output;

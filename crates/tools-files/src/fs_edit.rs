@@ -7,7 +7,7 @@ mod newline_map;
 use crate::content::encoding::DecodedText;
 use crate::content::{content_hash, unified_diff};
 use octo_toolkit::fs::{Write, WriteOptions};
-use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, ModelText, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -73,6 +73,16 @@ pub struct EditText;
 impl Tool for EditText {
     const NAME: &'static str = "fs_edit";
     const TITLE: &'static str = "Edit a text file";
+    const KEYWORDS: &'static str = "modify change update replace code substitute fix source";
+    const REQUESTS: &'static [&'static str] = &[
+        "change the port from 3000 to 8080 in config.yaml",
+        "fix the typo in line 12 of the readme",
+        "swap this function body for another in main.rs",
+        "insert an import below the existing ones in app.py",
+        "make several small text changes in one file at once",
+        "preview a change to a single source file before saving it",
+        "take one paragraph out of the document",
+    ];
     const EFFECT: Effect = Effect::destroys();
     type Input = Input;
     type Output = Output;
@@ -89,6 +99,19 @@ impl Tool for EditText {
                 json!({"path": "data.csv", "edits": [{"old_text": ",", "new_text": ";", "replace_all": true}], "dry_run": true}),
             ),
         ]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let Output { path, replacements, added, removed, .. } = output;
+        let dry = if output.dry_run { ", dry run: nothing was written" } else { "" };
+        let undo = if output.undo || output.dry_run { "" } else { ", fs_undo cannot revert it" };
+        let hash = output.hash.get(..16).unwrap_or_default();
+        ModelText::new()
+            .line(format_args!(
+                "{path}: {replacements} replaced, +{added} -{removed}, hash {hash}{dry}{undo}"
+            ))
+            .rest(&output.diff)
+            .finish()
     }
 
     async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {

@@ -5,7 +5,7 @@ use crate::file_walk::top_n::TopN;
 use crate::file_walk::walk_progress::WalkProgress;
 use crate::file_walk::{display_path, unread_notes};
 use octo_toolkit::fs::{EntryKind, Read, Step, WalkOptions};
-use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, ModelText, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -80,6 +80,16 @@ pub struct GlobFiles;
 impl Tool for GlobFiles {
     const NAME: &'static str = "fs_glob";
     const TITLE: &'static str = "Find files by name";
+    const KEYWORDS: &'static str = "locate find files by name extension wildcard pattern";
+    const REQUESTS: &'static [&'static str] = &[
+        "where are all the python files",
+        "is there a file called docker-compose.yml somewhere",
+        "which files end in .csv under data",
+        "find paths like src/**/*.test.ts",
+        "locate a document by a part of its filename",
+        "find directories named migrations",
+        "all markdown files in the project by name",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
@@ -93,6 +103,16 @@ impl Tool for GlobFiles {
                 json!({"pattern": "*.txt", "path": ".", "max_results": 10}),
             ),
         ]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let shown = output.paths.len();
+        let more = if shown < output.total { format!(", {shown} shown") } else { String::new() };
+        ModelText::new()
+            .line(format_args!("{} found{more}", output.total))
+            .lines(output.notes.iter().map(|note| format!("note: {note}")))
+            .lines(&output.paths)
+            .finish()
     }
 
     async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {

@@ -4,7 +4,7 @@ use crate::file_walk::top_n::TopN;
 use crate::file_walk::unread_notes;
 use crate::file_walk::walk_progress::WalkProgress;
 use octo_toolkit::fs::{EntryKind, Read, WalkEntry, WalkOptions};
-use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, ModelText, Tool, ToolError, WorkPath, counted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -82,6 +82,15 @@ pub struct List;
 impl Tool for List {
     const NAME: &'static str = "fs_list";
     const TITLE: &'static str = "List a folder";
+    const KEYWORDS: &'static str = "ls dir directory contents browse show files";
+    const REQUESTS: &'static [&'static str] = &[
+        "what is in the downloads folder",
+        "show the contents of this directory with sizes",
+        "ls -la of the src folder",
+        "which files are here, and when was each modified",
+        "see hidden files in the current folder",
+        "all entries of a directory including its subfolders",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
@@ -92,6 +101,16 @@ impl Tool for List {
             Example::new("The workspace itself", json!({})),
             Example::new("With times and permissions", json!({"path": "src", "long_format": true})),
         ]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let shown = if output.count < output.total { format!("{} of ", output.count) } else { String::new() };
+        let cut = if output.truncated { " (truncated)" } else { "" };
+        ModelText::new()
+            .line(format_args!("{}: {shown}{}{cut}", output.path, counted(output.total, "entry", "entries")))
+            .lines(output.notes.iter().map(|note| format!("note: {note}")))
+            .lines(output.entries.iter().map(entry_line))
+            .finish()
     }
 
     async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
@@ -130,6 +149,23 @@ fn list(input: &Input, fs: &Fs<Read>, cx: &CallContext) -> Result<Output, ToolEr
     })
 }
 
+/// The name, with a slash for a folder, then the size of a file.
+fn entry_line(entry: &ListEntry) -> String {
+    let mut line = match entry.r#type {
+        "directory" => format!("  {}/", entry.name),
+        _ => format!("  {}", entry.name),
+    };
+    if !matches!(entry.r#type, "directory" | "file" | "symlink") {
+        line.push_str(&format!(" ({})", entry.r#type));
+    }
+    let target = entry.target.iter().map(|target| format!(" -> {target}"));
+    let size = entry.size.iter().map(|size| format!(" {size}"));
+    let others = entry.permissions.iter().chain(&entry.modified).map(|word| format!(" {word}"));
+    let ignored = entry.ignored.then(|| " (ignored)".to_owned());
+    line.extend(target.chain(size).chain(others).chain(ignored));
+    line
+}
+
 /// Directories first within one directory; by path across several.
 fn order(entry: &WalkEntry<'_>, recursive: bool) -> (bool, PathBuf) {
     (!recursive && entry.kind != EntryKind::Folder, entry.path.to_owned())
@@ -158,12 +194,44 @@ fn permissions(mode: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_has_a_line_for_each_entry() {
+        let entry = |name: &str, r#type| ListEntry {
+            name: name.to_owned(),
+            r#type,
+            size: None,
+            target: None,
+            permissions: None,
+            modified: None,
+            ignored: false,
+        };
+        let entries = vec![
+            ListEntry { ignored: true, ..entry("d", "directory") },
+            ListEntry { size: Some(7), permissions: Some("rw-r--r--".to_owned()), ..entry("f", "file") },
+            ListEntry { target: Some("f".to_owned()), ..entry("l", "symlink") },
+            entry("p", "other"),
+        ];
+        let output = Output {
+            path: "src".to_owned(),
+            entries,
+            count: 4,
+            truncated: true,
+            total: 9,
+            notes: Vec::new(),
+        };
+        let wanted =
+            "src: 4 of 9 entries (truncated)\n  d/ (ignored)\n  f 7 rw-r--r--\n  l -> f\n  p (other)";
+        assert_eq!(List::text(&output).as_deref(), Some(wanted));
+    }
+
     #[test]
     fn permissions_are_told_as_ls_does() {
         for (mode, text) in
             [(0o644, "rw-r--r--"), (0o750, "rwxr-x---"), (0o000, "---------"), (0o4777, "rwxrwxrwx")]
         {
-            assert_eq!(super::permissions(mode), text);
+            assert_eq!(permissions(mode), text);
         }
     }
 }

@@ -38,6 +38,15 @@ pub struct MakeFolder;
 impl Tool for MakeFolder {
     const NAME: &'static str = "fs_mkdir";
     const TITLE: &'static str = "Make a folder";
+    const KEYWORDS: &'static str = "create directory make new folder";
+    const REQUESTS: &'static [&'static str] = &[
+        "create a new folder for the reports",
+        "make the directory reports/2026/logs with its parents",
+        "set up an empty subfolder called archive",
+        "i need a place to put the exported pictures",
+        "ensure the output directory exists",
+        "prepare a nested path before files go in",
+    ];
     const EFFECT: Effect = Effect::writes().idempotent();
     type Input = Input;
     type Output = Output;

@@ -39,6 +39,15 @@ pub struct Move;
 impl Tool for Move {
     const NAME: &'static str = "fs_move";
     const TITLE: &'static str = "Move or rename";
+    const KEYWORDS: &'static str = "rename mv relocate";
+    const REQUESTS: &'static [&'static str] = &[
+        "rename notes.txt to ideas.txt",
+        "put the report into the archive folder",
+        "relocate the images directory to assets",
+        "give the file another name",
+        "shift all of src/old to src/legacy",
+        "tidy up: bring the loose file to where it belongs",
+    ];
     const EFFECT: Effect = Effect::destroys();
     type Input = Input;
     type Output = Output;

@@ -12,7 +12,7 @@ mod unified_parser;
 
 use crate::content::content_hash;
 use octo_toolkit::fs::{EntryKind, Write};
-use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, ModelText, Tool, ToolError, WorkPath};
 use patch_plan::{FileResult, PatchPlan, PatchScope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -84,6 +84,15 @@ pub struct Patch;
 impl Tool for Patch {
     const NAME: &'static str = "fs_patch";
     const TITLE: &'static str = "Apply a patch";
+    const KEYWORDS: &'static str = "apply diff change modify code several files";
+    const REQUESTS: &'static [&'static str] = &[
+        "apply this unified diff to the files of the folder",
+        "bring in a .diff that a colleague sent, outside of version control",
+        "use the begin patch block to change two files",
+        "undo a patch by applying it in reverse on disk",
+        "would these hunks fit the file, without writing",
+        "change main.c according to the @@ hunks",
+    ];
     const EFFECT: Effect = Effect::destroys();
     type Input = Input;
     type Output = Output;
@@ -106,9 +115,36 @@ impl Tool for Patch {
         ]
     }
 
+    fn text(output: &Output) -> Option<String> {
+        ModelText::new()
+            .line(&output.message)
+            .field_if("warning", output.warning.as_ref())
+            .line_if(!output.undo && output.diff.is_none(), "fs_undo cannot revert it")
+            .lines(output.files.iter().map(file_line))
+            .field_if("hash", single_hash(&output.files))
+            .rest(output.diff.as_deref().unwrap_or_default())
+            .finish()
+    }
+
     async fn run(&self, input: Input, fs: Fs<Write>, _cx: &CallContext) -> Result<Output, ToolError> {
         fs.run(move |fs| patch(fs, &input)).await
     }
+}
+
+/// For if_hash of the next change, which is of one file.
+fn single_hash(files: &[PatchedFile]) -> Option<&str> {
+    match files {
+        [file] => file.hash.as_deref()?.get(..16),
+        _ => None,
+    }
+}
+
+/// The file, what became of it, and where the hunks were found if not as stated.
+fn file_line(file: &PatchedFile) -> String {
+    let from = file.from.as_ref().map_or(String::new(), |from| format!(" from {from}"));
+    let offset = if file.offset == 0 { String::new() } else { format!(", offset {}", file.offset) };
+    let PatchedFile { path, status, added, removed, hunks, .. } = file;
+    format!("{path}: {status}{from}, +{added} -{removed}, hunks {hunks}{offset}")
 }
 
 fn patch(fs: &Fs<Write>, input: &Input) -> Result<Output, ToolError> {

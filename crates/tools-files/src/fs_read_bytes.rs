@@ -56,6 +56,15 @@ pub struct ReadBytes;
 impl Tool for ReadBytes {
     const NAME: &'static str = "fs_read_bytes";
     const TITLE: &'static str = "Read bytes of a file";
+    const KEYWORDS: &'static str = "binary hex dump raw download";
+    const REQUESTS: &'static [&'static str] = &[
+        "get the first 16 bytes of the binary as base64",
+        "what kind of file is blob.bin by its magic number",
+        "read raw data from offset 1024 of the firmware image",
+        "inspect the header of a zip or exe file",
+        "fetch a piece of a binary file in encoded form",
+        "hex check of an unknown file's beginning",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

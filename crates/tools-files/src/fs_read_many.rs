@@ -4,7 +4,9 @@ use crate::content::encoding::EncodingChoice;
 use crate::content::text_reader::{self, LineSelection, ReadRequest};
 use crate::fs_read_text::max_bytes;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{CallContext, Effect, Example, Fs, Json, Tool, ToolError, WorkPath, json_len};
+use octo_toolkit::{
+    CallContext, Effect, Example, Fs, Json, ModelText, Tool, ToolError, WorkPath, counted, json_len,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -70,7 +72,17 @@ pub struct ReadMany;
 impl Tool for ReadMany {
     const NAME: &'static str = "fs_read_many";
     const TITLE: &'static str = "Read several text files";
+    const KEYWORDS: &'static str = "open several files at once batch view";
+    const REQUESTS: &'static [&'static str] = &[
+        "open the readme, the config and the main file together",
+        "load ten source files in one go",
+        "get the contents of all these files at once",
+        "i need a.txt, b.txt and c.txt, missing ones should not matter",
+        "take in every module of the package with a single call",
+        "compare two local files by reading both",
+    ];
     const EFFECT: Effect = Effect::reads();
+    const IS_READER: bool = true;
     type Input = Input;
     type Output = Output;
     type Grants = Fs<Read>;
@@ -85,6 +97,10 @@ impl Tool for ReadMany {
         ]
     }
 
+    fn text(output: &Output) -> Option<String> {
+        output.files.iter().fold(ModelText::new(), write_entry).finish()
+    }
+
     async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
         if input.paths.is_empty() || input.paths.len() > MAX_PATHS {
             return Err(ToolError::invalid(format!("{} paths were given.", input.paths.len()))
@@ -97,6 +113,31 @@ impl Tool for ReadMany {
             Ok(Output { files: read_all(fs, &files, input.max_bytes, &cx)? })
         })
         .await
+    }
+}
+
+/// A line about the file, then its text. The number of lines says where it ends.
+fn write_entry(text: ModelText, file: &FileEntry) -> ModelText {
+    if let Some(error) = &file.error {
+        return text.line(format_args!("=== {}: error: {error}", file.path));
+    }
+    let content = file.content.as_deref().unwrap_or_default();
+    let (shown, all) = (content.lines().count() as u64, file.line_count);
+    let next = file.next.map_or(String::new(), |next| format!(", next: {next}"));
+    let next_byte = file.next_byte.map_or(String::new(), |byte| format!(", next_byte: {byte}"));
+    let lines = match all {
+        Some(all) if file.truncated => format!("{shown} of {}", counted(all, "line", "lines")),
+        _ if file.content.is_some() => counted(shown, "line", "lines"),
+        _ => format!("omitted, {} bytes", file.size_bytes.unwrap_or_default()),
+    };
+    let encoding = file.encoding.as_deref().filter(|encoding| *encoding != "utf-8");
+    let encoding = encoding.map_or(String::new(), |encoding| format!(", {encoding}"));
+    let hash = file.hash.as_deref().and_then(|hash| hash.get(..16));
+    let hash = hash.map_or(String::new(), |hash| format!(", hash {hash}"));
+    let text = text.line(format_args!("=== {} ({lines}{encoding}{next}{next_byte}{hash})", file.path));
+    match shown {
+        0 => text,
+        _ => text.block(content.strip_suffix('\n').unwrap_or(content)),
     }
 }
 
@@ -174,5 +215,36 @@ fn read(fs: &Fs<Read>, path: &WorkPath, max_bytes: u64, room: usize, cx: &CallCo
             next_byte: reading.next_byte,
         },
         Err(error) => FileEntry { path: told, error: Some(error.text()), ..FileEntry::default() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_says_how_many_lines_follow() {
+        let entry = |path: &str, content: Option<&str>| FileEntry {
+            path: path.to_owned(),
+            content: content.map(str::to_owned),
+            line_count: Some(9),
+            ..FileEntry::default()
+        };
+        let files = vec![
+            entry("whole", Some("a\n\"b\"\n\n")),
+            FileEntry { truncated: true, next: Some(2), next_byte: Some(3), ..entry("part", Some("a\n")) },
+            FileEntry { error: Some("gone".to_owned()), ..entry("none", None) },
+            FileEntry {
+                size_bytes: Some(7),
+                line_count: None,
+                truncated: true,
+                next: Some(1),
+                ..entry("large", None)
+            },
+            FileEntry { hash: Some("0123456789abcdef".repeat(4)), ..entry("breaks", Some("\n\n")) },
+            entry("empty", Some("")),
+        ];
+        let wanted = "=== whole (3 lines)\na\n\"b\"\n\n=== part (1 of 9 lines, next: 2, next_byte: 3)\na\n=== none: error: gone\n=== large (omitted, 7 bytes, next: 1)\n=== breaks (2 lines, hash 0123456789abcdef)\n\n\n=== empty (0 lines)";
+        assert_eq!(ReadMany::text(&Output { files }).as_deref(), Some(wanted));
     }
 }

@@ -93,7 +93,17 @@ pub struct ReadMedia;
 impl Tool for ReadMedia {
     const NAME: &'static str = "fs_read_media";
     const TITLE: &'static str = "Read a picture or a PDF";
+    const KEYWORDS: &'static str = "image photo picture view look see PDF document";
+    const REQUESTS: &'static [&'static str] = &[
+        "show me logo.png",
+        "look at the photo in the assets folder",
+        "what is on the scan receipt.jpg",
+        "read the contract.pdf that lies in the workspace",
+        "get pages 3 to 5 of a local pdf",
+        "view the diagram image from the docs directory",
+    ];
     const EFFECT: Effect = Effect::reads();
+    const IS_READER: bool = true;
     const HAS_OUTPUT_SCHEMA: bool = false;
     type Input = Input;
     type Output = Output;

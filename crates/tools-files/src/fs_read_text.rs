@@ -3,7 +3,7 @@
 use crate::content::encoding::{self, EncodingChoice};
 use crate::content::text_reader::{self, LineSelection, ReadRequest, ReadResult};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath, json_len};
+use octo_toolkit::{CallContext, Effect, Example, Fs, ModelText, Tool, ToolError, WorkPath, json_len};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -91,7 +91,18 @@ pub struct ReadText;
 impl Tool for ReadText {
     const NAME: &'static str = "fs_read_text";
     const TITLE: &'static str = "Read a text file";
+    const KEYWORDS: &'static str = "open view show cat print source code contents document";
+    const REQUESTS: &'static [&'static str] = &[
+        "what does config.yaml say",
+        "open main.rs and show lines 40 to 80",
+        "last 50 lines of server.log",
+        "view the file with line numbers before editing",
+        "cat the readme of the project",
+        "first rows of data.csv",
+        "read a latin-1 encoded document",
+    ];
     const EFFECT: Effect = Effect::reads();
+    const IS_READER: bool = true;
     type Input = Input;
     type Output = Output;
     type Grants = Fs<Read>;
@@ -108,6 +119,18 @@ impl Tool for ReadText {
                 json!({"path": "src/main.rs", "start_line": 2, "end_line": 3}),
             ),
         ]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        ModelText::new()
+            .line(headline(output))
+            .field_if("notice", output.notice.as_ref())
+            .line_if(output.truncated && output.next.is_none(), "truncated")
+            .field_if("next", output.next)
+            .field_if("next_byte", output.next_byte)
+            .line_if(!output.content.is_empty(), "text:")
+            .rest(&output.content)
+            .finish()
     }
 
     async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
@@ -193,6 +216,22 @@ fn to_output(path: String, reading: ReadResult, numbered: bool) -> Output {
     }
 }
 
+/// The file and what of it was read.
+fn headline(output: &Output) -> String {
+    let lines = match (output.start_line, output.end_line) {
+        (Some(first), Some(last)) => format!("lines {first}-{last} of "),
+        _ => "lines: ".to_owned(),
+    };
+    let more = if output.line_count_exact { "" } else { "+" };
+    let encoding = if output.encoding == "utf-8" { String::new() } else { format!(", {}", output.encoding) };
+    let hash = output.hash.as_deref().and_then(|hash| hash.get(..16));
+    let hash = hash.map_or(String::new(), |hash| format!(", hash {hash}"));
+    format!(
+        "{}: {lines}{}{more}, {} bytes{encoding}, modified {}{hash}",
+        output.path, output.line_count, output.size_bytes, output.modified
+    )
+}
+
 fn number(content: &str, first: u64) -> String {
     let lines = content.split_inclusive('\n').zip(first..);
     lines.map(|(line, number)| format!("{number}\t{line}")).collect()
@@ -232,6 +271,42 @@ mod tests {
         for input in refused {
             assert!(parse_selection(input.clone()).is_err(), "{input}");
         }
+    }
+
+    #[test]
+    fn the_text_is_raw_below_one_line_about_the_file() {
+        let whole = Output {
+            path: "a.rs".to_owned(),
+            content: "fn a() {\n    \"b\";\n}\n".to_owned(),
+            line_count: 3,
+            line_count_exact: true,
+            size_bytes: 20,
+            modified: "2030-01-02T03:04:05Z".to_owned(),
+            encoding: "utf-8".to_owned(),
+            truncated: false,
+            start_line: Some(1),
+            end_line: Some(3),
+            next: None,
+            next_byte: None,
+            hash: Some("0123456789abcdef".repeat(4)),
+            notice: None,
+        };
+        let about = "a.rs: lines 1-3 of 3, 20 bytes, modified 2030-01-02T03:04:05Z, hash 0123456789abcdef\n";
+        assert_eq!(ReadText::text(&whole), Some(format!("{about}text:\nfn a() {{\n    \"b\";\n}}")));
+        let part = Output {
+            content: "next: 9\n".to_owned(),
+            line_count_exact: false,
+            encoding: "latin1".to_owned(),
+            truncated: true,
+            end_line: Some(1),
+            next: Some(2),
+            next_byte: Some(7),
+            hash: None,
+            notice: Some("n".to_owned()),
+            ..whole
+        };
+        let about = "a.rs: lines 1-1 of 3+, 20 bytes, latin1, modified 2030-01-02T03:04:05Z\nnotice: n\n";
+        assert_eq!(ReadText::text(&part), Some(format!("{about}next: 2\nnext_byte: 7\ntext:\nnext: 9")));
     }
 
     #[test]

@@ -91,6 +91,15 @@ pub struct Replace;
 impl Tool for Replace {
     const NAME: &'static str = "fs_replace";
     const TITLE: &'static str = "Replace in files";
+    const KEYWORDS: &'static str = "rename symbol refactor substitute everywhere sed bulk find and replace";
+    const REQUESTS: &'static [&'static str] = &[
+        "rename the function getUser to fetchUser across the whole project",
+        "swap http for https in every html file",
+        "search and replace with a regular expression over the folder",
+        "change the company name everywhere it occurs",
+        "update the copyright year in all files",
+        "how many files would a bulk substitution change, dry run",
+    ];
     const EFFECT: Effect = Effect::destroys();
     type Input = Input;
     type Output = Output;

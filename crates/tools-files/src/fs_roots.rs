@@ -38,6 +38,15 @@ pub struct Roots;
 impl Tool for Roots {
     const NAME: &'static str = "fs_roots";
     const TITLE: &'static str = "List the workspace's roots";
+    const KEYWORDS: &'static str = "workspace allowed directories permitted locations";
+    const REQUESTS: &'static [&'static str] = &[
+        "which directories am i allowed to touch",
+        "where is the workspace on disk",
+        "is this mount read-only for file access",
+        "what is my base path for relative filenames",
+        "find out which places outside are off limits",
+        "absolute path of the shared project folder",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

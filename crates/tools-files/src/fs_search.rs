@@ -8,7 +8,7 @@ mod search_match;
 use crate::file_walk::glob_pattern::{GlobPattern, matches_hidden};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, ModelText, Tool, ToolError, WorkPath, counted};
 use schemars::JsonSchema;
 use search_match::SearchMatch;
 use serde::{Deserialize, Serialize};
@@ -92,6 +92,17 @@ pub struct Search;
 impl Tool for Search {
     const NAME: &'static str = "fs_search";
     const TITLE: &'static str = "Search in files";
+    const KEYWORDS: &'static str =
+        "grep ripgrep look for occurrences string pattern code usage reference where";
+    const REQUESTS: &'static [&'static str] = &[
+        "where in the code is parse_config called",
+        "grep for TODO in all source files",
+        "which files mention the old domain name",
+        "find the definition of the class Invoice",
+        "look for an error message string in the codebase",
+        "count occurrences of unwrap per file",
+        "show matches of a regex with two lines around them",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
@@ -111,11 +122,43 @@ impl Tool for Search {
         ]
     }
 
+    fn text(output: &Output) -> Option<String> {
+        let shown = output.matches.len() as u64;
+        let total = if output.total_is_exact { "" } else { "at least " };
+        let more = if shown < output.total_matches { format!(", {shown} shown") } else { String::new() };
+        let cut = if output.truncated { " (truncated)" } else { "" };
+        ModelText::new()
+            .line(format_args!("{total}{}{more}{cut}", counted(output.total_matches, "match", "matches")))
+            .lines(output.notes.iter().map(|note| format!("note: {note}")))
+            .lines(by_file(&output.matches))
+            .finish()
+    }
+
     async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {
         let wanted = SearchQuery::try_from(&input)?;
         let cx = cx.clone();
         fs.run(move |fs| run_search::search(&wanted, &fs.place(&input.path)?, fs, &cx)).await
     }
+}
+
+/// Each path once, then its lines: `12: match`, `13- context`.
+fn by_file(matches: &[SearchMatch]) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut path = None;
+    for found in matches {
+        if path != Some(&found.path) {
+            path = Some(&found.path);
+            let count = found.count.map_or(String::new(), |count| format!(": {count}"));
+            lines.push(format!("{}{count}", found.path));
+        }
+        let (Some(line), Some(text)) = (found.line, &found.text) else { continue };
+        let before = (1..=found.before.len() as u64).rev().map(|up| line.saturating_sub(up));
+        lines.extend(before.zip(&found.before).map(|(line, text)| format!("  {line}- {text}")));
+        let cut = if found.cut { " [line cut]" } else { "" };
+        lines.push(format!("  {line}: {text}{cut}"));
+        lines.extend((line + 1..).zip(&found.after).map(|(line, text)| format!("  {line}- {text}")));
+    }
+    lines
 }
 
 /// A validated query.
@@ -181,6 +224,38 @@ fn refusal(error: &str) -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn matches_are_grouped_by_file() {
+        let found = |path: &str, line: u64, text: &str, before: &[&str], after: &[&str]| SearchMatch {
+            path: path.to_owned(),
+            line: Some(line),
+            text: Some(text.to_owned()),
+            before: before.iter().map(|line| (*line).to_owned()).collect(),
+            after: after.iter().map(|line| (*line).to_owned()).collect(),
+            ..SearchMatch::default()
+        };
+        let counted = SearchMatch { path: "b".to_owned(), count: Some(7), ..SearchMatch::default() };
+        let rows = [
+            (vec![], 0, "0 matches\nnote: n"),
+            (
+                vec![found("a", 3, "  x", &["1", "2"], &["4"])],
+                9,
+                "9 matches, 1 shown\nnote: n\na\n  1- 1\n  2- 2\n  3:   x\n  4- 4",
+            ),
+            (
+                vec![found("a", 3, "x", &[], &[]), found("a", 5, "y", &[], &[])],
+                2,
+                "2 matches\nnote: n\na\n  3: x\n  5: y",
+            ),
+            (vec![counted], 1, "1 match\nnote: n\nb: 7"),
+        ];
+        for (matches, total_matches, text) in rows {
+            let notes = vec!["n".to_owned()];
+            let output = Output { matches, total_matches, truncated: false, total_is_exact: true, notes };
+            assert_eq!(Search::text(&output).as_deref(), Some(text));
+        }
+    }
 
     #[test]
     fn a_pattern_that_is_none_is_refused_in_one_sentence() {

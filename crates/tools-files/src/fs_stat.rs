@@ -46,6 +46,15 @@ pub struct StatPath;
 impl Tool for StatPath {
     const NAME: &'static str = "fs_stat";
     const TITLE: &'static str = "Look at a path";
+    const KEYWORDS: &'static str = "metadata size modified date exists permissions info";
+    const REQUESTS: &'static [&'static str] = &[
+        "how big is backup.tar and when was it last changed",
+        "does the file config.toml exist",
+        "is this path a directory or a symlink",
+        "check the permissions of deploy.sh",
+        "where does the symbolic link point to",
+        "creation date of the document report.docx",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

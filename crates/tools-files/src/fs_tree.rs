@@ -4,7 +4,7 @@ mod tree_collect;
 mod tree_render;
 
 use octo_toolkit::fs::Read;
-use octo_toolkit::{CallContext, Effect, Example, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, ModelText, Tool, ToolError, WorkPath, counted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -55,6 +55,15 @@ pub struct Tree;
 impl Tool for Tree {
     const NAME: &'static str = "fs_tree";
     const TITLE: &'static str = "Draw a folder as a tree";
+    const KEYWORDS: &'static str = "directory structure hierarchy overview project layout";
+    const REQUESTS: &'static [&'static str] = &[
+        "draw the project layout",
+        "get a picture of the folder structure, three levels deep",
+        "how is this repository organised",
+        "only the directories, nested and indented",
+        "overview of modules with their number of lines",
+        "unknown codebase: what is where",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
@@ -65,6 +74,19 @@ impl Tool for Tree {
             Example::new("The workspace", json!({})),
             Example::new("Only folders, five levels", json!({"max_depth": 5, "dirs_only": true})),
         ]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let cut = if output.truncated { " (entries were folded or omitted)" } else { "" };
+        ModelText::new()
+            .line(format_args!(
+                "{}, {}{cut}",
+                counted(output.files, "file", "files"),
+                counted(output.directories, "folder", "folders")
+            ))
+            .lines(output.notes.iter().map(|note| format!("note: {note}")))
+            .rest(&output.tree)
+            .finish()
     }
 
     async fn run(&self, input: Input, fs: Fs<Read>, cx: &CallContext) -> Result<Output, ToolError> {

@@ -37,6 +37,15 @@ pub struct Undo;
 impl Tool for Undo {
     const NAME: &'static str = "fs_undo";
     const TITLE: &'static str = "Undo the last change of a file";
+    const KEYWORDS: &'static str = "revert restore roll back change mistake";
+    const REQUESTS: &'static [&'static str] = &[
+        "revert my last edit of the file",
+        "i overwrote notes.txt by mistake, bring the old text back",
+        "restore the file that i just deleted",
+        "take back the rename from a moment ago",
+        "put main.rs into the state before my latest write",
+        "that change was wrong, roll the file back",
+    ];
     const EFFECT: Effect = Effect::destroys();
     type Input = Input;
     type Output = Output;

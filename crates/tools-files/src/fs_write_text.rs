@@ -65,6 +65,15 @@ pub struct WriteText;
 impl Tool for WriteText {
     const NAME: &'static str = "fs_write_text";
     const TITLE: &'static str = "Write a text file";
+    const KEYWORDS: &'static str = "create save store new file overwrite";
+    const REQUESTS: &'static [&'static str] = &[
+        "create a file hello.py with this content",
+        "save the summary as report.md",
+        "store these lines as a new csv on disk",
+        "overwrite the whole config with the following text",
+        "write the generated html to public/index.html",
+        "put a fresh todo.txt in a folder that does not exist yet",
+    ];
     const EFFECT: Effect = Effect::destroys().idempotent();
     type Input = Input;
     type Output = Output;

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::IntoResponse;
 use jiff::Timestamp;
 use octo_toolkit::net::NetSpec;
-use octo_toolkit::{Capabilities, Clock, Net, ToolFixture, Toolbox};
+use octo_toolkit::{Capabilities, Clock, JqRunner, Net, PointerJq, ToolFixture, Toolbox};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
@@ -121,7 +121,10 @@ pub fn bench(toolbox: Toolbox) -> ToolFixture {
 
 pub fn capabilities() -> Capabilities {
     let spec = NetSpec { allow: vec!["127.0.0.1".to_owned()], ..NetSpec::default() };
-    Capabilities::default().with(Net::new(spec).unwrap()).with(Clock::fixed(now()))
+    Capabilities::default()
+        .with(Net::new(spec).unwrap())
+        .with(Clock::fixed(now()))
+        .with(JqRunner::new(Arc::new(PointerJq)))
 }
 
 pub fn now() -> Timestamp {

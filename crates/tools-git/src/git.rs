@@ -66,6 +66,16 @@ pub struct GitTool(pub GitSettings);
 impl Tool for GitTool {
     const NAME: &'static str = "git";
     const TITLE: &'static str = "Run git";
+    const KEYWORDS: &'static str = "version control fetch pull merge rebase stash checkout clone tag reset";
+    const REQUESTS: &'static [&'static str] = &[
+        "stash my changes for later",
+        "create a new branch and check it out",
+        "pull the newest changes from origin",
+        "rebase the feature onto main",
+        "put a version tag on the release",
+        "clone a repository from its address",
+        "stage the file with add, or unstage it with reset",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;

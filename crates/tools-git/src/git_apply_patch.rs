@@ -48,6 +48,15 @@ pub struct ApplyPatch;
 impl Tool for ApplyPatch {
     const NAME: &'static str = "git_apply_patch";
     const TITLE: &'static str = "Apply a patch";
+    const KEYWORDS: &'static str = "apply diff hunk";
+    const REQUESTS: &'static [&'static str] = &[
+        "will this diff apply cleanly to the repository",
+        "apply the output of a colleague's diff to my checkout",
+        "test whether a .patch with a/ and b/ paths fits the repo",
+        "take a diff's changes back out of the checkout in reverse",
+        "bring in a contributed .patch without committing it",
+        "check the patch against the work tree before using it",
+    ];
     const EFFECT: Effect = Effect::destroys();
     type Input = Input;
     type Output = Output;

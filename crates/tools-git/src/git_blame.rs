@@ -6,7 +6,9 @@ use crate::program::git_output::blame_output::{self, BlameLine, CommitShare};
 use crate::program::run_git::GitRepo;
 use crate::program::safe_arg::{Rev, TrustedArg};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Json, Tool, ToolError, WorkPath};
+use octo_toolkit::{
+    CallContext, Effect, Example, Exec, Fs, Json, ModelText, Tool, ToolError, WorkPath, counted,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -54,6 +56,15 @@ pub struct Blame;
 impl Tool for Blame {
     const NAME: &'static str = "git_blame";
     const TITLE: &'static str = "Git blame";
+    const KEYWORDS: &'static str = "who wrote changed line author annotate responsible";
+    const REQUESTS: &'static [&'static str] = &[
+        "who wrote this line",
+        "which commit last touched lines 10 to 20 of main.rs",
+        "find out who to ask about this odd condition in the code",
+        "when was this line of the config introduced",
+        "annotate a file with the author of each row",
+        "whose code is the function in parser.py",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
@@ -64,6 +75,22 @@ impl Tool for Blame {
             Example::new("Who wrote each line", json!({"path": "README.md"})),
             Example::new("Who wrote two lines", json!({"path": "notes.txt", "start_line": 1, "end_line": 2})),
         ]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let shares = output.commits.iter().map(|share| {
+            let CommitShare { commit, author, date, summary, lines } = share;
+            format!("{commit} {date} {author}, {}: {summary}", counted(*lines, "line", "lines"))
+        });
+        let lines =
+            output.lines.iter().map(|line| format!("{} {}\t{}", line.line_number, line.commit, line.content));
+        ModelText::new()
+            .line_if(output.lines.is_empty(), "no lines")
+            .field_if("next", output.next)
+            .lines(shares)
+            .line_if(!output.lines.is_empty(), "")
+            .lines(lines)
+            .finish()
     }
 
     async fn run(

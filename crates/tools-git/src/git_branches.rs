@@ -37,6 +37,15 @@ pub struct Branches;
 impl Tool for Branches {
     const NAME: &'static str = "git_branches";
     const TITLE: &'static str = "List branches";
+    const KEYWORDS: &'static str = "branch list switch current";
+    const REQUESTS: &'static [&'static str] = &[
+        "which branches exist in the repo",
+        "is there a branch for the payment feature",
+        "what remote branches were there at the last fetch",
+        "find stale branches whose upstream is gone",
+        "which branch was worked on most recently",
+        "how far is each branch ahead of or behind its upstream",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

@@ -4,7 +4,7 @@ use crate::program::run_git::GitRepo;
 use crate::structured_diff::{self, DiffOutput, DiffRequest};
 use crate::{git_defaults, git_status};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Json, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Json, ModelText, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -34,6 +34,15 @@ pub struct Changes;
 impl Tool for Changes {
     const NAME: &'static str = "git_changes";
     const TITLE: &'static str = "All uncommitted changes";
+    const KEYWORDS: &'static str = "uncommitted modified work in progress review pending edits";
+    const REQUESTS: &'static [&'static str] = &[
+        "everything i have modified and not committed, with the lines",
+        "show staged and unstaged edits together",
+        "before committing, review all my pending work",
+        "complete picture of the uncommitted work with diffs",
+        "what exactly did i alter in the checkout so far",
+        "full review of the dirty working copy",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
@@ -41,6 +50,17 @@ impl Tool for Changes {
 
     fn examples() -> Vec<Example> {
         vec![Example::new("Everything that is not committed", json!({}))]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let parts = [("staged", &output.staged_diff), ("unstaged", &output.unstaged_diff)];
+        let parts = parts.into_iter().filter(|(_, diff)| diff.truncated || !diff.files.is_empty());
+        let text = git_status::write_status(ModelText::new(), &output.status);
+        parts
+            .fold(text, |text, (name, diff)| {
+                structured_diff::write_diff(text.line("").line(format_args!("# {name}")), diff)
+            })
+            .finish()
     }
 
     async fn run(

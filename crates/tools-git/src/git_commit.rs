@@ -64,6 +64,15 @@ pub struct Commit(pub GitSettings);
 impl Tool for Commit {
     const NAME: &'static str = "git_commit";
     const TITLE: &'static str = "Commit";
+    const KEYWORDS: &'static str = "save check in record snapshot changes";
+    const REQUESTS: &'static [&'static str] = &[
+        "save my work to the repository with a message",
+        "record the fix in readme.md under a short description",
+        "check in the two changed files",
+        "make a snapshot of all tracked changes in version control",
+        "finish the task by committing the new module",
+        "put what is staged into the history",
+    ];
     const EFFECT: Effect = Effect::writes();
     type Input = Input;
     type Output = Output;

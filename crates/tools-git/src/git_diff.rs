@@ -5,7 +5,7 @@ use crate::program::run_git::GitRepo;
 use crate::program::safe_arg::Rev;
 use crate::structured_diff::{self, DiffOutput, DiffRequest};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, ModelText, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -48,7 +48,18 @@ pub struct Diff;
 impl Tool for Diff {
     const NAME: &'static str = "git_diff_structured";
     const TITLE: &'static str = "Git diff as data";
+    const KEYWORDS: &'static str = "compare changes difference modified lines between versions";
+    const REQUESTS: &'static [&'static str] = &[
+        "what differs between main and my feature branch",
+        "compare the file with the version in HEAD",
+        "which lines are staged for the next commit",
+        "changes between two releases v1.2..v1.3",
+        "how many lines were added and removed since that commit",
+        "only names of files that differ from the main branch",
+        "my unstaged edits in the src folder",
+    ];
     const EFFECT: Effect = Effect::reads();
+    const IS_READER: bool = true;
     type Input = Input;
     type Output = DiffOutput;
     type Grants = (Fs<Read>, Exec);
@@ -59,6 +70,10 @@ impl Tool for Diff {
             Example::new("One file against the last commit", json!({"ref": "HEAD", "paths": ["notes.txt"]})),
             Example::new("Which files differ, without hunks", json!({"ref": "HEAD", "max_hunks": 0})),
         ]
+    }
+
+    fn text(output: &DiffOutput) -> Option<String> {
+        structured_diff::write_diff(ModelText::new(), output).finish()
     }
 
     async fn run(

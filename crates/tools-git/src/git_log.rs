@@ -8,7 +8,7 @@ use crate::program::run_git::GitRepo;
 use crate::program::safe_arg::{Number, Rev, Text};
 use octo_toolkit::fs::Read;
 use octo_toolkit::reply_budget::count_fitting;
-use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, ModelText, Tool, ToolError, WorkPath, counted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -65,6 +65,16 @@ pub struct Log;
 impl Tool for Log {
     const NAME: &'static str = "git_log_structured";
     const TITLE: &'static str = "Git log as data";
+    const KEYWORDS: &'static str = "history past commits changelog who changed when";
+    const REQUESTS: &'static [&'static str] = &[
+        "what was committed last week",
+        "history of config.yaml",
+        "recent commits by Anna",
+        "find the commit whose message mentions login",
+        "what happened in the project since the last release",
+        "last five entries of the version history",
+        "which commits are on the branch but not in main",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
@@ -75,6 +85,12 @@ impl Tool for Log {
             Example::new("The last commit", json!({"max_count": 1})),
             Example::new("Who changed a file this year", json!({"path": "notes.txt", "since": "1 year ago"})),
         ]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let text =
+            ModelText::new().line_if(output.commits.is_empty(), "no commits").field_if("next", output.next);
+        output.commits.iter().fold(text, write_commit).finish()
     }
 
     async fn run(
@@ -108,6 +124,23 @@ impl Tool for Log {
     }
 }
 
+/// A line with id, date, author and message, then the rest of the message.
+fn write_commit(text: ModelText, commit: &Commit) -> ModelText {
+    let refs = if commit.refs.is_empty() { String::new() } else { format!(" ({})", commit.refs.join(", ")) };
+    let merged: Vec<&str> =
+        commit.parents.iter().map(|id| id.get(..commit.short_hash.len()).unwrap_or(id)).collect();
+    let change = match merged.as_slice() {
+        [_, _, ..] => format!("merge of {}", merged.join(", ")),
+        _ => {
+            let files = counted(commit.files_changed, "file", "files");
+            format!("{files}, +{} -{}", commit.insertions, commit.deletions)
+        }
+    };
+    let Commit { short_hash, date, author, email, message, .. } = commit;
+    let text = text.line(format_args!("{short_hash}{refs} {date} {author} <{email}> [{change}]: {message}"));
+    if commit.body.is_empty() { text } else { text.item("    ", &commit.body) }
+}
+
 /// Requests one more commit than needed, to detect whether there are more.
 fn command(input: &Input) -> Result<GitCommand, ToolError> {
     let mut command = GitCommand::read("log")
@@ -126,4 +159,39 @@ fn command(input: &Input) -> Result<GitCommand, ToolError> {
         command = command.set("--grep", &Text::value("message", message)?);
     }
     Ok(command.positional(&Rev::new(&input.r#ref)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_is_a_line_and_its_message() {
+        let commit = Commit {
+            hash: "0123456789abcdef0123456789abcdef01234567".to_owned(),
+            short_hash: "0123456".to_owned(),
+            author: "Ada".to_owned(),
+            email: "a@b.c".to_owned(),
+            date: "2030-01-02T03:04:05+00:00".to_owned(),
+            message: "Fix".to_owned(),
+            body: "Why\n\nHow".to_owned(),
+            parents: vec!["1".repeat(40)],
+            refs: vec!["HEAD -> main".to_owned()],
+            files_changed: 1,
+            insertions: 2,
+            deletions: 3,
+        };
+        let merge = Commit {
+            body: String::new(),
+            parents: vec!["1".repeat(40), "2".repeat(40)],
+            refs: Vec::new(),
+            ..commit.clone()
+        };
+        let about = "2030-01-02T03:04:05+00:00 Ada <a@b.c>";
+        let wanted = format!(
+            "next: 7\n0123456 (HEAD -> main) {about} [1 file, +2 -3]: Fix\n    Why\n    \n    How\n0123456 {about} [merge of 1111111, 2222222]: Fix"
+        );
+        assert_eq!(Log::text(&Output { commits: vec![commit, merge], next: Some(7) }), Some(wanted));
+        assert_eq!(Log::text(&Output { commits: Vec::new(), next: None }).as_deref(), Some("no commits"));
+    }
 }

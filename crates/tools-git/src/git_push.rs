@@ -66,6 +66,15 @@ pub struct Push(pub GitSettings);
 impl Tool for Push {
     const NAME: &'static str = "git_push";
     const TITLE: &'static str = "Push a branch";
+    const KEYWORDS: &'static str = "publish upload remote origin send commits";
+    const REQUESTS: &'static [&'static str] = &[
+        "upload my commits to the remote",
+        "publish the branch to origin",
+        "send local work to the server so that others see it",
+        "get the finished commit onto the forge",
+        "share the new branch and set its upstream",
+        "which commits have not been sent to the remote yet",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;

@@ -5,7 +5,7 @@ use crate::program::git_command::GitCommand;
 use crate::program::run_git::GitRepo;
 use crate::program::safe_arg::Rev;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, ModelText, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -47,7 +47,17 @@ pub struct Show;
 impl Tool for Show {
     const NAME: &'static str = "git_show";
     const TITLE: &'static str = "Show a commit or file version";
+    const KEYWORDS: &'static str = "view revision old version of a file commit details";
+    const REQUESTS: &'static [&'static str] = &[
+        "what did commit abc123 change",
+        "display the file as it was two commits ago",
+        "show the latest commit with its patch",
+        "old version of main.rs from the release tag",
+        "details of the tag v2.0",
+        "get readme.md as it is on another branch without checking it out",
+    ];
     const EFFECT: Effect = Effect::reads();
+    const IS_READER: bool = true;
     type Input = Input;
     type Output = Output;
     type Grants = (Fs<Read>, Exec);
@@ -59,6 +69,12 @@ impl Tool for Show {
                 json!({"ref": "HEAD:README.md", "content": "# Demo\n\nA small project.\n", "truncated": false}),
             ),
         ]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let cut =
+            if output.truncated { " (the end is missing; use paths or a larger max_bytes)" } else { "" };
+        ModelText::new().line(format_args!("{}{cut}:", output.r#ref)).rest(&output.content).finish()
     }
 
     async fn run(

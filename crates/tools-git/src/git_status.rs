@@ -5,7 +5,7 @@ use crate::program::git_command::GitCommand;
 use crate::program::git_output::status_output::{self, StatusEntry};
 use crate::program::run_git::GitRepo;
 use octo_toolkit::fs::Read;
-use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Exec, Fs, ModelText, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -58,6 +58,16 @@ pub struct Status;
 impl Tool for Status {
     const NAME: &'static str = "git_status";
     const TITLE: &'static str = "Git status";
+    const KEYWORDS: &'static str = "modified changed files branch working tree state";
+    const REQUESTS: &'static [&'static str] = &[
+        "is my checkout clean",
+        "which branch am i on",
+        "any untracked files in the repo",
+        "am i ahead of or behind the upstream",
+        "are there merge conflicts or an unfinished rebase",
+        "names of modified and staged files, without their content",
+        "before switching branches, see if there is anything pending",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
@@ -65,6 +75,10 @@ impl Tool for Status {
 
     fn examples() -> Vec<Example> {
         vec![Example::new("What has changed since the last commit", json!({}))]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        write_status(ModelText::new(), output).finish()
     }
 
     async fn run(
@@ -75,6 +89,39 @@ impl Tool for Status {
     ) -> Result<Output, ToolError> {
         let git = GitRepo::open(&fs, &exec, cx, &input.repo_path).await?;
         read_status(&git).await
+    }
+}
+
+/// The branch in one line, then the files as in git's short format.
+pub fn write_status(text: ModelText, status: &Output) -> ModelText {
+    let entries = |letters: fn(char) -> String, entries: &[StatusEntry]| -> Vec<String> {
+        entries.iter().map(|entry| entry_line(entry, letters)).collect()
+    };
+    text.line(branch_line(status))
+        .field_if("in progress", status.in_progress.as_ref())
+        .line_if(status.stashes > 0, format_args!("stashes: {}", status.stashes))
+        .line_if(status.clean, "nothing to commit, nothing untracked")
+        .lines(entries(|_| "UU".to_owned(), &status.conflicts))
+        .lines(entries(|letter| format!("{letter} "), &status.staged))
+        .lines(entries(|letter| format!(" {letter}"), &status.unstaged))
+        .lines(status.untracked.iter().map(|path| format!("?? {path}")))
+}
+
+fn branch_line(status: &Output) -> String {
+    let mut line = format!("branch {}", status.branch);
+    let head = status.head.as_deref().map(|head| head.get(..12).unwrap_or(head));
+    line.push_str(&head.map_or(" without commits".to_owned(), |head| format!(" at {head}")));
+    if let Some(upstream) = &status.upstream {
+        line.push_str(&format!(", upstream {upstream}, ahead {}, behind {}", status.ahead, status.behind));
+    }
+    line
+}
+
+fn entry_line(entry: &StatusEntry, letters: fn(char) -> String) -> String {
+    let letters = letters(entry.status.letter());
+    match &entry.old_path {
+        Some(old) => format!("{letters} {old} -> {}", entry.path),
+        None => format!("{letters} {}", entry.path),
     }
 }
 
@@ -134,4 +181,56 @@ async fn in_progress(git: &GitRepo) -> Result<Option<String>, ToolError> {
             Ok(mark.map(|(_, what)| (*what).to_owned()))
         })
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::program::git_output::status_output::FileChange;
+
+    #[test]
+    fn the_text_is_the_short_format() {
+        let entry = |path: &str, status, old_path: Option<&str>| StatusEntry {
+            path: path.to_owned(),
+            status,
+            old_path: old_path.map(str::to_owned),
+        };
+        let clean = Output {
+            branch: "main".to_owned(),
+            ahead: 0,
+            behind: 0,
+            staged: Vec::new(),
+            unstaged: Vec::new(),
+            untracked: Vec::new(),
+            conflicts: Vec::new(),
+            upstream: None,
+            head: None,
+            in_progress: None,
+            stashes: 0,
+            clean: true,
+        };
+        assert_eq!(
+            Status::text(&clean).as_deref(),
+            Some("branch main without commits\nnothing to commit, nothing untracked")
+        );
+        let changed = Output {
+            ahead: 1,
+            staged: vec![entry("b", FileChange::Renamed, Some("a"))],
+            unstaged: vec![entry("c", FileChange::Modified, None)],
+            untracked: vec!["d/".to_owned()],
+            conflicts: vec![entry("e", FileChange::Unmerged, None)],
+            upstream: Some("origin/main".to_owned()),
+            head: Some("0123456789abcdef0123".to_owned()),
+            in_progress: Some("merge".to_owned()),
+            stashes: 2,
+            clean: false,
+            ..clean
+        };
+        assert_eq!(
+            Status::text(&changed).as_deref(),
+            Some(
+                "branch main at 0123456789ab, upstream origin/main, ahead 1, behind 0\nin progress: merge\nstashes: 2\nUU e\nR  a -> b\n M c\n?? d/"
+            )
+        );
+    }
 }

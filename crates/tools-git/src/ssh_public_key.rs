@@ -22,6 +22,15 @@ pub struct PublicKey;
 impl Tool for PublicKey {
     const NAME: &'static str = "ssh_public_key";
     const TITLE: &'static str = "Public SSH key";
+    const KEYWORDS: &'static str = "deploy key authentication github access";
+    const REQUESTS: &'static [&'static str] = &[
+        "what key do i paste into github for ssh access",
+        "give me the deploy key for the repository host",
+        "show id_ed25519.pub of the workspace",
+        "pushing over ssh is denied, which key must be added",
+        "set up ssh authentication with a forge",
+        "public half of the key pair",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

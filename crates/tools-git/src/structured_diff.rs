@@ -4,7 +4,7 @@ use crate::program::git_command::GitCommand;
 use crate::program::git_output::diff_output::{self, FileDiff};
 use crate::program::run_git::GitRepo;
 use crate::program::safe_arg::{Number, Pathspec, Rev};
-use octo_toolkit::{ToolError, json_len};
+use octo_toolkit::{ModelText, ToolError, counted, json_len};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -83,6 +83,30 @@ pub struct DiffOutput {
     /// How to get what was omitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+}
+
+/// Totals, then each file with its hunks as in a patch.
+pub fn write_diff(text: ModelText, diff: &DiffOutput) -> ModelText {
+    let Stats { files_changed, insertions, deletions } = diff.stats;
+    let cut = if diff.truncated { " (truncated)" } else { "" };
+    let text = text
+        .line(format_args!(
+            "{} changed, +{insertions} -{deletions}{cut}",
+            counted(files_changed, "file", "files")
+        ))
+        .field_if("next", diff.next.as_ref());
+    diff.files.iter().fold(text, |text, file| {
+        let text = text.line(file_line(file));
+        file.hunks.iter().fold(text, |text, hunk| text.line(&hunk.header).lines(&hunk.lines))
+    })
+}
+
+fn file_line(file: &FileDiff) -> String {
+    let from = file.old_path.as_ref().map_or(String::new(), |old| format!("{old} -> "));
+    let binary = if file.binary { ", binary" } else { "" };
+    let omitted = file.hunks_omitted.map_or(String::new(), |count| format!(", {count} hunks omitted"));
+    let letter = file.status.letter();
+    format!("=== {letter} {from}{}, +{} -{}{binary}{omitted}", file.path, file.additions, file.deletions)
 }
 
 pub async fn find(git: &GitRepo, ask: DiffRequest) -> Result<DiffOutput, ToolError> {
@@ -188,6 +212,17 @@ mod tests {
         assert!(bound(vec![file("a", 3, 1)], 2, 60_000, false).truncated);
         assert!(bound(vec![file("a", 3, 1)], 0, 60_000, false).files[0].hunks.is_empty());
         assert!(bound(Vec::new(), 3, 60_000, true).truncated);
+    }
+
+    #[test]
+    fn the_text_is_a_patch() {
+        let mut renamed = file("b", 1, 1);
+        renamed.old_path = Some("a".to_owned());
+        renamed.hunks[0].lines = vec!["-x".to_owned(), "+\"y\"".to_owned()];
+        let diff = bound(vec![renamed], 1, 60_000, false);
+        let text = write_diff(ModelText::new(), &diff).finish();
+        let wanted = "1 file changed, +2 -1\n=== M a -> b, +2 -1\n@@\n-x\n+\"y\"";
+        assert_eq!(text.as_deref(), Some(wanted));
     }
 
     #[test]

@@ -46,6 +46,15 @@ pub struct AddRelations;
 impl Tool for AddRelations {
     const NAME: &'static str = "memory_add_relations";
     const TITLE: &'static str = "Relate entities";
+    const KEYWORDS: &'static str = "connect link associate graph edges people knows";
+    const REQUESTS: &'static [&'static str] = &[
+        "note that Ada works on the billing project",
+        "remember that service A depends on service B",
+        "link the person to the company in your notes",
+        "keep in mind that Tom is the manager of Lisa",
+        "connect two known things in the knowledge graph",
+        "record which team owns which component",
+    ];
     const EFFECT: Effect = Effect::writes().idempotent();
     type Input = Input;
     type Output = Output;

@@ -34,6 +34,15 @@ pub struct Delete;
 impl Tool for Delete {
     const NAME: &'static str = "memory_delete";
     const TITLE: &'static str = "Delete entities";
+    const KEYWORDS: &'static str = "erase remove forget person entity";
+    const REQUESTS: &'static [&'static str] = &[
+        "remove everything you know about the old project",
+        "erase the person Ada from your memory without a trace",
+        "that customer is gone, drop the whole record from the knowledge graph",
+        "wipe several remembered entities",
+        "purge all stored data about a user for privacy",
+        "delete the complete node with its links",
+    ];
     const EFFECT: Effect = Effect::destroys().idempotent();
     type Input = Input;
     type Output = Output;

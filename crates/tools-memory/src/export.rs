@@ -46,6 +46,15 @@ pub struct Export;
 impl Tool for Export {
     const NAME: &'static str = "memory_export";
     const TITLE: &'static str = "Export the memory";
+    const KEYWORDS: &'static str = "backup dump save knowledge";
+    const REQUESTS: &'static [&'static str] = &[
+        "back up all that you remember into a file",
+        "save the knowledge graph as memory.json",
+        "dump the stored facts to disk",
+        "i want to take your memory to another machine",
+        "write all entities and links out as jsonl",
+        "make an archive of the long-term notes",
+    ];
     const EFFECT: Effect = Effect::destroys().idempotent();
     type Input = Input;
     type Output = Output;

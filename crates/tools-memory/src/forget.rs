@@ -41,6 +41,15 @@ pub struct ForgetTool;
 impl Tool for ForgetTool {
     const NAME: &'static str = "memory_forget";
     const TITLE: &'static str = "Forget one thing";
+    const KEYWORDS: &'static str = "erase remove fact correct wrong note";
+    const REQUESTS: &'static [&'static str] = &[
+        "that fact is wrong, she does not like coffee, drop it",
+        "take back one single statement about Ada",
+        "she no longer works there, remove just that link",
+        "remove an outdated remark but keep the person",
+        "correct a mistaken note by striking it",
+        "end a relationship in the past but keep its history",
+    ];
     const EFFECT: Effect = Effect::destroys().idempotent();
     type Input = Input;
     type Output = Output;

@@ -63,6 +63,15 @@ pub struct Import;
 impl Tool for Import {
     const NAME: &'static str = "memory_import";
     const TITLE: &'static str = "Import memories";
+    const KEYWORDS: &'static str = "restore load knowledge backup";
+    const REQUESTS: &'static [&'static str] = &[
+        "load the knowledge from memory.json",
+        "restore remembered facts from a backup file",
+        "take over the notes of another assistant from a jsonl file",
+        "bring an old knowledge graph in from disk",
+        "read entities from a file to remember them all",
+        "migrate the long-term notes from server-memory",
+    ];
     const EFFECT: Effect = Effect::writes().idempotent();
     type Input = Input;
     type Output = Output;

@@ -3,13 +3,19 @@
 mod add_relations;
 mod delete;
 mod export;
+mod fact_vectors;
 mod forget;
 mod import;
 mod input_validation;
+mod memory_by_meaning;
 mod memory_file;
 mod memory_list;
 mod query;
+mod query_turns;
+mod shown_facts;
 mod upsert_entities;
+
+pub use memory_by_meaning::MemoryByMeaning;
 
 use octo_toolkit::Toolbox;
 

@@ -67,6 +67,15 @@ pub struct List;
 impl Tool for List {
     const NAME: &'static str = "memory_list";
     const TITLE: &'static str = "List the memory";
+    const KEYWORDS: &'static str = "what do you know remember everything notes people";
+    const REQUESTS: &'static [&'static str] = &[
+        "what do you have stored, page by page",
+        "names of all people you know about",
+        "how many projects are in your knowledge graph",
+        "which kinds of things do you remember",
+        "show an index of remembered entities",
+        "go through the stored topics alphabetically",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

@@ -4,8 +4,10 @@ use crate::input_validation::{caller, check_range};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
-use octo_toolkit::memory::{EntityRelation, FactOrigin, KnownEntity, KnownFact, MemoryQuery, PageRequest};
-use octo_toolkit::{CallContext, Effect, Example, Memory, Tool, ToolError};
+use octo_toolkit::memory::{
+    EndedFact, EntityRelation, FactOrigin, KnownEntity, KnownFact, MemoryQuery, PageRequest,
+};
+use octo_toolkit::{CallContext, Effect, Example, Memory, ModelText, Tool, ToolError, counted};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -37,6 +39,9 @@ pub struct Input {
     /// What was known at this time instead of now: a date or RFC 3339 with offset.
     #[serde(default)]
     as_of: Option<String>,
+    /// With entity_name: observations that have ended, too, also of a deleted entity.
+    #[serde(default)]
+    history: bool,
     /// Omit observations from elsewhere: those with a source, and imported ones.
     #[serde(default)]
     stated_only: bool,
@@ -71,9 +76,35 @@ pub struct Output {
     /// Similar names, if the given one is unknown.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     similar_names: Vec<String>,
+    /// Observations that have ended, the last one first; only with history.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    history: Vec<PastObservation>,
     /// Notices about the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     notice: Option<String>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct PastObservation {
+    /// Name of the entity.
+    entity: String,
+    /// What was true.
+    observation: String,
+    /// From when it was known, RFC 3339.
+    since: String,
+    /// When it ended, RFC 3339.
+    until: String,
+}
+
+impl From<EndedFact> for PastObservation {
+    fn from(ended: EndedFact) -> Self {
+        Self {
+            entity: ended.entity,
+            observation: ended.fact.text,
+            since: ended.fact.since.to_string(),
+            until: ended.until.to_string(),
+        }
+    }
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -137,11 +168,56 @@ struct Source {
     call: String,
 }
 
+fn join_names(names: &[String]) -> Option<String> {
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// The entity, its observations with what is known of their origin, and its relations.
+fn write_entity(text: ModelText, entity: &Entity) -> ModelText {
+    let shown = entity.observations.len() as u64;
+    let part = match entity.observation_count {
+        all if all > shown => format!(", {shown} of {all} observations"),
+        _ => String::new(),
+    };
+    let day = entity.updated_at.get(..10).unwrap_or(&entity.updated_at);
+    let text = text.line(format_args!("{} ({}), changed {day}{part}", entity.name, entity.kind));
+    let text = (0..).zip(&entity.observations).fold(text, |text, (index, observation)| {
+        let sources = entity.sources.iter().filter(|source| source.observation == index);
+        let sources: Vec<String> = sources.map(source_words).collect();
+        let sources = if sources.is_empty() { String::new() } else { format!(" [{}]", sources.join("; ")) };
+        text.item("  - ", &format!("{observation}{sources}"))
+    });
+    let relations = entity.relations.iter().flatten().map(|relation| {
+        let Relation { relation, target, direction } = relation;
+        match direction {
+            Direction::Out => format!("  {relation} -> {target}"),
+            Direction::In => format!("  <- {relation} {target}"),
+        }
+    });
+    text.lines(relations).line_if(entity.more_relations, "  … and more relations")
+}
+
+fn source_words(source: &Source) -> String {
+    let named = source.source.as_ref().map_or(String::new(), |name| format!(" {name}"));
+    format!("{}{named} {} {}", source.origin, source.learned_at, source.call)
+}
+
 pub struct Query;
 
 impl Tool for Query {
     const NAME: &'static str = "memory_query";
     const TITLE: &'static str = "Search the memory";
+    const KEYWORDS: &'static str =
+        "recall look up remember what do I know about person preference fact notes";
+    const REQUESTS: &'static [&'static str] = &[
+        "what do you know about Ada",
+        "have i told you my favourite tea before",
+        "who is responsible for the billing service, from your notes",
+        "before answering, recall what the user prefers",
+        "what did we decide earlier about the database",
+        "what was known about the project last november",
+        "where did you learn that fact",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;
@@ -151,8 +227,28 @@ impl Tool for Query {
         vec![
             Example::new("A question in words", json!({"query": "Who works on Octoprox?"})),
             Example::new("One entity", json!({"entity_name": "Ada"})),
+            Example::new("How it changed", json!({"entity_name": "Ada", "history": true})),
             Example::new("What was believed then", json!({"entity_type": "person", "as_of": "2026-11-01"})),
         ]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let shown = output.entities.len() as u64;
+        let total = match output.total_exact {
+            true => counted(output.total, "entity", "entities"),
+            false => format!("{} or more entities", output.total),
+        };
+        let part = if shown < output.total { format!(", {shown} shown") } else { String::new() };
+        let text = ModelText::new()
+            .line(format_args!("{total}{part}"))
+            .field_if("notice", output.notice.as_ref())
+            .field_if("similar names", join_names(&output.similar_names));
+        let text = output.entities.iter().fold(text, write_entity);
+        let past = output.history.iter().map(|past| {
+            let PastObservation { entity, observation, since, until } = past;
+            format!("until {until}: {observation} ({entity}, since {since})")
+        });
+        text.lines(past).finish()
     }
 
     async fn run(&self, input: Input, memory: Memory, cx: &CallContext) -> Result<Output, ToolError> {
@@ -166,6 +262,13 @@ impl Tool for Query {
             stated_only: input.stated_only,
             limit: check_range(input.max_results, "max_results", 200)?,
             facts: check_range(input.max_observations, "max_observations", 500)?,
+        };
+        let history = match (&question.name, input.history) {
+            (_, false) => Vec::new(),
+            (Some(name), true) => memory.history(caller(cx), name.clone(), question.facts).await?,
+            (None, true) => {
+                return Err(ToolError::invalid("`history` requires `entity_name`.").hint("Name one entity."));
+            }
         };
         let answer = memory.query(caller(cx), question).await?;
         let known = match answer.entities.is_empty() && answer.nearest.is_empty() {
@@ -187,6 +290,7 @@ impl Tool for Query {
             total: answer.total,
             total_exact: answer.exact,
             similar_names: answer.nearest,
+            history: history.into_iter().map(PastObservation::from).collect(),
             notice,
         })
     }
@@ -254,6 +358,55 @@ fn relation(tie: EntityRelation) -> Relation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn entities_are_written_with_observations_and_relations() {
+        let entity = Entity {
+            name: "Ada".to_owned(),
+            kind: "person".to_owned(),
+            observations: vec!["likes tea".to_owned(), "one\ntwo".to_owned()],
+            observation_count: 5,
+            relations: Some(vec![
+                Relation {
+                    relation: "works at".to_owned(),
+                    target: "Acme".to_owned(),
+                    direction: Direction::Out,
+                },
+                Relation { relation: "knows".to_owned(), target: "Bob".to_owned(), direction: Direction::In },
+            ]),
+            more_relations: true,
+            sources: vec![Source {
+                observation: 0,
+                origin: "sourced".to_owned(),
+                source: Some("mail".to_owned()),
+                learned_at: "2030-01-01T00:00:00Z".to_owned(),
+                call: "c1".to_owned(),
+            }],
+            created_at: "2030-01-01T00:00:00Z".to_owned(),
+            updated_at: "2030-01-02T00:00:00Z".to_owned(),
+            score: Some(1.5),
+        };
+        let found = Output {
+            entities: vec![entity],
+            total: 3,
+            total_exact: false,
+            similar_names: Vec::new(),
+            history: Vec::new(),
+            notice: Some("n".to_owned()),
+        };
+        let wanted = "3 or more entities, 1 shown\nnotice: n\nAda (person), changed 2030-01-02, 2 of 5 observations\n  - likes tea [sourced mail 2030-01-01T00:00:00Z c1]\n  - one\n    two\n  works at -> Acme\n  <- knows Bob\n  … and more relations";
+        assert_eq!(Query::text(&found).as_deref(), Some(wanted));
+        let names = vec!["Ada".to_owned(), "Adam".to_owned()];
+        let none = Output {
+            entities: Vec::new(),
+            total: 0,
+            total_exact: true,
+            similar_names: names,
+            history: Vec::new(),
+            notice: None,
+        };
+        assert_eq!(Query::text(&none).as_deref(), Some("0 entities\nsimilar names: Ada, Adam"));
+    }
 
     #[test]
     fn moments_are_read_in_several_forms() {

@@ -124,6 +124,37 @@ async fn relations_deletion_and_forgetting() {
 }
 
 #[tokio::test]
+async fn an_outdated_observation_is_replaced_in_one_call() {
+    let fixture = Fixture::new();
+    let ada = |observations: Value, outdated: Value| json!({"entities": [{"name": "Ada", "observations": observations, "outdated": outdated}]});
+    fixture.call("memory_upsert_entities", ada(json!(["Likes tea", "Sings"]), json!([]))).await;
+    let changed = ada(json!(["Likes coffee"]), json!([" likes TEA "]));
+    let answer = fixture.call("memory_upsert_entities", changed).await;
+    assert_eq!(
+        answer["entities"][0],
+        json!({"name": "Ada", "created": false, "observations_added": 1, "observations_ended": 1})
+    );
+    let found = fixture.call("memory_query", json!({"entity_name": "Ada"})).await;
+    assert_eq!(found["entities"][0]["observations"], json!(["Sings", "Likes coffee"]));
+    let asked = json!({"entity_name": "Ada", "history": true});
+    let past = fixture.call("memory_query", asked).await["history"].clone();
+    assert_eq!((&past[0]["observation"], &past[1]), (&json!("Likes tea"), &Value::Null));
+    assert_eq!(
+        fixture.call_err("memory_query", json!({"query": "tea", "history": true})).await.kind,
+        Kind::Invalid
+    );
+    // Nothing is stored if something is not known.
+    let unknown = ada(json!(["Paints"]), json!(["Likes milk"]));
+    let error = fixture.call_err("memory_upsert_entities", unknown).await;
+    assert_eq!(error.kind, Kind::NotFound);
+    assert!(error.text().contains("Likes coffee; Sings"), "{}", error.text());
+    let found = fixture.call("memory_query", json!({"entity_name": "Ada"})).await;
+    assert_eq!(found["entities"][0]["observations"], json!(["Sings", "Likes coffee"]));
+    let nobody = json!({"entities": [{"name": "Bob", "outdated": ["Likes tea"]}]});
+    assert!(fixture.call_err("memory_upsert_entities", nobody).await.text().contains("no observations"));
+}
+
+#[tokio::test]
 async fn whoever_finds_nothing_learns_which_names_there_are() {
     let fixture = Fixture::new();
     let empty = fixture.call("memory_query", json!({"query": "beverage"})).await;

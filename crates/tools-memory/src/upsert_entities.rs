@@ -1,14 +1,21 @@
 //! `memory_upsert_entities`.
 
 use crate::input_validation::{Sanitizer, caller, check_len};
-use octo_toolkit::memory::{Fact, FactOrigin, MAX_FACTS, NameMatch, NewEntity, UpsertResult};
+use octo_toolkit::memory::{
+    Fact, FactOrigin, ForgetTarget, KnownFact, MAX_FACTS, MemoryQuery, NameMatch, NewEntity, Removal,
+    UpsertResult,
+};
 use octo_toolkit::{CallContext, Effect, Example, Kind, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// Remembers entities and what is known of them: creates new ones, adds new observations to known ones, and reports
-/// which. The reply means stored and searchable. Prefer memory_query first, to use existing names.
+/// Observations that an error names, and characters of each.
+const MAX_SHOWN_FACTS: usize = 10;
+const MAX_SHOWN_CHARS: usize = 100;
+
+/// Remembers entities and what is known of them: creates new ones, adds new observations to known ones, ends outdated
+/// ones, and reports which. The reply means stored and searchable. Prefer memory_query first, to use existing names.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
@@ -27,6 +34,9 @@ struct Entity {
     /// Facts about it, one sentence each; known ones are not added again.
     #[serde(default)]
     observations: Vec<String>,
+    /// Observations that are no longer true, as memory_query shows them; they stay in the history.
+    #[serde(default)]
+    outdated: Vec<String>,
     /// Where the observations come from if you did not conclude them yourself: a URL, a file, a person.
     #[serde(default)]
     source: Option<String>,
@@ -53,6 +63,9 @@ struct Change {
     created: bool,
     /// Number of observations added.
     observations_added: u64,
+    /// Number of outdated observations that were ended.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    observations_ended: u64,
     /// Its previous type, if changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     type_was: Option<String>,
@@ -63,6 +76,16 @@ pub struct UpsertEntities;
 impl Tool for UpsertEntities {
     const NAME: &'static str = "memory_upsert_entities";
     const TITLE: &'static str = "Remember entities";
+    const KEYWORDS: &'static str = "save note store fact preference learn keep in mind for later";
+    const REQUESTS: &'static [&'static str] = &[
+        "remember that i prefer short answers",
+        "keep in mind that our office in Lisbon closes at six",
+        "note for next time: the server listens on port 7000",
+        "store a fact about the customer",
+        "save what i told you about my sister",
+        "learn this for future conversations",
+        "add a new person with her birthday and role to your notes",
+    ];
     const EFFECT: Effect = Effect::writes();
     type Input = Input;
     type Output = Output;
@@ -87,16 +110,64 @@ impl Tool for UpsertEntities {
             .entities
             .iter()
             .map(|entity| new_entity(entity, &mut sanitizer))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut outdated = Vec::with_capacity(entities.len());
+        for (entity, new) in input.entities.iter().zip(&entities) {
+            outdated.push(outdated_facts(&memory, cx, &new.name, &entity.outdated).await?);
+        }
         let done = memory.upsert(caller(cx), entities, NameMatch::Alike).await?;
         let created = done.iter().filter(|one| one.created).count() as u64;
-        Ok(Output {
-            created,
-            updated: done.len() as u64 - created,
-            entities: done.into_iter().map(change).collect(),
-            notice: sanitizer.notice(),
-        })
+        let mut changes: Vec<Change> = done.into_iter().map(change).collect();
+        // After the new ones are stored: an interruption leaves too much rather than too little.
+        for (change, outdated) in changes.iter_mut().zip(outdated) {
+            for fact in outdated {
+                change.observations_ended += memory.forget(caller(cx), fact, Removal::Ended).await?;
+            }
+        }
+        let updated = changes.len() as u64 - created;
+        Ok(Output { created, updated, entities: changes, notice: sanitizer.notice() })
     }
+}
+
+/// The observations of an entity that these texts mean; they may differ from the stored ones in case.
+async fn outdated_facts(
+    memory: &Memory,
+    cx: &CallContext,
+    name: &str,
+    texts: &[String],
+) -> Result<Vec<ForgetTarget>, ToolError> {
+    if texts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let question =
+        MemoryQuery { name: Some(name.to_owned()), limit: 2, facts: MAX_FACTS, ..MemoryQuery::default() };
+    let known = memory.query(caller(cx), question).await?.entities;
+    let known = known.iter().find(|entity| entity.name == name).or(known.first());
+    let facts = known.map(|entity| entity.facts.as_slice()).unwrap_or_default();
+    let target = |text: &String| {
+        let is_meant = |fact: &&KnownFact| fact.text.to_lowercase() == text.trim().to_lowercase();
+        let fact = facts.iter().find(|fact| fact.text == *text).or_else(|| facts.iter().find(is_meant));
+        let found = known.zip(fact).map(|(entity, fact)| ForgetTarget::Fact {
+            entity: entity.name.clone(),
+            text: fact.text.clone(),
+        });
+        found.ok_or_else(|| unknown_fact(name, text, facts))
+    };
+    texts.iter().map(target).collect()
+}
+
+fn unknown_fact(name: &str, text: &str, facts: &[KnownFact]) -> ToolError {
+    let shown = |text: &str| text.chars().take(MAX_SHOWN_CHARS).collect::<String>();
+    let known: Vec<String> = facts.iter().rev().take(MAX_SHOWN_FACTS).map(|fact| shown(&fact.text)).collect();
+    let hint = match known.is_empty() {
+        true => format!("`{name}` has no observations."),
+        false => format!("`{name}` has, among others: {}. Nothing was changed.", known.join("; ")),
+    };
+    ToolError::not_found(format!("Observation not found: `{}`.", shown(text))).hint(hint)
+}
+
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn new_entity(entity: &Entity, sanitizer: &mut Sanitizer) -> Result<NewEntity, ToolError> {
@@ -121,5 +192,11 @@ fn new_entity(entity: &Entity, sanitizer: &mut Sanitizer) -> Result<NewEntity, T
 }
 
 fn change(done: UpsertResult) -> Change {
-    Change { name: done.name, created: done.created, observations_added: done.added, type_was: done.kind_was }
+    Change {
+        name: done.name,
+        created: done.created,
+        observations_added: done.added,
+        observations_ended: 0,
+        type_was: done.kind_was,
+    }
 }

@@ -115,6 +115,15 @@ pub struct GetOperation(pub Arc<DocumentCache>);
 impl Tool for GetOperation {
     const NAME: &'static str = "openapi_get_operation";
     const TITLE: &'static str = "Describe an operation";
+    const KEYWORDS: &'static str = "endpoint details parameters body documentation swagger";
+    const REQUESTS: &'static [&'static str] = &[
+        "which parameters does the endpoint of the loaded api take",
+        "show the request body schema of createOrder",
+        "what does GET /users/{id} of the registered api return",
+        "details of an operation before invoking it",
+        "which fields are mandatory in the imported api's method",
+        "resolve the User schema of the api description",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

@@ -47,6 +47,15 @@ pub struct ListApis;
 impl Tool for ListApis {
     const NAME: &'static str = "openapi_list_apis";
     const TITLE: &'static str = "List loaded APIs";
+    const KEYWORDS: &'static str = "registered loaded swagger services";
+    const REQUESTS: &'static [&'static str] = &[
+        "which apis have been registered so far",
+        "is the billing api already loaded",
+        "what version and base url do our imported services have",
+        "show the swagger documents that are on hand",
+        "names of the rest services that i can call by description",
+        "is any api description stored here",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

@@ -68,6 +68,15 @@ pub struct ListEndpoints(pub Arc<DocumentCache>);
 impl Tool for ListEndpoints {
     const NAME: &'static str = "openapi_list_endpoints";
     const TITLE: &'static str = "Find operations of an API";
+    const KEYWORDS: &'static str = "routes methods search operations swagger";
+    const REQUESTS: &'static [&'static str] = &[
+        "what operations does the loaded pets api offer",
+        "find the endpoint of the registered api that cancels an order",
+        "all routes of the billing service tagged invoices",
+        "which method of the imported api creates a user",
+        "browse the functions of a swagger service",
+        "search an api's paths for refunds",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

@@ -97,6 +97,15 @@ pub struct Call(pub Arc<DocumentCache>);
 impl Tool for Call {
     const NAME: &'static str = "openapi_call";
     const TITLE: &'static str = "Call an operation";
+    const KEYWORDS: &'static str = "invoke endpoint REST API request";
+    const REQUESTS: &'static [&'static str] = &[
+        "use the loaded pet store api to get pet 7",
+        "invoke an endpoint of the api that we registered",
+        "run createInvoice of the billing api with these values",
+        "see the exact request first without sending it to the registered api",
+        "send a file through a form operation of the imported api",
+        "call the swagger-described service with its stored token",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;

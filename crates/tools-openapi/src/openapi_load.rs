@@ -79,6 +79,16 @@ pub struct Load(pub Arc<DocumentCache>);
 impl Tool for Load {
     const NAME: &'static str = "openapi_load";
     const TITLE: &'static str = "Load an API";
+    const KEYWORDS: &'static str = "import register add swagger specification service";
+    const REQUESTS: &'static [&'static str] = &[
+        "register the api from this swagger url",
+        "import openapi.yaml from the workspace",
+        "make a rest service callable through its description",
+        "add our internal api with its access token",
+        "store the spec under the name billing",
+        "connect a service for which i have an openapi file",
+        "point a registered api at another base url",
+    ];
     const EFFECT: Effect = Effect::writes().idempotent().open_world();
     type Input = Input;
     type Output = Output;

@@ -27,6 +27,15 @@ pub struct Unload;
 impl Tool for Unload {
     const NAME: &'static str = "openapi_unload";
     const TITLE: &'static str = "Unload an API";
+    const KEYWORDS: &'static str = "delete forget unregister swagger service";
+    const REQUESTS: &'static [&'static str] = &[
+        "remove the pets api that we registered",
+        "forget the stored token and document of that api",
+        "we do not need the billing service description any more",
+        "drop an imported swagger definition",
+        "unregister an api",
+        "clean up api definitions that are no longer used",
+    ];
     const EFFECT: Effect = Effect::destroys().idempotent();
     type Input = Input;
     type Output = Output;

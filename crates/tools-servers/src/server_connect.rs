@@ -22,6 +22,15 @@ pub struct Connect;
 impl Tool for Connect {
     const NAME: &'static str = "server_connect";
     const TITLE: &'static str = "Connect a server";
+    const KEYWORDS: &'static str = "start restart activate reconnect";
+    const REQUESTS: &'static [&'static str] = &[
+        "bring the notion integration online now",
+        "start the upstream server that is asleep",
+        "reconnect a backend after it went down",
+        "try again to reach the linear service behind the hub",
+        "wake up a configured integration ahead of use",
+        "test whether a configured server can be reached",
+    ];
     const EFFECT: Effect = Effect::writes().idempotent().open_world();
     type Input = Input;
     type Output = ServerView;

@@ -21,6 +21,15 @@ pub struct Disconnect;
 impl Tool for Disconnect {
     const NAME: &'static str = "server_disconnect";
     const TITLE: &'static str = "Disconnect a server";
+    const KEYWORDS: &'static str = "stop kill restart shut down";
+    const REQUESTS: &'static [&'static str] = &[
+        "cut the connection to the notion backend",
+        "restart a hanging integration by ending its program",
+        "stop the upstream server for everybody",
+        "take the service behind the hub offline for now",
+        "kill the stuck mcp process but stay signed in",
+        "drop the link to an integration",
+    ];
     const EFFECT: Effect = Effect::writes().idempotent();
     type Input = Input;
     type Output = ServerView;

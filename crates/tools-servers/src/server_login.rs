@@ -51,6 +51,16 @@ pub struct Login;
 impl Tool for Login {
     const NAME: &'static str = "server_login";
     const TITLE: &'static str = "Log in at a server";
+    const KEYWORDS: &'static str = "sign in authenticate OAuth authorize account connect";
+    const REQUESTS: &'static [&'static str] = &[
+        "sign me in to notion",
+        "authorise the hub to use my google account",
+        "give me the link to grant access to the linear integration",
+        "i have the code from the browser, complete the sign-in",
+        "the integration says unauthorised, start oauth",
+        "renew an expired authorisation with more scopes",
+        "enter an api key for the connected service",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = Output;

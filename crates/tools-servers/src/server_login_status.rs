@@ -21,6 +21,15 @@ pub struct ServerLoginStatus;
 impl Tool for ServerLoginStatus {
     const NAME: &'static str = "server_login_status";
     const TITLE: &'static str = "Look at a login";
+    const KEYWORDS: &'static str = "signed in authenticated authorized waiting";
+    const REQUESTS: &'static [&'static str] = &[
+        "has the user finished signing in to notion yet",
+        "am i still logged in at the integration",
+        "is the authorisation pending or done",
+        "when does the oauth token expire",
+        "why was my sign-in lost",
+        "which scopes does my access to linear have",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = LoginView;

@@ -28,6 +28,15 @@ pub struct Logout;
 impl Tool for Logout {
     const NAME: &'static str = "server_logout";
     const TITLE: &'static str = "Log out at a server";
+    const KEYWORDS: &'static str = "sign out revoke account disconnect token";
+    const REQUESTS: &'static [&'static str] = &[
+        "sign me out of notion",
+        "revoke the hub's access to my account",
+        "remove my stored token for the integration",
+        "stop the hub from acting for me at linear",
+        "switch accounts: first give up the present authorisation",
+        "withdraw the oauth grant",
+    ];
     const EFFECT: Effect = Effect::destroys().idempotent().open_world();
     type Input = Input;
     type Output = Output;

@@ -46,6 +46,15 @@ pub struct Add;
 impl Tool for Add {
     const NAME: &'static str = "servers_add";
     const TITLE: &'static str = "Ask a person to add a server";
+    const KEYWORDS: &'static str = "install integration plugin connector extension";
+    const REQUESTS: &'static [&'static str] = &[
+        "how do i get the sentry integration installed",
+        "what would be needed to set up this connector from the catalogue",
+        "tell me the steps for a person to approve a new integration",
+        "which keys and hosts does that catalogue entry require",
+        "i found a connector, now explain how to enable it",
+        "who publishes this extension and what can it change",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

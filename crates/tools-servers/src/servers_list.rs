@@ -28,6 +28,15 @@ pub struct List;
 impl Tool for List {
     const NAME: &'static str = "servers_list";
     const TITLE: &'static str = "List servers";
+    const KEYWORDS: &'static str = "MCP integrations connected status available";
+    const REQUESTS: &'static [&'static str] = &[
+        "which integrations are connected right now",
+        "is the notion server down",
+        "what backends does the hub have and how are they doing",
+        "how many tools does each connected service offer",
+        "why does an upstream server not respond",
+        "any integrations where i still need to sign in",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

@@ -70,6 +70,15 @@ pub struct Search;
 impl Tool for Search {
     const NAME: &'static str = "servers_search";
     const TITLE: &'static str = "Search for servers";
+    const KEYWORDS: &'static str = "marketplace registry integration plugin connector discover service";
+    const REQUESTS: &'static [&'static str] = &[
+        "is there an integration for jira that we could install",
+        "find a connector for error tracking that we do not have yet",
+        "what could we plug in to reach our crm",
+        "look for an mcp server for slack",
+        "no tool reaches trello, see whether one is available to add",
+        "browse available extensions for calendar access",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

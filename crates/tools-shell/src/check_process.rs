@@ -52,6 +52,15 @@ pub struct CheckProcess;
 impl Tool for CheckProcess {
     const NAME: &'static str = "check_process";
     const TITLE: &'static str = "Look for a process";
+    const KEYWORDS: &'static str = "running alive pid memory cpu top ps";
+    const REQUESTS: &'static [&'static str] = &[
+        "is postgres running",
+        "how much memory does the nginx process use",
+        "is pid 4242 still alive",
+        "did the daemon crash or is it up",
+        "cpu time of the worker program",
+        "find a zombie or hanging process by name",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

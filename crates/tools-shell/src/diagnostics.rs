@@ -33,6 +33,18 @@ pub struct Diagnostic {
     pub message: String,
 }
 
+impl Diagnostic {
+    /// `file:line:column: message`, as far as they are known.
+    pub fn line(&self) -> String {
+        let place = self
+            .file
+            .iter()
+            .cloned()
+            .chain([self.line, self.column].into_iter().flatten().map(|n| n.to_string()));
+        place.chain([format!(" {}", self.message)]).collect::<Vec<_>>().join(":").trim_start().to_owned()
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Severity {
     Error,

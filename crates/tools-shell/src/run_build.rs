@@ -5,7 +5,7 @@ use crate::run_command::{CommandRequest, CommandResult, Grants, REPLY_OVERHEAD_B
 use crate::shell::Shell;
 use crate::shell_defaults;
 use octo_toolkit::reply_budget::count_fitting;
-use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, ModelText, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -52,6 +52,16 @@ pub struct RunBuild(pub Shell);
 impl Tool for RunBuild {
     const NAME: &'static str = "run_build";
     const TITLE: &'static str = "Run a build";
+    const KEYWORDS: &'static str = "compile make bundle cargo npm errors";
+    const REQUESTS: &'static [&'static str] = &[
+        "does the project compile",
+        "compile it and list the errors with their lines",
+        "make the release binary",
+        "are there compiler warnings after my edit",
+        "type-check the typescript code with tsc",
+        "build the java classes",
+        "run cargo check or cargo clippy",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;
@@ -62,6 +72,14 @@ impl Tool for RunBuild {
             "Check that a file is there",
             json!({"command": "test -s src/main.rs && echo built"}),
         )]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let text = ModelText::new().line(if output.succeeded { "succeeded" } else { "failed" });
+        let text = output.errors.iter().fold(text, |text, error| text.item("error: ", &error.line()));
+        let text = output.warnings.iter().fold(text, |text, warning| text.item("warning: ", &warning.line()));
+        let text = text.field_if("left out", output.left_out);
+        output.result.write_text(text).finish()
     }
 
     async fn run(&self, input: Input, grants: Grants, cx: &CallContext) -> Result<Output, ToolError> {

@@ -5,7 +5,7 @@ use crate::signal_name;
 use crate::truncate_output::{self, TruncatedStream};
 use octo_toolkit::exec::{Captured, ExceededLimit, ExecResult, Exit, Job, Program, Stream};
 use octo_toolkit::fs::Read;
-use octo_toolkit::{CallContext, Exec, Fs, ResultWriter, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Exec, Fs, ModelText, ResultWriter, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -98,6 +98,37 @@ pub struct CommandResult {
     /// Deviations from the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+impl CommandResult {
+    /// The exit status, notices, and the output; standard output extends to the end.
+    pub fn write_text(&self, text: ModelText) -> ModelText {
+        let text = text
+            .line(self.status_line())
+            .field_if("warning", self.warning.as_ref())
+            .field_if("note", self.note.as_ref())
+            .field_if("handle", self.handle.as_ref())
+            .field_if("stderr_handle", self.stderr_handle.as_ref())
+            .text("stderr", &self.stderr)
+            .text("end of stderr", self.stderr_tail.as_deref().unwrap_or_default());
+        match (&self.stdout_tail, self.stdout.is_empty()) {
+            (Some(tail), _) => text.text("stdout", &self.stdout).line("end of stdout:").rest(tail),
+            (None, false) => text.line("stdout:").rest(&self.stdout),
+            (None, true) => text.line_if(self.stderr.is_empty(), "no output"),
+        }
+    }
+
+    fn status_line(&self) -> String {
+        let mut line = format!("exit_code: {}", self.exit_code);
+        let signal = self.signal.iter().map(|signal| format!(", killed by {signal}"));
+        let timeout = self.timed_out.then(|| ", timed out".to_owned());
+        let network = (self.exit_code != 0 && !self.network).then(|| ", no network".to_owned());
+        let slow = (self.duration_ms >= 1_000).then(|| format!(", {} ms", self.duration_ms));
+        let total = self.original_bytes.map_or(String::new(), |bytes| format!(" of {bytes} bytes"));
+        let cut = self.truncated.then(|| format!(", output{total} truncated"));
+        line.extend(signal.chain(timeout).chain(network).chain(slow).chain(cut));
+        line
+    }
 }
 
 /// Result of a command request.
@@ -260,4 +291,49 @@ fn from_start(mut file: File) -> std::io::Result<Vec<u8>> {
     file.seek(SeekFrom::Start(0))?;
     file.take(MAX_STREAM_BYTES).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_is_raw_and_its_end_is_unambiguous() {
+        let ended = |exit_code, stdout: &str, stderr: &str| CommandResult {
+            exit_code,
+            stdout: stdout.to_owned(),
+            stderr: stderr.to_owned(),
+            ..CommandResult::default()
+        };
+        let cut = CommandResult {
+            stdout_tail: Some("z\n".to_owned()),
+            truncated: true,
+            original_bytes: Some(9_000),
+            handle: Some("r_1".to_owned()),
+            duration_ms: 2_500,
+            ..ended(0, "a\nb\n", "")
+        };
+        let killed = CommandResult {
+            timed_out: true,
+            signal: Some("SIGKILL".to_owned()),
+            network: true,
+            ..ended(-1, "", "")
+        };
+        let rows = [
+            (ended(0, "a \"b\"\nc\n", ""), "exit_code: 0\nstdout:\na \"b\"\nc"),
+            (ended(1, "", "no\n"), "exit_code: 1, no network\nstderr: no"),
+            (
+                ended(0, "x\nexit_code: 1\n", "1\n2\n"),
+                "exit_code: 0\nstderr (2 lines):\n1\n2\nstdout:\nx\nexit_code: 1",
+            ),
+            (
+                cut,
+                "exit_code: 0, 2500 ms, output of 9000 bytes truncated\nhandle: r_1\nstdout (2 lines):\na\nb\nend of stdout:\nz",
+            ),
+            (killed, "exit_code: -1, killed by SIGKILL, timed out\nno output"),
+        ];
+        for (result, wanted) in rows {
+            assert_eq!(result.write_text(ModelText::new()).finish().as_deref(), Some(wanted));
+        }
+    }
 }

@@ -7,7 +7,7 @@ use crate::shell_defaults;
 use crate::test_report::{self, Failure, TestReport};
 use octo_toolkit::fs::Read;
 use octo_toolkit::reply_budget::count_fitting;
-use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, Fs, Kind, ModelText, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -81,6 +81,21 @@ pub struct Summary {
 }
 
 impl Summary {
+    fn line(&self, passed: bool) -> String {
+        let counts = [
+            ("passed", self.passed),
+            ("failed", self.failed),
+            ("skipped", self.skipped),
+            ("total", self.total),
+        ];
+        let counts = counts.iter().filter_map(|(name, count)| count.map(|count| format!("{count} {name}")));
+        let seconds = self.duration.map(|seconds| format!("{seconds} s"));
+        let verdict = if passed { "passed" } else { "failed" };
+        let all: Vec<String> =
+            counts.chain(seconds).chain([format!("framework {}", self.framework)]).collect();
+        format!("{verdict}: {}", all.join(", "))
+    }
+
     fn from_report(report: Option<&TestReport>) -> Self {
         Self {
             framework: report.map_or("unknown", |report| report.framework).to_owned(),
@@ -98,6 +113,16 @@ pub struct RunTests(pub Shell);
 impl Tool for RunTests {
     const NAME: &'static str = "run_tests";
     const TITLE: &'static str = "Run tests";
+    const KEYWORDS: &'static str = "unit test suite pytest jest check failing verify";
+    const REQUESTS: &'static [&'static str] = &[
+        "do the unit tests pass",
+        "run pytest and tell me what fails",
+        "check that my fix did not break anything",
+        "which test cases are red, with file and line",
+        "execute the jest suite of the frontend",
+        "cargo test for one crate",
+        "verify the change with the specs",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;
@@ -108,6 +133,19 @@ impl Tool for RunTests {
             "A test in TAP, as many runners write it",
             json!({"command": "printf '1..1\\n'; grep -q beta notes.txt && echo 'ok 1 - beta is there'"}),
         )]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let text = ModelText::new().line(output.summary.line(output.passed));
+        let text = output.failures.iter().fold(text, |text, failure| {
+            let Failure { name, file, line, message } = failure;
+            let line = line.map_or(String::new(), |line| format!(":{line}"));
+            let place = file.as_ref().map_or(String::new(), |file| format!(" ({file}{line})"));
+            text.line(format_args!("failure: {name}{place}")).item("  ", message)
+        });
+        let text = text.field_if("further failures", output.failures_left_out);
+        let text = output.errors.iter().fold(text, |text, error| text.item("error: ", &error.line()));
+        output.result.write_text(text).finish()
     }
 
     async fn run(&self, input: Input, grants: Grants, cx: &CallContext) -> Result<Output, ToolError> {

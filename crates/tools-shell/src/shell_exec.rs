@@ -3,7 +3,7 @@
 use crate::run_command::{CommandRequest, CommandResult, Grants, REPLY_OVERHEAD_BYTES};
 use crate::shell::Shell;
 use crate::shell_defaults;
-use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError, WorkPath};
+use octo_toolkit::{CallContext, Effect, Example, ModelText, Tool, ToolError, WorkPath};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -42,6 +42,16 @@ pub struct ShellExec(pub Shell);
 impl Tool for ShellExec {
     const NAME: &'static str = "shell_exec";
     const TITLE: &'static str = "Run a command";
+    const KEYWORDS: &'static str = "run command terminal bash script execute install program python";
+    const REQUESTS: &'static [&'static str] = &[
+        "run a bash one-liner",
+        "execute python script.py and show what it prints",
+        "install the npm packages",
+        "count the lines of all logs with a pipe",
+        "convert the video with ffmpeg",
+        "unzip the archive on the command line",
+        "run a command with an environment variable and input",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = CommandResult;
@@ -56,6 +66,10 @@ impl Tool for ShellExec {
             ),
             Example::new("Give it input", json!({"command": "sort -n", "stdin": "10\n9\n"})),
         ]
+    }
+
+    fn text(output: &CommandResult) -> Option<String> {
+        output.write_text(ModelText::new()).finish()
     }
 
     async fn run(&self, input: Input, grants: Grants, cx: &CallContext) -> Result<CommandResult, ToolError> {

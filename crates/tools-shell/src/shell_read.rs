@@ -36,6 +36,15 @@ pub struct Read;
 impl Tool for Read {
     const NAME: &'static str = "shell_read";
     const TITLE: &'static str = "Read a session";
+    const KEYWORDS: &'static str = "output logs of the background command tail";
+    const REQUESTS: &'static [&'static str] = &[
+        "what has the background job printed since last time",
+        "wait until the dev server says listening on",
+        "new output of the running session",
+        "did the long-running command finish, and with what exit code",
+        "see the watcher's latest messages",
+        "read the started program's output again from the beginning",
+    ];
     const EFFECT: Effect = Effect::reads_volatile();
     type Input = Input;
     type Output = SessionReply;

@@ -32,6 +32,15 @@ pub struct Resize;
 impl Tool for Resize {
     const NAME: &'static str = "shell_resize";
     const TITLE: &'static str = "Resize a session";
+    const KEYWORDS: &'static str = "terminal columns rows window";
+    const REQUESTS: &'static [&'static str] = &[
+        "make the terminal 200 columns wide",
+        "the screen of the session is too narrow, widen it",
+        "change rows and columns of the tty",
+        "lines wrap badly in top, enlarge the window of the session",
+        "set the terminal height to 50 lines",
+        "redraw the text interface at another size",
+    ];
     const EFFECT: Effect = Effect::writes().idempotent();
     type Input = Input;
     type Output = Output;

@@ -54,6 +54,15 @@ pub struct ListSessions;
 impl Tool for ListSessions {
     const NAME: &'static str = "shell_sessions";
     const TITLE: &'static str = "List sessions";
+    const KEYWORDS: &'static str = "background commands running list terminals";
+    const REQUESTS: &'static [&'static str] = &[
+        "which background commands did i start",
+        "what is still running in my terminals",
+        "i lost the session id of the dev server",
+        "list my long-running jobs with their state",
+        "did i leave any watchers on",
+        "overview of open terminals and their exit codes",
+    ];
     const EFFECT: Effect = Effect::reads_volatile();
     type Input = Input;
     type Output = Output;

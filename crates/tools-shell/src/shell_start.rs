@@ -73,6 +73,16 @@ pub struct Start(pub Shell);
 impl Tool for Start {
     const NAME: &'static str = "shell_start";
     const TITLE: &'static str = "Start a session";
+    const KEYWORDS: &'static str = "background dev server daemon long running watch launch";
+    const REQUESTS: &'static [&'static str] = &[
+        "launch the dev server in the background",
+        "start a watcher that keeps running",
+        "open an interactive python prompt",
+        "run npm start and leave it on while i work",
+        "begin a long job without waiting for it to end",
+        "follow a log live with tail -f",
+        "run a full-screen terminal program such as vim or top",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;

@@ -26,6 +26,15 @@ pub struct Stop;
 impl Tool for Stop {
     const NAME: &'static str = "shell_stop";
     const TITLE: &'static str = "Stop a session";
+    const KEYWORDS: &'static str = "kill terminate end background process";
+    const REQUESTS: &'static [&'static str] = &[
+        "kill the dev server that i started",
+        "end the background job",
+        "terminate the watcher session",
+        "shut down the running command and get its last output",
+        "stop a session that hangs",
+        "i do not need the started server any more",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = SessionReply;

@@ -28,6 +28,15 @@ pub struct Which;
 impl Tool for Which {
     const NAME: &'static str = "shell_which";
     const TITLE: &'static str = "Find a program";
+    const KEYWORDS: &'static str = "installed program available binary version path";
+    const REQUESTS: &'static [&'static str] = &[
+        "is docker installed",
+        "where is the python binary",
+        "do we have node on this machine",
+        "check that ffmpeg is available before using it",
+        "path of the gcc executable",
+        "can i use jq here or is it missing",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

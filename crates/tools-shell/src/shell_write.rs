@@ -39,6 +39,15 @@ pub struct Write;
 impl Tool for Write {
     const NAME: &'static str = "shell_write";
     const TITLE: &'static str = "Write to a session";
+    const KEYWORDS: &'static str = "input stdin answer prompt interactive send";
+    const REQUESTS: &'static [&'static str] = &[
+        "answer yes to the prompt of the running program",
+        "send input to the interactive session",
+        "press ctrl-c in the terminal session",
+        "type a line into the python repl that i started",
+        "give the installer waiting in the background its answer",
+        "close the stdin of a running program",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = SessionReply;

@@ -40,6 +40,15 @@ pub struct Connections;
 impl Tool for Connections {
     const NAME: &'static str = "db_connections";
     const TITLE: &'static str = "List databases";
+    const KEYWORDS: &'static str = "available databases list configured";
+    const REQUESTS: &'static [&'static str] = &[
+        "which databases can i reach",
+        "is the production database writable or only for reading",
+        "list the configured postgres hosts",
+        "what name do i use for the warehouse database",
+        "find out which data sources the operator has set up",
+        "are we hooked up to any database at all",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

@@ -3,7 +3,7 @@
 use crate::engine_cache::EngineCache;
 use crate::statement_args::{self, AnyJson};
 use octo_grants::Sql;
-use octo_toolkit::{CallContext, Effect, Example, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, ModelText, Tool, ToolError, counted, plain_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -58,6 +58,16 @@ pub struct Query(pub Arc<EngineCache>);
 impl Tool for Query {
     const NAME: &'static str = "db_query";
     const TITLE: &'static str = "Query a database";
+    const KEYWORDS: &'static str = "SQL select read rows table report count postgres data";
+    const REQUESTS: &'static [&'static str] = &[
+        "how many orders came in last month",
+        "show the ten biggest customers from the sales table",
+        "look up the user with id 42 in postgres",
+        "select rows where the status is open",
+        "get the average price per category with sql",
+        "count records per day without changing anything",
+        "join invoices with clients and give me the rows",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;
@@ -74,6 +84,20 @@ impl Tool for Query {
                 json!({"sql": "SELECT date_trunc('month', created) AS month, count(*) FROM orders GROUP BY 1 ORDER BY 1", "max_rows": 24}),
             ),
         ]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let table = plain_text::table(&output.columns, &output.rows)?;
+        let cut = if output.truncated { " (truncated)" } else { "" };
+        ModelText::new()
+            .line(format_args!(
+                "{}, {} ms{cut}",
+                counted(output.row_count, "row", "rows"),
+                output.duration_ms
+            ))
+            .lines(output.notices.iter().map(|notice| format!("notice: {notice}")))
+            .rest(&table)
+            .finish()
     }
 
     async fn run(&self, input: Input, sql: Sql, cx: &CallContext) -> Result<Output, ToolError> {

@@ -55,6 +55,16 @@ pub struct Schema(pub Arc<EngineCache>);
 impl Tool for Schema {
     const NAME: &'static str = "db_schema";
     const TITLE: &'static str = "Describe tables";
+    const KEYWORDS: &'static str = "tables columns structure describe relations keys";
+    const REQUESTS: &'static [&'static str] = &[
+        "which columns does the customers table have",
+        "what tables exist in the sales schema",
+        "find the foreign keys between orders and clients",
+        "before writing sql, learn the column names and types",
+        "is there an index on the email column",
+        "see the definition of a view",
+        "roughly how many rows are in each table",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;

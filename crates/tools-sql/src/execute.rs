@@ -64,6 +64,16 @@ pub struct Execute(pub Arc<EngineCache>);
 impl Tool for Execute {
     const NAME: &'static str = "db_execute";
     const TITLE: &'static str = "Change a database";
+    const KEYWORDS: &'static str = "SQL insert update delete change rows create table migrate";
+    const REQUESTS: &'static [&'static str] = &[
+        "change the price of product 7 in the table",
+        "insert a new customer row and return its key",
+        "remove all expired sessions from the table",
+        "create an index or add a column to the orders table",
+        "how many rows would this update touch, roll it back afterwards",
+        "set paid to true for invoice 4711 in the database",
+        "drop the old staging table",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;

@@ -56,6 +56,15 @@ pub struct Explain(pub Arc<EngineCache>);
 impl Tool for Explain {
     const NAME: &'static str = "db_explain";
     const TITLE: &'static str = "Explain a query";
+    const KEYWORDS: &'static str = "slow query plan performance index optimize";
+    const REQUESTS: &'static [&'static str] = &[
+        "why is this sql statement so slow",
+        "does the select use the index or a sequential scan",
+        "show the execution plan of a join",
+        "measure where the time goes in a slow report statement",
+        "planner cost estimate for an update without running it",
+        "optimise a statement: see its plan as json",
+    ];
     const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;

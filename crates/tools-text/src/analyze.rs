@@ -60,6 +60,16 @@ pub struct Analyze;
 impl Tool for Analyze {
     const NAME: &'static str = "text_analyze";
     const TITLE: &'static str = "Analyze text";
+    const KEYWORDS: &'static str = "count words characters tokens length readability statistics";
+    const REQUESTS: &'static [&'static str] = &[
+        "how many words does my essay have",
+        "how long does it take to read this text",
+        "is the paragraph easy to read",
+        "number of tokens of this prompt",
+        "which words occur most in the speech",
+        "character count for a tweet",
+        "sentences and paragraphs in the draft, by number",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

@@ -48,6 +48,15 @@ pub struct Summarize;
 impl Tool for Summarize {
     const NAME: &'static str = "text_summarize";
     const TITLE: &'static str = "Summarize text";
+    const KEYWORDS: &'static str = "shorten condense summary TLDR key points";
+    const REQUESTS: &'static [&'static str] = &[
+        "shorten this long report to three bullet points",
+        "tl;dr of the meeting notes",
+        "give me the gist of the text",
+        "condense the transcript into one sentence",
+        "explain the article briefly for a child",
+        "abstract of a long document",
+    ];
     const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;

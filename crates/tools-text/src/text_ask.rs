@@ -39,6 +39,15 @@ pub struct Ask;
 impl Tool for Ask {
     const NAME: &'static str = "text_ask";
     const TITLE: &'static str = "Ask a language model";
+    const KEYWORDS: &'static str = "LLM question language model reason prompt";
+    const REQUESTS: &'static [&'static str] = &[
+        "get a second opinion from another language model",
+        "let the llm come up with a name for the product",
+        "have a model translate this sentence",
+        "ask an ai to rewrite the paragraph politely",
+        "put a question to the operator's model",
+        "let a language model classify this feedback as positive or negative",
+    ];
     const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;

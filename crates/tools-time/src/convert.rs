@@ -47,6 +47,15 @@ pub struct Convert;
 impl Tool for Convert {
     const NAME: &'static str = "time_convert";
     const TITLE: &'static str = "Convert between time zones";
+    const KEYWORDS: &'static str = "timezone different city meeting clock translate hours";
+    const REQUESTS: &'static [&'static str] = &[
+        "what is 3 pm in Berlin in New York time",
+        "when does the call at 14:00 utc start in Tokyo",
+        "turn a unix timestamp into local time in Lisbon",
+        "change the meeting hour from london to sydney zone",
+        "webinar at 9 am pacific, when is that for me in Europe",
+        "translate a timestamp to another timezone",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

@@ -37,6 +37,15 @@ pub struct ListTimezones;
 impl Tool for ListTimezones {
     const NAME: &'static str = "time_list_timezones";
     const TITLE: &'static str = "List time zones";
+    const KEYWORDS: &'static str = "zones cities regions offset available";
+    const REQUESTS: &'static [&'static str] = &[
+        "which timezones are there in australia",
+        "iana names for south america",
+        "what is the proper zone identifier for a city in argentina",
+        "all zones with their utc offsets",
+        "valid timezone names for a settings menu",
+        "zones of europe to choose from",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

@@ -38,6 +38,15 @@ pub struct Now;
 impl Tool for Now {
     const NAME: &'static str = "time_now";
     const TITLE: &'static str = "Current time";
+    const KEYWORDS: &'static str = "current clock date today what day hour timezone";
+    const REQUESTS: &'static [&'static str] = &[
+        "what time is it",
+        "what is today's date",
+        "current hour in Tokyo",
+        "is it still morning in San Francisco",
+        "the present unix timestamp",
+        "which weekday is it today",
+    ];
     const EFFECT: Effect = Effect::reads_volatile();
     type Input = Input;
     type Output = Output;

@@ -53,6 +53,15 @@ pub struct Diff;
 impl Tool for Diff {
     const NAME: &'static str = "time_diff";
     const TITLE: &'static str = "Time between two moments";
+    const KEYWORDS: &'static str = "how long between duration days until since elapsed countdown age";
+    const REQUESTS: &'static [&'static str] = &[
+        "how many days until christmas",
+        "how long did the nightly job take from 01:10 to 03:45",
+        "time between two timestamps",
+        "how old is someone born on 5 march 1990",
+        "hours left before the deadline",
+        "number of seconds from one date to another",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

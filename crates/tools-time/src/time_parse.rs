@@ -52,6 +52,16 @@ pub struct Parse;
 impl Tool for Parse {
     const NAME: &'static str = "time_parse";
     const TITLE: &'static str = "Parse a date and time";
+    const KEYWORDS: &'static str = "understand natural language date next week tomorrow timestamp interpret";
+    const REQUESTS: &'static [&'static str] = &[
+        "what date is next friday",
+        "when exactly is three days from now at noon",
+        "turn 5 march 2027 2:30pm into iso format",
+        "which weekday was 20 july 1969",
+        "date of the first monday of next month",
+        "make sense of a date written in words",
+        "90 days after 1 may as a date",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

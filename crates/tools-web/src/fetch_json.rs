@@ -55,6 +55,15 @@ pub struct FetchJson;
 impl Tool for FetchJson {
     const NAME: &'static str = "fetch_json";
     const TITLE: &'static str = "Fetch JSON";
+    const KEYWORDS: &'static str = "REST API endpoint GET download data query";
+    const REQUESTS: &'static [&'static str] = &[
+        "get the exchange rates from this rest endpoint as data",
+        "pull only the names out of a large json feed",
+        "download package.json metadata from the registry url",
+        "grab the api response and filter it with a jq expression",
+        "read the json behind https://api.example.com/items",
+        "get exact numbers from a public data api",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;

@@ -115,7 +115,18 @@ pub struct FetchUrl;
 impl Tool for FetchUrl {
     const NAME: &'static str = "fetch_url";
     const TITLE: &'static str = "Fetch a URL";
+    const KEYWORDS: &'static str = "download webpage site content curl wget article link";
+    const REQUESTS: &'static [&'static str] = &[
+        "download this web address and give me its text",
+        "get the raw html source of a site",
+        "what is at this link, page or file",
+        "show the headers or content type of a url with head",
+        "grab all links from a web page without a browser",
+        "get the plain text of a remote txt or xml file",
+        "pull a page's title and description from its address",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
+    const IS_READER: bool = true;
     type Input = Input;
     type Output = Output;
     type Grants = (Net, Pdf);

@@ -89,6 +89,16 @@ pub struct HttpRequest;
 impl Tool for HttpRequest {
     const NAME: &'static str = "http_request";
     const TITLE: &'static str = "Send an HTTP request";
+    const KEYWORDS: &'static str = "curl REST API POST PUT PATCH DELETE call endpoint webhook";
+    const REQUESTS: &'static [&'static str] = &[
+        "post a json body to the webhook",
+        "send a DELETE to the rest endpoint",
+        "call the api with a bearer token header",
+        "put an updated record to https://api.example.com/items/7",
+        "see status code and response headers of an endpoint",
+        "trigger the deploy hook with a POST",
+        "patch a resource over http with custom headers",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;

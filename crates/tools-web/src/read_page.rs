@@ -5,7 +5,10 @@ use crate::page_document::{
     Document, DocumentCache, Heading, PageRequest, Passage, ReadContext, load, passages, section,
 };
 use octo_toolkit::reply_budget::{count_fitting, prefix_within};
-use octo_toolkit::{CallContext, Effect, Example, Net, Pdf, Render, ReplyBudget, Tool, ToolError, json_len};
+use octo_toolkit::{
+    CallContext, Effect, Example, ModelText, Net, Pdf, Render, ReplyBudget, Tool, ToolError, counted,
+    json_len,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -112,6 +115,13 @@ pub struct Output {
     note: Option<String>,
 }
 
+/// A heading with what selects its section.
+fn heading_line(heading: &Heading) -> String {
+    let Heading { number, level, text, line, offset, chars } = heading;
+    let indent = "  ".repeat(usize::from(*level));
+    format!("{indent}section {number}: {text} (line {line}, offset {offset}, {chars} characters)")
+}
+
 /// Maximum number of headings in a reply.
 const MAX_OUTLINE_HEADINGS: usize = 200;
 const MAX_TIMEOUT_SECS: u64 = 120;
@@ -127,7 +137,19 @@ pub struct ReadPage(pub DocumentCache);
 impl Tool for ReadPage {
     const NAME: &'static str = "read_page";
     const TITLE: &'static str = "Read a web page";
+    const KEYWORDS: &'static str =
+        "article news website text extract scrape documentation blog summarize link open PDF";
+    const REQUESTS: &'static [&'static str] = &[
+        "read this news article for me without ads",
+        "what does the blog post at this link say",
+        "read a long documentation page chapter by chapter",
+        "find the passage about refunds on that web page",
+        "table of contents of a long online article",
+        "pdf from the internet as readable text",
+        "does the site have an llms.txt",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
+    const IS_READER: bool = true;
     type Input = Input;
     type Output = Output;
     type Grants = (Net, Pdf, Render);
@@ -141,6 +163,29 @@ impl Tool for ReadPage {
                 json!({"url": "https://example.com/", "query": "documentation examples"}),
             ),
         ]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let by = [&output.byline, &output.published].map(|word| word.as_deref().unwrap_or_default());
+        let by = by.join(" ");
+        let text = ModelText::new()
+            .field("title", &output.title)
+            .line(&output.url)
+            .line_if(!by.trim().is_empty(), by.trim())
+            .field_if("excerpt", output.excerpt.as_ref().filter(|_| output.content.is_empty()))
+            .field_if("note", output.note.as_ref())
+            .line(format_args!("{} words, handle: {}", output.word_count, output.handle))
+            .line_if(output.truncated, "truncated")
+            .field_if("next", output.next)
+            .lines(output.outline.iter().map(heading_line));
+        let text = output.passages.iter().fold(text, |text, passage| {
+            let heading =
+                if passage.heading.is_empty() { "" } else { &format!(" under {}", passage.heading) };
+            let shown = passage.text.trim_end();
+            let lines = counted(shown.lines().count(), "line", "lines");
+            text.line("").line(format_args!("=== offset {} ({lines}){heading}", passage.offset)).block(shown)
+        });
+        if output.content.is_empty() { text } else { text.line("").rest(&output.content) }.finish()
     }
 
     async fn run(

@@ -69,6 +69,16 @@ impl Weather {
 impl Tool for Weather {
     const NAME: &'static str = "weather_get";
     const TITLE: &'static str = "Get the weather";
+    const KEYWORDS: &'static str = "forecast temperature rain umbrella sunny climate wind tomorrow";
+    const REQUESTS: &'static [&'static str] = &[
+        "will it rain tomorrow in Lisbon",
+        "how warm is it outside in Oslo",
+        "do i need an umbrella this week",
+        "wind and uv index for the beach at 48.85,2.35",
+        "when does the sun set in Paris today",
+        "temperature in fahrenheit for Austin",
+        "snow forecast for the weekend in the alps",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;

@@ -13,7 +13,7 @@ mod searxng;
 pub use search_settings::SearchSettings;
 
 use engine_failure::EngineFailure;
-use octo_toolkit::{CallContext, Effect, Example, Net, Tool, ToolError};
+use octo_toolkit::{CallContext, Effect, Example, ModelText, Net, Tool, ToolError};
 use result_pager::{Engine, EngineRequest, PagerCache};
 use schemars::JsonSchema;
 use search_query::{SafeSearch, SearchQuery, TimeRange};
@@ -100,6 +100,15 @@ struct RankedResult {
     hit: SearchResult,
 }
 
+/// Title and date, URL, and snippet.
+fn write_result(text: ModelText, result: &RankedResult) -> ModelText {
+    let RankedResult { rank, hit } = result;
+    let published = hit.published.as_ref().map_or(String::new(), |date| format!(" ({date})"));
+    let text =
+        text.line(format_args!("{rank}. {}{published}", hit.title)).line(format_args!("   {}", hit.url));
+    if hit.snippet.is_empty() { text } else { text.item("   ", &hit.snippet) }
+}
+
 /// Queries the engines in the order of the settings; uses the first that responds.
 pub struct WebSearch {
     settings: SearchSettings,
@@ -115,6 +124,16 @@ impl WebSearch {
 impl Tool for WebSearch {
     const NAME: &'static str = "web_search";
     const TITLE: &'static str = "Search the web";
+    const KEYWORDS: &'static str = "google internet look up online find information news query engine";
+    const REQUESTS: &'static [&'static str] = &[
+        "look up the latest news about the election",
+        "find sites about rust async programming",
+        "google the error message",
+        "which restaurants are near the station in Lisbon",
+        "what are people saying online about the new phone",
+        "search the internet for pictures of lighthouses",
+        "recent scientific papers on sleep",
+    ];
     const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;
@@ -128,6 +147,20 @@ impl Tool for WebSearch {
                 json!({"query": "Bundestag", "categories": ["news"], "language": "de", "time_range": "week"}),
             ),
         ]
+    }
+
+    fn text(output: &Output) -> Option<String> {
+        let failed = output.failed_engines.iter().map(|failure| {
+            let hint = failure.hint.as_deref().unwrap_or_default();
+            format!("{} failed: {} {hint}", failure.engine, failure.reason)
+        });
+        let text = ModelText::new()
+            .line(format_args!("{} results of {} for: {}", output.total_results, output.engine, output.query))
+            .field_if("next", output.next)
+            .lines(failed)
+            .lines(output.answers.iter().map(|answer| format!("answer: {answer}")))
+            .lines(output.suggestions.iter().map(|query| format!("related: {query}")));
+        output.results.iter().fold(text, write_result).finish()
     }
 
     async fn run(&self, input: Input, net: Net, cx: &CallContext) -> Result<Output, ToolError> {

@@ -112,7 +112,7 @@ def run(engine, report):
     with report.check("MCP") as check:
         session = http_client.Mcp(hub.url, TOKEN)
         names = session.tools()
-        check.true({"time_now", "fs_read_text", "git_status", "shell_exec"} <= set(names), names)
+        check.true({"tools_find", "fs_read_text", "git_status", "shell_exec"} <= set(names), names)
         reply = session.ask("tools/call", {"name": "fs_read_text", "arguments": {"path": "note.txt"}})
         check.true("from the container" in json.dumps(reply), reply)
         check.say(f"initialize ({session.server['protocolVersion']}), tools/list ({len(names)} tools), tools/call")

@@ -15,32 +15,30 @@ fn with_shell() -> Value {
     json!({"toolboxes": {"shell": true}})
 }
 
-impl TestFleet {
-    /// Each worker that answers, and whether it serves the workspace.
-    async fn workspace_states(&self) -> Result<Vec<(String, bool)>> {
-        let home = self.home("status", Database::None, json!({}))?;
-        let (code, out, err) = home.run(&["fleet", "status", "--json"]).await?;
-        ensure!(code == 0, "{err}");
-        let nodes = out.lines().map(serde_json::from_str::<Value>).collect::<Result<Vec<_>, _>>()?;
-        let state = |node: &Value| {
-            let service = node["services"].as_array()?.iter().find(|it| it["name"] == "workspace/default")?;
-            Some((node["node"].as_str()?.to_owned(), service["is_serving"] == true))
-        };
-        Ok(nodes.iter().filter_map(state).collect())
-    }
+/// Each worker that answers, and whether it serves the workspace.
+async fn workspace_states(fleet: &TestFleet) -> Result<Vec<(String, bool)>> {
+    let home = fleet.home("status", Database::None, json!({}))?;
+    let (code, out, err) = home.run(&["fleet", "status", "--json"]).await?;
+    ensure!(code == 0, "{err}");
+    let nodes = out.lines().map(serde_json::from_str::<Value>).collect::<Result<Vec<_>, _>>()?;
+    let state = |node: &Value| {
+        let service = node["services"].as_array()?.iter().find(|it| it["name"] == "workspace/default")?;
+        Some((node["node"].as_str()?.to_owned(), service["is_serving"] == true))
+    };
+    Ok(nodes.iter().filter_map(state).collect())
+}
 
-    /// Waits until one of two workers serves and the other one does not; returns their names.
-    async fn serving_and_standby(&self) -> Result<[String; 2]> {
-        eventually("one worker serves, and another one stands by", async || {
-            match self.workspace_states().await.ok()?.as_slice() {
-                [(serving, true), (standby, false)] | [(standby, false), (serving, true)] => {
-                    Some([serving.clone(), standby.clone()])
-                }
-                _ => None,
+/// Waits until one of two workers serves and the other one does not; returns their names.
+async fn serving_and_standby(fleet: &TestFleet) -> Result<[String; 2]> {
+    eventually("one worker serves, and another one stands by", async || {
+        match workspace_states(fleet).await.ok()?.as_slice() {
+            [(serving, true), (standby, false)] | [(standby, false), (serving, true)] => {
+                Some([serving.clone(), standby.clone()])
             }
-        })
-        .await
-    }
+            _ => None,
+        }
+    })
+    .await
 }
 
 async fn touch(front: &octo_tests::hub_process::RunningHub, name: &str) -> Result<Value> {
@@ -51,7 +49,7 @@ async fn touch(front: &octo_tests::hub_process::RunningHub, name: &str) -> Resul
 async fn start_workers(fleet: &TestFleet) -> Result<[RunningWorker; 2]> {
     let one = fleet.worker("one", Database::None, with_shell())?;
     let two = fleet.worker("two", Database::None, with_shell())?;
-    let [serving, _] = fleet.serving_and_standby().await?;
+    let [serving, _] = serving_and_standby(fleet).await?;
     Ok(if serving == "one" { [one, two] } else { [two, one] })
 }
 
@@ -102,13 +100,13 @@ async fn a_worker_with_a_lease_comes_before_one_without_a_database() -> Result<(
     let fleet = TestFleet::start().await?;
     let claimant = fleet.worker("one", Database::None, with_shell())?;
     eventually("the first worker serves", async || {
-        let states = fleet.workspace_states().await.ok()?;
+        let states = workspace_states(&fleet).await.ok()?;
         states.contains(&("one".to_owned(), true)).then_some(())
     })
     .await?;
     let _holder = fleet.worker("two", Database::Shared, with_shell())?;
     eventually("the lease decides", async || {
-        let states = fleet.workspace_states().await.ok()?;
+        let states = workspace_states(&fleet).await.ok()?;
         (states.len() == 2 && states.iter().all(|(node, serves)| *serves == (node == "two"))).then_some(())
     })
     .await?;

@@ -14,5 +14,10 @@ mod node_reports;
 mod outbound_worker;
 mod shared_limits;
 mod shared_sessions;
-mod test_fleet;
+#[path = "../tasks/task_upstream.rs"]
+mod task_upstream;
+mod two_tenants;
 mod worker_tools;
+mod workflow_takeover;
+
+use octo_tests::test_fleet;

@@ -1,7 +1,9 @@
 //! Sessions of clients at several fronts: any of them takes the next request, also after one has died.
 
+use crate::task_upstream::TaskUpstream;
 use crate::test_fleet::TestFleet;
 use anyhow::{Context, Result, bail, ensure};
+use octo_tests::eventually;
 use octo_tests::fixture_process::FixtureServer;
 use octo_tests::http_client::HttpReply;
 use octo_tests::hub_process::{HubHome, RunningHub};
@@ -13,7 +15,7 @@ const DEADLINE: Duration = Duration::from_secs(45);
 
 /// Two fronts in front of one server.
 struct TwoFronts {
-    _fleet: TestFleet,
+    fleet: TestFleet,
     _server: FixtureServer,
     _homes: [HubHome; 2],
     one: RunningHub,
@@ -26,7 +28,7 @@ impl TwoFronts {
         let settings = json!({"servers": {"fx": {"url": server.url}}});
         let (home_one, one) = fleet.front("one", settings.clone()).await?;
         let (home_two, two) = fleet.front("two", settings).await?;
-        Ok(Self { _fleet: fleet, _server: server, _homes: [home_one, home_two], one, two })
+        Ok(Self { fleet, _server: server, _homes: [home_one, home_two], one, two })
     }
 
     fn urls(&self) -> [String; 2] {
@@ -61,6 +63,26 @@ async fn wait_for_tool(url: &str, name: &str) -> Result<()> {
 
 fn at(client: &mut LegacyClient, url: &str) {
     url.clone_into(&mut client.url);
+}
+
+/// No front can notify another one, so each has to look by itself.
+#[tokio::test]
+async fn a_session_that_ended_is_known_everywhere_without_the_bus() -> Result<()> {
+    let mut fronts = TwoFronts::start("legacy").await?;
+    let [one, two] = fronts.urls();
+    let mut client = fronts.client().await?;
+    at(&mut client, &two);
+    client.call("tools/list", json!({})).await?.result()?;
+    fronts.fleet.stop_nats().await?;
+    let headers = [("mcp-session-id", client.session.as_str())];
+    assert_eq!(client.http.send("DELETE", &two, &headers, Default::default()).await?.status, 204);
+    at(&mut client, &one);
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    eventually("the session has ended", async || {
+        let status = client.post(&list).await.ok()?.status;
+        (status == 404).then_some(())
+    })
+    .await
 }
 
 /// Calls a tool that asks, and returns its stream with the question and the id of its event.
@@ -208,6 +230,44 @@ async fn a_call_whose_front_died_ends_as_unknown() -> Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn answers_that_nothing_waits_for_cost_little_and_large_ones_are_refused() -> Result<()> {
+    let fronts = TwoFronts::start("legacy").await?;
+    let [_, two] = fronts.urls();
+    let mut client = fronts.client().await?;
+    at(&mut client, &two);
+    let started = Instant::now();
+    for number in 0..50 {
+        answer(&client, &json!(number), json!({})).await?;
+    }
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    at(&mut client, &fronts.urls()[0]);
+    let (mut stream, question, _) = ask(&client, "fx__test_elicitation", json!({"message": "who?"})).await?;
+    at(&mut client, &two);
+    let large =
+        json!({"action": "accept", "content": {"username": "x".repeat(1 << 20), "email": "a@example.com"}});
+    let reply = client.post(&json!({"jsonrpc": "2.0", "id": question, "result": large})).await?;
+    assert_eq!(reply.status, 413);
+    answer(&client, &question, json!({"username": "ada", "email": "ada@example.com"})).await?;
+    let reply = stream.next_message().await?.context("no answer")?;
+    assert!(reply["result"]["content"][0]["text"].to_string().contains("ada"), "{reply}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_call_that_waits_for_an_answer_can_be_cancelled_elsewhere() -> Result<()> {
+    let fronts = TwoFronts::start("modern").await?;
+    let [_, two] = fronts.urls();
+    let mut client = fronts.client().await?;
+    let (mut stream, _question, _) =
+        ask(&client, "fx__test_input_required_result_elicitation", json!({})).await?;
+    at(&mut client, &two);
+    client.notify("notifications/cancelled", json!({"requestId": "q"})).await?;
+    let reply = tokio::time::timeout(DEADLINE, stream.next_message()).await??.context("no answer")?;
+    assert!(reply["error"]["message"].to_string().contains("cancelled"), "{reply}");
+    Ok(())
+}
+
 fn answer_form(_method: &str, _params: &Value) -> Value {
     json!({"action": "accept", "content": {"username": "ada", "email": "ada@example.com"}})
 }
@@ -249,6 +309,44 @@ async fn a_modern_client_answers_at_another_front() -> Result<()> {
             assert!(reply["error"]["message"].to_string().contains("cannot be reached"), "{reply}");
         }
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_task_is_known_at_every_front() -> Result<()> {
+    let (fleet, upstream) = (TestFleet::start().await?, TaskUpstream::start().await?);
+    let settings = json!({"servers": {"long": {"url": upstream.url}}});
+    let (_one, mut first) = fleet.front("one", settings.clone()).await?;
+    let (_two, second) = fleet.front("two", settings).await?;
+    let capabilities = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let mut client = ModernClient::new(&first.mcp_url(), capabilities, answer_nothing);
+    wait_for_tool(&client.url, "long__slow_compute").await?;
+    let mut ids = Vec::new();
+    for seconds in [1.5, 60.0] {
+        let params =
+            json!({"name": "long__slow_compute", "arguments": {"seconds": seconds, "label": "sums"}});
+        let started = client.request("tools/call", params).await?;
+        ids.push(started.result()?["taskId"].as_str().context("no task")?.to_owned());
+    }
+    client.url = second.mcp_url();
+    let status = async |id: &str| {
+        let task = client.request("tasks/get", json!({"taskId": id})).await?;
+        Ok::<_, anyhow::Error>(task.answer["result"]["status"].as_str().unwrap_or_default().to_owned())
+    };
+    let started = Instant::now();
+    while status(&ids[0]).await? != "completed" {
+        ensure!(started.elapsed() < DEADLINE, "the task does not end");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    client.request("tasks/cancel", json!({"taskId": ids[1]})).await?.result()?;
+    while status(&ids[1]).await? != "cancelled" {
+        ensure!(started.elapsed() < DEADLINE, "the task is not cancelled");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(upstream.cancelled(), 1);
+    first.process.kill().await?;
+    let lost = client.request("tasks/get", json!({"taskId": ids[0]})).await?.answer;
+    assert!(lost["error"]["message"].to_string().contains("may have taken effect"), "{lost}");
     Ok(())
 }
 

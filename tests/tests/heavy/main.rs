@@ -13,6 +13,7 @@ mod crosstalk;
 mod flow_kills;
 mod hub_storm;
 mod idle_clients;
+mod large_outputs;
 mod list_epochs;
 mod netns;
 mod playwright;

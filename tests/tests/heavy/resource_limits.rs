@@ -62,7 +62,7 @@ impl Monitor {
 }
 
 /// An upstream that answers `tools/list` and `tools/call` as a test defines.
-async fn start_upstream(tools: Value, call: fn(&str) -> Value) -> Result<String> {
+pub async fn start_upstream(tools: Value, call: fn(&str) -> Value) -> Result<String> {
     let answer = move |body: Bytes| {
         let tools = tools.clone();
         async move { answer(&tools, call, &body) }

@@ -230,8 +230,13 @@ async fn a_stdio_hub_survives_a_hangup() -> Result<()> {
         {"protocolVersion": octo_tests::mcp_clients::LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
     input.write_all(format!("{hello}\n").as_bytes()).await?;
     assert!(lines.next_line().await?.context("no answer")?.contains("serverInfo"));
-    let hub =
-        RunningHub { base_url: String::new(), admin_url: String::new(), process, log: Default::default() };
+    let hub = RunningHub {
+        base_url: String::new(),
+        admin_url: String::new(),
+        process,
+        log: Default::default(),
+        fleet: None,
+    };
     send_signal(&hub, Signal::HUP)?;
     input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await?;
     assert!(lines.next_line().await?.context("it has ended")?.contains("\"id\":1"));

@@ -64,7 +64,7 @@ impl User {
         let args = entry["args"].as_array().context("no args")?;
         let args = args.iter().filter_map(Value::as_str);
         let mut command = self.program(entry["command"].as_str().context("no command")?);
-        command.args(args);
+        command.args(args).args(["--surface", "full"]);
         open_session(command).await
     }
 

@@ -78,7 +78,10 @@ fn names(tools: &Value) -> BTreeSet<String> {
 
 async fn over_rest(hub: &RunningHub) -> Result<BTreeSet<String>> {
     let reply = HttpClient::default().get(&format!("{}/tools", hub.base_url), &[]).await?.json().await?;
-    Ok(names(&reply["tools"]))
+    let mut names = names(&reply["tools"]);
+    // Over MCP, where all tools are listed, these are not.
+    ensure!(names.remove("tools_find") && names.remove("tools_call"), "the tools of the hub are not listed");
+    Ok(names)
 }
 
 async fn over_mcp(hub: &RunningHub) -> Result<BTreeSet<String>> {

@@ -30,6 +30,7 @@ pub fn run(root: &Path) -> Result<()> {
     let _ = std::fs::remove_dir_all(&state);
     let mut hub = Command::new(target.join("measured/octoprox"));
     hub.arg("stdio").current_dir(&work).env("OCTOPROX_WORKSPACE", &folder).env("OCTOPROX_STATE_DIR", &state);
+    hub.env("OCTOPROX_SURFACE", "full");
     let mut hub = StdioServer::start(hub)?;
     let mut echo = Command::new(work.join("tools/release/echo-upstream"));
     echo.arg("stdio");

@@ -1,7 +1,7 @@
 //! Minimal HTTP client, so that the server dominates the measurement.
 
 use anyhow::{Context, Result, ensure};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -28,6 +28,14 @@ impl RawHttpClient {
     fn with_stream(stream: TcpStream, server: SocketAddr) -> Result<Self> {
         stream.set_nodelay(true)?;
         Ok(Self { from: BufReader::with_capacity(1 << 16, stream), server })
+    }
+
+    /// Whether the server has not closed the connection.
+    pub fn is_open(&self) -> bool {
+        let stream = self.from.get_ref();
+        let is_quiet = stream.set_nonblocking(true).is_ok()
+            && stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
+        stream.set_nonblocking(false).is_ok() && is_quiet
     }
 
     /// Body of the response, and the time until its last byte.

@@ -30,6 +30,7 @@ pub fn run(root: &Path) -> Result<()> {
     hub.args(["serve", "--port", &port.to_string()])
         .current_dir(&home)
         .env("OCTOPROX_STATE_DIR", home.join("state"))
+        .env("OCTOPROX_SURFACE", "full")
         .env("OCTOPROX_NET_ALLOW", "127.0.0.1");
     let hub = ServerProcess::start(hub, port)?;
     let (mut bare, mut rest) = (RawHttpClient::connect(site)?, RawHttpClient::connect(hub.port)?);

@@ -6,6 +6,7 @@ mod faults_report;
 mod history_check;
 mod load_client;
 mod recorded_effects;
+pub mod rolling_upgrade;
 mod seeded_random;
 
 use crate::fleet::fake_clock;
@@ -14,11 +15,11 @@ use crate::fleet::front_client::FrontClient;
 use crate::fleet::running_fleet::RunningFleet;
 use crate::fleet::stop_signal::StopSignal;
 use anyhow::{Context, Result, ensure};
-use call_history::{HistoryWriter, now_ms};
+use call_history::{CallRecord, HistoryWriter, now_ms};
 use fault_kind::{FaultInjector, FaultKind};
 use faults_report::Injection;
 use history_check::check;
-use load_client::{CALL_DEADLINE, LoadClient, WORKFLOW, WORKFLOW_PATH};
+use load_client::{APPEND_FILE, CALL_DEADLINE, LoadClient, WORKFLOW, WORKFLOW_PATH};
 use seeded_random::SeededRandom;
 use serde_json::json;
 use std::fs;
@@ -37,52 +38,76 @@ const DEFAULT_NATS: u8 = 3;
 const PROBE_FILE: &str = "probe.txt";
 
 pub fn run(root: &Path, options: &FleetOptions, stop: &StopSignal) -> Result<()> {
-    let records = crate::bench::target_dir(root).join("fleet");
-    let _ = fs::remove_dir_all(&records);
-    fs::create_dir_all(&records)?;
+    let records = create_records(root)?;
     let kinds = options.kinds.iter().map(|name| FaultKind::from_name(name)).collect::<Result<Vec<_>>>()?;
     let mut kinds = if kinds.is_empty() { FaultKind::ALL.to_vec() } else { kinds };
     if !fake_clock::is_installed() {
         println!("faketime is not installed: no clock is set");
         kinds.retain(|kind| !kind.needs_fake_clock());
     }
+    if options.databases > 1 {
+        // Patroni starts the servers.
+        kinds.retain(|kind| *kind != FaultKind::JumpPostgresClock);
+    }
     let fake_clocks = kinds.iter().any(|kind| kind.needs_fake_clock());
     let nats = Some(options.nats.unwrap_or(DEFAULT_NATS));
     let mut fleet = RunningFleet::start(&FleetOptions { nats, fake_clocks, kinds: Vec::new(), ..*options })?;
+    prepare_workspaces(&fleet)?;
+    let injections = run_under_load(&mut fleet, options, &records, |fleet| {
+        inject_all(fleet, options, &kinds, &records, stop)
+    })?;
+    check_histories(&fleet, options, &records, &injections).map(drop)
+}
+
+fn create_records(root: &Path) -> Result<PathBuf> {
+    let records = crate::bench::target_dir(root).join("fleet");
+    let _ = fs::remove_dir_all(&records);
+    fs::create_dir_all(&records)?;
+    Ok(records)
+}
+
+fn prepare_workspaces(fleet: &RunningFleet) -> Result<()> {
     fs::write(fleet.folder.front_workspace().join(WORKFLOW_PATH), WORKFLOW)?;
     fs::write(fleet.folder.workspace().join(PROBE_FILE), "probe\n")?;
-    wait_for_recovery(&fleet.front_addresses(), &fleet.token)?;
-    let injections = inject_under_load(&mut fleet, options, &kinds, &records, stop);
-    save_logs(&fleet, &records)?;
-    let injections = injections?;
-    let mut effects = recorded_effects::collect(&fleet)?;
+    fs::write(fleet.folder.workspace().join(APPEND_FILE), "")?;
+    wait_for_recovery(&fleet.front_addresses(), &fleet.token).map(drop)
+}
+
+/// Compares what clients were told with what happened, and returns their calls.
+fn check_histories(
+    fleet: &RunningFleet,
+    options: &FleetOptions,
+    records: &Path,
+    injections: &[Injection],
+) -> Result<Vec<CallRecord>> {
+    let mut effects = recorded_effects::collect(fleet)?;
     effects.suspensions = injections.iter().filter_map(Injection::suspension).collect();
     let mut calls = Vec::new();
     for number in 0..options.clients {
-        calls.extend(call_history::parse(&fs::read_to_string(history_path(&records, number))?)?);
+        calls.extend(call_history::parse(&fs::read_to_string(history_path(records, number))?)?);
     }
     let checked = check(&calls, &effects, CALL_DEADLINE);
     let audit = fleet.octoprox(&["audit", "verify"]);
-    faults_report::print(&injections, &calls, &checked);
+    faults_report::print(injections, &calls, &checked);
     print!("{}", audit.context("the audit log")?);
     println!("histories: {}", records.display());
     ensure!(checked.violations.is_empty(), "{} violations", checked.violations.len());
-    Ok(())
+    Ok(calls)
 }
 
 fn history_path(records: &Path, number: usize) -> PathBuf {
     records.join(format!("history-{number}.jsonl"))
 }
 
-fn inject_under_load(
+/// Runs `work` while clients call, and keeps their histories and the logs.
+fn run_under_load<T>(
     fleet: &mut RunningFleet,
     options: &FleetOptions,
-    kinds: &[FaultKind],
     records: &Path,
-    stop: &StopSignal,
-) -> Result<Vec<Injection>> {
+    work: impl FnOnce(&mut RunningFleet) -> Result<T>,
+) -> Result<T> {
     let (fronts, token, ended) = (fleet.front_addresses(), fleet.token.clone(), AtomicBool::new(false));
-    std::thread::scope(|scope| {
+    let outcome = std::thread::scope(|scope| {
         let mut clients = Vec::new();
         for number in 0..options.clients {
             let history = HistoryWriter::create(&history_path(records, number))?;
@@ -90,13 +115,15 @@ fn inject_under_load(
             let client = LoadClient { number, fronts: &fronts, token: &token, random, history };
             clients.push(scope.spawn(|| client.run(&ended)));
         }
-        let outcome = inject_all(fleet, options, kinds, records, stop);
+        let outcome = work(fleet);
         ended.store(true, Ordering::Release);
         for client in clients {
             client.join().ok().context("a client failed")??;
         }
         outcome
-    })
+    });
+    save_logs(fleet, records)?;
+    outcome
 }
 
 fn inject_all(

@@ -10,6 +10,8 @@ pub struct FleetOptions {
     pub workers: u8,
     /// Members of the NATS cluster.
     pub nats: Option<u8>,
+    /// Servers of PostgreSQL; with more than one, Patroni fails over.
+    pub databases: u8,
     /// Cores of each front.
     pub front_cpu: Option<f64>,
     /// Whether the clocks of fronts and PostgreSQL can be set.
@@ -30,6 +32,7 @@ impl FleetOptions {
             fronts: 3,
             workers: 3,
             nats: None,
+            databases: 1,
             front_cpu: None,
             fake_clocks: false,
             injections: 200,
@@ -51,6 +54,7 @@ impl FleetOptions {
             "--fronts" => self.fronts = node_count(value)?,
             "--workers" => self.workers = node_count(value)?,
             "--nats" => self.nats = Some(node_count(value)?),
+            "--databases" => self.databases = node_count(value)?,
             "--front-cpu" => self.front_cpu = Some(value.parse()?),
             "--injections" => self.injections = value.parse()?,
             "--kinds" => self.kinds = value.split(',').map(str::to_owned).collect(),

@@ -20,6 +20,11 @@ impl FrontClient {
         Ok(Self { connection, token: token.to_owned() })
     }
 
+    /// Whether another request may be sent. A front that stops closes its connections first.
+    pub fn is_open(&self) -> bool {
+        self.connection.is_open()
+    }
+
     /// Calls a tool over REST.
     pub fn call(&mut self, tool: &str, arguments: &Value, timeout: Option<Duration>) -> Result<Value> {
         let timeout = timeout.map(|time| format!("X-Octoprox-Timeout-Ms: {}\r\n", time.as_millis()));

@@ -2,6 +2,7 @@
 
 use crate::fleet::fake_clock;
 use crate::fleet::private_network::namespace;
+use crate::fleet::system_commands::ip;
 use anyhow::{Context, Result};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
@@ -67,9 +68,11 @@ impl NodeProcess {
         pid.context("not a process")
     }
 
-    /// Sends a signal to the process and all of its descendants.
+    /// Sends a signal to the process, all of its descendants, and what they have left in the namespace of the node.
     pub fn signal_all(&self, signal: Signal) -> Result<()> {
-        let pids = process_tree(self.pid()?.as_raw_nonzero().get())?;
+        let mut pids = process_tree(self.pid()?.as_raw_nonzero().get())?;
+        let in_namespace = ip(&format!("netns pids {}", namespace(self.node())))?;
+        pids.extend(in_namespace.lines().filter_map(|pid| pid.parse::<i32>().ok()));
         for pid in pids.into_iter().filter_map(Pid::from_raw) {
             // It may have ended in the meantime.
             let _ = kill_process(pid, signal);
@@ -160,12 +163,6 @@ fn process_tree(root: i32) -> Result<Vec<i32>> {
         at += 1;
     }
     Ok(tree)
-}
-
-/// The children of a process.
-pub fn children(parent: Pid) -> Result<Vec<Pid>> {
-    let tree = process_tree(parent.as_raw_nonzero().get())?;
-    Ok(tree.into_iter().skip(1).filter_map(Pid::from_raw).collect())
 }
 
 #[cfg(test)]

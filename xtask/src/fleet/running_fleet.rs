@@ -2,28 +2,24 @@
 
 use crate::fleet::cpu_limit::CpuLimit;
 use crate::fleet::fake_clock;
+use crate::fleet::fleet_database::FleetDatabase;
 use crate::fleet::fleet_options::FleetOptions;
 use crate::fleet::node_process::{NodeProcess, ProcessStart};
-use crate::fleet::private_network::{PrivateNetwork, address, namespace, namespaces, subnet};
+use crate::fleet::private_network::{PrivateNetwork, address, namespace, namespaces};
 use crate::fleet::system_commands::{ip, output_of, run, wait_until};
 use anyhow::{Context, Result, ensure};
-use rustix::process::Signal;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-const POSTGRES_NODE: &str = "postgres";
-const POSTGRES_NUMBER: u8 = 10;
 const NATS_NUMBER: u8 = 20;
 const FRONT_NUMBER: u8 = 30;
 const WORKER_NUMBER: u8 = 40;
 const FRONT_PORT: u16 = 7000;
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(200);
-/// Database and role of the hubs.
-const ROLE: &str = "octoprox";
 /// Size of the file system that the workers share.
 const WORKSPACE_SIZE: &str = "16m";
 /// Lets commands know which worker runs them.
@@ -34,13 +30,13 @@ pub struct RunningFleet {
     pub fronts: Vec<NodeProcess>,
     pub workers: Vec<NodeProcess>,
     pub nats: Vec<NodeProcess>,
-    pub postgres: NodeProcess,
+    pub database: FleetDatabase,
     pub front_limits: Vec<CpuLimit>,
     pub network: PrivateNetwork,
     /// The token of all fronts.
     pub token: String,
     pub folder: FleetFolder,
-    binary: PathBuf,
+    pub binary: PathBuf,
     hub_variables: Vec<(String, String)>,
 }
 
@@ -90,7 +86,7 @@ impl FleetFolder {
     }
 
     /// Starts a program so that its clock can be set.
-    fn clock_command(&self, node: &str) -> Result<Vec<String>> {
+    pub fn clock_command(&self, node: &str) -> Result<Vec<String>> {
         self.set_clock(node, Duration::ZERO)?;
         Ok(fake_clock::command(&self.clock(node)))
     }
@@ -129,22 +125,25 @@ pub fn remove_folder() -> Result<bool> {
 
 impl RunningFleet {
     pub fn start(options: &FleetOptions) -> Result<Self> {
+        Self::start_build(variable("OCTOPROX_BIN")?.into(), options)
+    }
+
+    pub fn start_build(binary: PathBuf, options: &FleetOptions) -> Result<Self> {
         ensure!(rustix::process::geteuid().is_root(), "only root can create network namespaces");
         ensure!(
             namespaces()?.is_empty() && !FleetFolder::path().exists(),
             "a fleet exists already: run cargo xtask fleet down"
         );
-        let binary: PathBuf = variable("OCTOPROX_BIN")?.into();
         let folder = FleetFolder::create()?;
         let network = PrivateNetwork::create()?;
         let token = random_text()?;
-        let (postgres, dsn) = start_postgres(&folder, &network, options.fake_clocks)?;
+        let database = FleetDatabase::start(&folder, &network, options.databases, options.fake_clocks)?;
         let members = options.nats.unwrap_or(1);
         let nats = start_nats(&folder, &network, members)?;
         let nats_urls: Vec<String> =
             (1..=members).map(|number| format!("nats://{}:4222", nats_address(number))).collect();
         let hub_variables = [
-            ("OCTOPROX_STORE_POSTGRES", dsn),
+            ("OCTOPROX_STORE_POSTGRES", database.dsn()),
             ("OCTOPROX_SECRET", random_text()?),
             ("OCTOPROX_FLEET_NATS", nats_urls.join(",")),
             ("OCTOPROX_ENABLE_SHELL", "true".to_owned()),
@@ -154,7 +153,7 @@ impl RunningFleet {
             fronts: Vec::new(),
             workers: Vec::new(),
             nats,
-            postgres,
+            database,
             front_limits: Vec::new(),
             network,
             token,
@@ -252,12 +251,6 @@ impl RunningFleet {
         Ok(())
     }
 
-    /// Rows of a query, as lines of fields with `|` in between. Row-level security does not apply.
-    pub fn query(&self, sql: &str) -> Result<Vec<String>> {
-        let password = fs::read_to_string(self.folder.0.join("postgres/password"))?;
-        Ok(psql(password.trim(), ROLE, sql)?.lines().map(str::to_owned).collect())
-    }
-
     /// What the workers listen on in their namespaces, which should be nothing.
     pub fn worker_listeners(&self) -> Result<Vec<String>> {
         let mut listeners = Vec::new();
@@ -267,17 +260,6 @@ impl RunningFleet {
         }
         Ok(listeners)
     }
-}
-
-impl Drop for RunningFleet {
-    fn drop(&mut self) {
-        // Killed, it would leave shared memory.
-        let _ = self.postgres.signal(Signal::INT).and_then(|()| self.postgres.wait());
-    }
-}
-
-pub fn postgres_address() -> Ipv4Addr {
-    address(POSTGRES_NUMBER)
 }
 
 pub fn nats_address(number: u8) -> Ipv4Addr {
@@ -292,70 +274,16 @@ fn front_address(number: u8) -> SocketAddr {
     (address(FRONT_NUMBER + number), FRONT_PORT).into()
 }
 
-fn variable(name: &str) -> Result<String> {
+pub fn variable(name: &str) -> Result<String> {
     std::env::var(name).with_context(|| {
         format!("{name} is not set: run eval \"$(scripts/services env)\", or set it yourself")
     })
 }
 
-fn random_text() -> Result<String> {
+pub fn random_text() -> Result<String> {
     let id = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
     let more = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
     Ok(format!("{}{}", id.trim(), more.trim()).replace('-', ""))
-}
-
-fn psql(password: &str, database: &str, sql: &str) -> Result<String> {
-    let dsn = format!("postgres://postgres@{}/{database}?connect_timeout=3", postgres_address());
-    let mut command = Command::new("psql");
-    command.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command", sql, &dsn]);
-    output_of(command.env("PGPASSWORD", password))
-}
-
-fn start_postgres(
-    folder: &FleetFolder,
-    network: &PrivateNetwork,
-    has_fake_clock: bool,
-) -> Result<(NodeProcess, String)> {
-    let home = folder.0.join("postgres");
-    let home_text = home.to_str().context("the path is not UTF-8")?;
-    run(&[&variable("POSTGRES_CLUSTER")?, "init", home_text, "5432"])?;
-    append(&home.join("data/postgresql.conf"), &format!("listen_addresses = '{}'\n", postgres_address()))?;
-    append(&home.join("data/pg_hba.conf"), &format!("host all all {} scram-sha-256\n", subnet()))?;
-    network.add_node(POSTGRES_NODE, postgres_address())?;
-    let program = postgres_program()?;
-    let mut args = ["--reuid=postgres", "--regid=postgres", "--clear-groups"].map(str::to_owned).to_vec();
-    if has_fake_clock {
-        args.extend(folder.clock_command(POSTGRES_NODE)?);
-    }
-    args.extend([program, "-D".to_owned(), "data".to_owned()]);
-    let process = NodeProcess::start(ProcessStart {
-        node: POSTGRES_NODE.to_owned(),
-        program: "setpriv".into(),
-        args,
-        variables: Vec::new(),
-        directory: home.clone(),
-        log: folder.log(POSTGRES_NODE),
-        members_file: None,
-    })?;
-    let password = fs::read_to_string(home.join("password"))?;
-    let password = password.trim();
-    wait_until(POSTGRES_NODE, START_TIMEOUT, || psql(password, "postgres", "SELECT 1").is_ok())?;
-    psql(password, "postgres", &format!("CREATE ROLE {ROLE} LOGIN PASSWORD '{password}'"))?;
-    psql(password, "postgres", &format!("CREATE DATABASE {ROLE} OWNER {ROLE}"))?;
-    Ok((process, format!("postgres://{ROLE}:{password}@{}/{ROLE}", postgres_address())))
-}
-
-/// The newest server that is installed.
-fn postgres_program() -> Result<String> {
-    let versions = fs::read_dir("/usr/lib/postgresql").context("PostgreSQL is not installed")?;
-    let versions = versions.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
-    let version = versions.max().context("PostgreSQL is not installed")?;
-    Ok(format!("/usr/lib/postgresql/{version}/bin/postgres"))
-}
-
-fn append(file: &Path, text: &str) -> Result<()> {
-    use std::io::Write;
-    Ok(fs::File::options().append(true).open(file)?.write_all(text.as_bytes())?)
 }
 
 fn start_nats(folder: &FleetFolder, network: &PrivateNetwork, count: u8) -> Result<Vec<NodeProcess>> {

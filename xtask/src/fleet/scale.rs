@@ -105,7 +105,8 @@ fn periods(fleet: &RunningFleet) -> Result<[u64; 2]> {
 }
 
 fn cpu_seconds(fleet: &RunningFleet) -> Result<Vec<(String, f64)>> {
-    let processes = fleet.fronts.iter().chain(&fleet.nats).chain([&fleet.postgres]).chain(&fleet.workers);
+    let processes =
+        fleet.fronts.iter().chain(&fleet.nats).chain(&fleet.database.servers).chain(&fleet.workers);
     let times = processes.map(|process| Ok((process.node().to_owned(), process.cpu_seconds()?)));
     times.chain([own_cpu_seconds().map(|seconds| ("clients".to_owned(), seconds))]).collect()
 }

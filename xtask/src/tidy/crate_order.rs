@@ -7,7 +7,24 @@ use super::cargo_manifests::Package;
 const TOOLKIT_DEPS: &[&str] = &["octo-model", "octo-ports", "octo-grants", "octo-toolkit"];
 /// Dependencies of crates that read OpenAPI documents, too.
 const OPENAPI_DEPS: &[&str] = &["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-openapi"];
-const HUB_DEPS: &[&str] = &["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-hub"];
+
+const FABRIC_DEPS: &[&str] = &["octo-model", "octo-admission", "octo-ports", "octo-grants", "octo-toolkit"];
+const MEMORY_DEPS: &[&str] =
+    &["octo-model", "octo-ports", "octo-grants", "octo-toolkit", "octo-search", "octo-embed"];
+const HUB_OWN_DEPS: &[&str] = &[
+    "octo-model",
+    "octo-admission",
+    "octo-ports",
+    "octo-grants",
+    "octo-toolkit",
+    "octo-search",
+    "octo-embed",
+    "octo-code",
+];
+
+/// Dependencies of crates that call tools through the hub.
+const HUB_DEPS: &[&str] =
+    &["octo-model", "octo-admission", "octo-ports", "octo-grants", "octo-toolkit", "octo-hub"];
 
 /// Workspace crates that a crate may depend on.
 enum AllowedDependencies<'a> {
@@ -19,25 +36,29 @@ enum AllowedDependencies<'a> {
 /// Returns None for a crate that is not listed, which is a problem.
 fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
     Some(match name {
-        "octo-model" | "octo-search" | "mcp-fixture" | "xtask" => AllowedDependencies::Only(&[]),
-        "octo-ports" | "octo-wire" => AllowedDependencies::Only(&["octo-model"]),
+        "octo-model" | "octo-search" | "octo-embed" | "mcp-fixture" | "xtask" => {
+            AllowedDependencies::Only(&[])
+        }
+        "octo-admission" | "octo-ports" | "octo-wire" => AllowedDependencies::Only(&["octo-model"]),
         "octo-grants" => AllowedDependencies::Only(&["octo-model", "octo-ports"]),
         // Its tests compare the replies of both backends.
         "octo-postgres" => AllowedDependencies::Only(&[
             "octo-model",
+            "octo-admission",
             "octo-ports",
             "octo-grants",
             "octo-search",
             "octo-store",
         ]),
-        "octo-fabric" => AllowedDependencies::Only(TOOLKIT_DEPS),
+        "octo-fabric" => AllowedDependencies::Only(FABRIC_DEPS),
+        "octo-hub" => AllowedDependencies::Only(HUB_OWN_DEPS),
         "octo-store" => AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-search"]),
         "octo-catalogue" => AllowedDependencies::Only(&["octo-model", "octo-search"]),
         "octo-tests" => AllowedDependencies::Only(&["octo-model", "octo-wire"]),
+        "octo-code" => AllowedDependencies::Only(&["octo-model", "octo-grants"]),
         "octo-oauth" | "octo-toolkit" => {
             AllowedDependencies::Only(&["octo-model", "octo-ports", "octo-grants"])
         }
-        "octo-hub" => AllowedDependencies::Only(TOOLKIT_DEPS),
         "octo-openapi" => AllowedDependencies::Only(&[
             "octo-model",
             "octo-ports",
@@ -47,6 +68,7 @@ fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
         ]),
         "octo-upstream" => AllowedDependencies::Only(&[
             "octo-model",
+            "octo-admission",
             "octo-ports",
             "octo-grants",
             "octo-toolkit",
@@ -64,6 +86,7 @@ fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
         ]),
         "octo-mcp" => AllowedDependencies::Only(&[
             "octo-model",
+            "octo-admission",
             "octo-ports",
             "octo-grants",
             "octo-toolkit",
@@ -82,6 +105,7 @@ fn allowed_dependencies(name: &str) -> Option<AllowedDependencies<'static>> {
             "octo-upstream",
             "octo-catalogue",
         ]),
+        "tools-memory" => AllowedDependencies::Only(MEMORY_DEPS),
         tools if tools.starts_with("tools-") => AllowedDependencies::Only(TOOLKIT_DEPS),
         _ => return None,
     })
@@ -197,6 +221,9 @@ mod tests {
             ("octo-oauth", "octo-toolkit", 1),
             ("octo-hub", "octo-openapi", 1),
             ("octo-hub", "octo-wire", 1),
+            ("octo-hub", "octo-code", 0),
+            ("octo-code", "octo-grants", 0),
+            ("octo-code", "octo-toolkit", 1),
             ("octo-hub", "octo-store", 1),
             ("octo-hub", "octo-upstream", 1),
             ("octo-hub", "rmcp", 1),

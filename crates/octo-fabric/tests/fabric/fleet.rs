@@ -45,7 +45,7 @@ macro_rules! bus_rules {
 pub(crate) use bus_rules;
 
 pub fn address() -> SourceAddress {
-    SourceAddress::new("workspace.one", "test").unwrap()
+    SourceAddress::new("workspace/one", "test").unwrap()
 }
 
 impl Fleet {
@@ -79,9 +79,17 @@ impl Fleet {
     }
 
     pub async fn wait_until_ready(&self) {
-        let mut listing = self.remote.listing();
-        let ready = listing.wait_for(|state| state.state == SourceState::Ready);
-        tokio::time::timeout(DEADLINE, ready).await.expect("the source is not ready").unwrap();
+        wait_until_ready(&self.remote).await;
+    }
+
+    /// The same source at a second address of the worker.
+    pub async fn second_source(&self) -> (SourceServer, Arc<RemoteSource>) {
+        let address = SourceAddress::new("workspace/two", "test").unwrap();
+        let source = Arc::clone(&self.source) as Arc<dyn Source>;
+        let server = serve_source(&self.worker, address.clone(), source, None).await.unwrap();
+        let remote = RemoteSource::new(&self.front, address, "test", results());
+        wait_until_ready(&remote).await;
+        (server, Arc::new(remote))
     }
 
     pub async fn call(&self, name: &str, params: &str) -> Result<JsonObject, ToolError> {
@@ -105,6 +113,12 @@ impl Fleet {
         let operation = operation(name, params);
         tokio::time::timeout(DEADLINE, self.remote.run(operation, cx)).await.expect("the call does not end")
     }
+}
+
+async fn wait_until_ready(remote: &RemoteSource) {
+    let mut listing = remote.listing();
+    let ready = listing.wait_for(|state| state.state == SourceState::Ready);
+    tokio::time::timeout(DEADLINE, ready).await.expect("the source is not ready").unwrap();
 }
 
 pub fn results() -> Arc<dyn ResultStore> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-const LISTING_REQUESTS: &str = "octoprox.1.call.workspace=2eone.test";
+const LISTING_REQUESTS: &str = "octoprox.1.call.workspace=2fone.test";
 const LISTING_REQUEST: u8 = 2;
 const LISTING: u8 = 18;
 const WHOLE: u8 = 1;
@@ -19,9 +19,10 @@ const PART: u8 = 3;
 const LAST: u8 = 4;
 const GONE: u8 = 8;
 const VERSION: u8 = 9;
-const CALL: u8 = 1;
+const CALL: u8 = 4;
 const RESULT: u8 = 16;
 const ERROR: u8 = 17;
+const MAX_LARGE_REQUESTS: usize = 256;
 
 fn frame(kind: u8, sequence: u32, rest: &[u8]) -> Bytes {
     [&[1, kind], sequence.to_be_bytes().as_slice(), rest].concat().into()
@@ -29,6 +30,11 @@ fn frame(kind: u8, sequence: u32, rest: &[u8]) -> Bytes {
 
 fn first(len: u64, body: &[u8]) -> Bytes {
     frame(FIRST, 0, &[&[RESULT], len.to_be_bytes().as_slice(), body].concat())
+}
+
+fn call(envelope: &str, params: &str) -> Bytes {
+    let len = u32::try_from(envelope.len()).unwrap().to_be_bytes();
+    frame(WHOLE, 0, &[&[CALL], len.as_slice(), envelope.as_bytes(), params.as_bytes()].concat())
 }
 
 async fn subscribe(bus: &dyn Bus, subject: &str) -> Subscription {
@@ -55,7 +61,8 @@ async fn hostile_requests_run_nothing() {
     let bus = fleet.front.bus();
     let to = requests(bus.as_ref()).await;
     let mut replies = subscribe(bus.as_ref(), "hostile.reply").await;
-    let call = r#"{"header":{},"op":{"method":"tools/call","name":"echo","params":{}}}"#;
+    let header = serde_json::to_string(context().header()).unwrap();
+    let envelope = format!(r#"{{"header":{header},"method":"tools/call","name":"echo"}}"#);
     let requests: Vec<Bytes> = vec![
         Bytes::new(),
         Bytes::from_static(b"\x01"),
@@ -64,7 +71,13 @@ async fn hostile_requests_run_nothing() {
         frame(WHOLE, 0, &[]),
         frame(WHOLE, 7, &[CALL, b'{', b'}']),
         frame(WHOLE, 0, &[CALL, b'{']),
-        frame(WHOLE, 0, &[&[CALL], call.as_bytes()].concat()),
+        frame(WHOLE, 0, &[CALL, 0, 0, 0, 9, b'{', b'}', b'{', b'}']),
+        frame(WHOLE, 0, &[CALL, 255, 255, 255, 255, b'{', b'}']),
+        call(r#"{"header":{},"method":"tools/call","name":"echo"}"#, "{}"),
+        call(&envelope, ""),
+        call(&envelope, "[]"),
+        call(&envelope, r#"{"a":1,"a":2}"#),
+        call(&envelope, "{} {}"),
         frame(WHOLE, 0, &[200]),
         frame(PART, 0, b"x"),
         frame(LAST, 0, &[0; 40]),
@@ -78,9 +91,7 @@ async fn hostile_requests_run_nothing() {
         next(&mut replies).await;
     }
     // Without an address for the reply, nobody waits.
-    let header = serde_json::to_string(context().header()).unwrap();
-    let call = format!(r#"{{"header":{header},"op":{{"method":"tools/call","name":"echo","params":{{}}}}}}"#);
-    let call = frame(WHOLE, 0, &[&[CALL], call.as_bytes()].concat());
+    let call = call(&envelope, "{}");
     bus.publish(Message::new(to.clone(), None, call.clone())).await.unwrap();
     assert!(fleet.call("echo", "{}").await.is_ok());
     assert_eq!(fleet.source.started.load(Ordering::SeqCst), 1);
@@ -122,6 +133,26 @@ async fn requests_that_never_complete_release_their_memory() {
     next(&mut replies).await;
     let params = format!(r#"{{"text":"{}"}}"#, "x".repeat(1 << 20));
     assert!(fleet.call("echo", &params).await.is_ok());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_call_is_refused_at_once_while_too_many_arrive() {
+    let fleet = Fleet::start(BusKind::InProcess).await;
+    let bus = fleet.front.bus();
+    let mut replies = subscribe(bus.as_ref(), "hostile.*").await;
+    let to = requests(bus.as_ref()).await;
+    for number in 0..=MAX_LARGE_REQUESTS {
+        let reply = Some(Subject::new(format!("hostile.{number}")));
+        bus.publish(Message::new(to.clone(), reply, first(60 << 20, b"x"))).await.unwrap();
+    }
+    // One of them is refused, in whichever order they are read: the others are being received.
+    while !matches!(next(&mut replies).await.payload.as_ref(), [_, WHOLE, _, _, _, _, ERROR, ..]) {}
+    let params = format!(r#"{{"text":"{}"}}"#, "x".repeat(1 << 20));
+    let started = Instant::now();
+    let error = fleet.call("echo", &params).await.unwrap_err();
+    assert_eq!((error.kind, error.is_outcome_unknown), (Kind::RateLimited, false), "{error}");
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
+    assert!(fleet.call("echo", "{}").await.is_ok());
 }
 
 /// A front whose calls are received by the test.

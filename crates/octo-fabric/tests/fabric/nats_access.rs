@@ -29,9 +29,9 @@ fn permissions(node: &str) -> Value {
             "subscribe": [inbox, "octoprox.1.notice.>", "octoprox.1.status"],
         })
     } else {
-        let (calls, claims) = ("octoprox.1.call.workspace=2eone.>", "octoprox.1.claim.workspace=2eone");
+        let (calls, claims) = ("octoprox.1.call.workspace=2fone.>", "octoprox.1.claim.workspace=2fone");
         json!({
-            "publish": ["octoprox.1.inbox.>", "octoprox.1.notice.workspace=2eone.>", claims],
+            "publish": ["octoprox.1.inbox.>", "octoprox.1.notice.workspace=2fone.>", claims],
             "subscribe": [inbox, calls, claims, "octoprox.1.status"],
         })
     }
@@ -67,7 +67,7 @@ async fn nodes_have_keys_with_the_permissions_of_their_role() {
     let mut calls = worker.subscribe(&Subject::new("octoprox.1.call.>"), None).await.unwrap();
     let mut own = worker.subscribe(&Subject::new("octoprox.1.inbox.worker.test"), None).await.unwrap();
     fleet.call("echo", "{}").await.unwrap();
-    let call = Subject::new("octoprox.1.call.workspace=2eone.test.x");
+    let call = Subject::new("octoprox.1.call.workspace=2fone.test.x");
     let inbox = Subject::new("octoprox.1.inbox.worker.test");
     worker.publish(Message::new(call, Some(inbox.clone()), Bytes::from_static(b"x"))).await.unwrap();
     worker.publish(Message::new(inbox, None, Bytes::from_static(b"own"))).await.unwrap();
@@ -83,11 +83,11 @@ async fn workers_claim_their_own_workspace_only() {
     let nodes = names.map(|(name, bus)| async move { Node::open(name, bus).await.unwrap() });
     let nodes = futures_util::future::join_all(nodes).await;
     let [front, one, two] = nodes.as_slice() else { unreachable!() };
-    let held = ServiceClaim::acquire(one, "workspace.one").await.unwrap().unwrap();
-    assert!(ServiceClaim::acquire(two, "workspace.one").await.unwrap().is_none());
+    let held = ServiceClaim::acquire(one, "workspace/one").await.unwrap().unwrap();
+    assert!(ServiceClaim::acquire(two, "workspace/one").await.unwrap().is_none());
     // What nobody could object to is not held.
-    assert!(ServiceClaim::acquire(front, "workspace.one").await.is_err());
-    assert!(ServiceClaim::acquire(two, "workspace.two").await.is_err());
+    assert!(ServiceClaim::acquire(front, "workspace/one").await.is_err());
+    assert!(ServiceClaim::acquire(two, "workspace/two").await.is_err());
     assert!(held.check().holds());
 }
 
@@ -198,7 +198,7 @@ async fn tls_verifies_the_server() {
     let mut state = bus.state();
     let wait = state.wait_for(|state| matches!(state, BusState::Connected(_)));
     assert!(tokio::time::timeout(Duration::from_millis(500), wait).await.is_err());
-    assert_eq!(address().to_string(), "workspace.one/test");
+    assert_eq!(address().to_string(), "workspace/one/test");
 }
 
 #[tokio::test]

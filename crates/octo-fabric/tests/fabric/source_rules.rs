@@ -9,8 +9,8 @@ use octo_fabric::{
     AuditStatus, NodeReport, NodeStatus, RemoteSource, ServiceLease, ServiceStatus, SourceAddress,
     collect_metrics, collect_status, serve_source, serve_status,
 };
-use octo_model::{Caller, Frontend, Json, Kind};
-use octo_toolkit::{Audience, CallHeader, Event, ReplyBudget, Source, SourceState};
+use octo_model::{Caller, Frontend, Json, Kind, Principal};
+use octo_toolkit::{Audience, CallContext, CallHeader, Event, ReplyBudget, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -23,8 +23,11 @@ bus_rules!(
     errors_lose_nothing,
     panics_fail_one_call,
     large_messages_cross_in_both_directions,
+    parameters_may_be_as_deep_as_any_message,
     too_large_replies_are_errors,
     calls_run_side_by_side,
+    one_caller_leaves_slots_for_others,
+    a_slow_source_leaves_slots_for_the_others,
     progress_crosses_in_order,
     questions_reach_the_client,
     results_are_stored_where_the_call_came_from,
@@ -98,6 +101,12 @@ async fn large_messages_cross_in_both_directions(fleet: Fleet) {
     }
 }
 
+async fn parameters_may_be_as_deep_as_any_message(fleet: Fleet) {
+    let deep = |depth: usize| format!(r#"{{"text":{}{}}}"#, "[".repeat(depth), "]".repeat(depth));
+    let deepest = (1..200).take_while(|depth| Json::parse(deep(*depth)).is_ok()).last().unwrap();
+    fleet.call("echo", &deep(deepest)).await.unwrap();
+}
+
 async fn too_large_replies_are_errors(fleet: Fleet) {
     let error = fleet.call("big", r#"{"bytes":70000000}"#).await.unwrap_err();
     assert_eq!(error.kind, Kind::TooLarge);
@@ -119,6 +128,58 @@ async fn calls_run_side_by_side(fleet: Fleet) {
     });
     futures_util::future::join_all(calls).await;
     assert_eq!(fleet.source.started.load(Ordering::SeqCst), 200);
+}
+
+async fn one_caller_leaves_slots_for_others(fleet: Fleet) {
+    const CALLS: u64 = 1_000;
+    /// Three quarters of those of a node.
+    const MAX_CALLS: u64 = 960;
+    // Of two sources of the same worker.
+    let (_server, other) = fleet.second_source().await;
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..CALLS {
+        let remote = if number % 2 == 0 { Arc::clone(&fleet.remote) } else { Arc::clone(&other) };
+        calls.spawn(async move { remote.run(operation("sleep", "{}"), &context()).await });
+    }
+    for _ in MAX_CALLS..CALLS {
+        let error = calls.join_next().await.unwrap().unwrap().unwrap_err();
+        assert_eq!(error.kind, Kind::RateLimited, "{error}");
+        assert!(error.message.contains("calls of this caller"), "{error}");
+        assert_eq!(error.retry_after, Some(Duration::from_secs(1)));
+    }
+    eventually("the others run", || fleet.source.started.load(Ordering::SeqCst) == MAX_CALLS).await;
+    let eve = context_of(Principal::new("b", "eve"));
+    fleet.call_with("echo", "{}", &eve).await.unwrap();
+    drop(calls);
+    eventually("the calls end", || fleet.source.dropped.load(Ordering::SeqCst) == MAX_CALLS).await;
+    fleet.call("echo", "{}").await.unwrap();
+}
+
+fn context_of(who: Principal) -> CallContext {
+    let header = CallHeader { caller: Arc::new(Caller::from(who)), ..header() };
+    context_with(Arc::new(TestPeer::default()), header)
+}
+
+async fn a_slow_source_leaves_slots_for_the_others(fleet: Fleet) {
+    const CALLS: u64 = 900;
+    /// Two thirds of those of a node.
+    const MAX_CALLS: u64 = 853;
+    let (_server, other) = fleet.second_source().await;
+    let mut calls = tokio::task::JoinSet::new();
+    for number in 0..CALLS {
+        let remote = Arc::clone(&fleet.remote);
+        // Callers of many tenants.
+        let cx = context_of(Principal::new(number.to_string(), "ada"));
+        calls.spawn(async move { remote.run(operation("sleep", "{}"), &cx).await });
+    }
+    for _ in MAX_CALLS..CALLS {
+        let error = calls.join_next().await.unwrap().unwrap().unwrap_err();
+        assert_eq!(error.message, "Too many calls are in progress at `workspace/one/test`.");
+    }
+    eventually("the others run", || fleet.source.started.load(Ordering::SeqCst) == MAX_CALLS).await;
+    let eve = context_of(Principal::new("b", "eve"));
+    assert_eq!(fleet.call_with("echo", "{}", &eve).await.unwrap_err().kind, Kind::RateLimited);
+    other.run(operation("echo", "{}"), &eve).await.unwrap();
 }
 
 async fn progress_crosses_in_order(fleet: Fleet) {

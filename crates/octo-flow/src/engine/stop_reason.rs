@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The failure of a step, as later steps can read it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepFailure {
     /// The step that failed.
     pub key: String,
@@ -13,17 +13,13 @@ pub struct StepFailure {
     pub message: String,
     pub hint: Option<String>,
     pub retry_after: Option<Duration>,
+    /// The effect may have happened.
+    pub is_outcome_unknown: bool,
 }
 
 impl StepFailure {
     pub fn new(key: &str, kind: &str, message: impl Into<String>) -> Self {
-        Self {
-            key: key.to_owned(),
-            kind: kind.to_owned(),
-            message: message.into(),
-            hint: None,
-            retry_after: None,
-        }
+        Self { key: key.to_owned(), kind: kind.to_owned(), message: message.into(), ..Self::default() }
     }
 
     pub fn from_error(key: &str, error: &ToolError) -> Self {
@@ -32,6 +28,7 @@ impl StepFailure {
         Self {
             hint: error.hint.as_ref().map(|hint| hint.to_string()),
             retry_after: error.retry_after,
+            is_outcome_unknown: error.is_outcome_unknown || error.kind == Kind::Timeout,
             ..Self::new(key, kind.as_str(), error.message.to_string())
         }
     }
@@ -51,7 +48,7 @@ impl StepFailure {
             kind: text("kind").unwrap_or_default(),
             message: text("message").unwrap_or_default(),
             hint: text("hint"),
-            retry_after: None,
+            ..Self::default()
         }
     }
 }

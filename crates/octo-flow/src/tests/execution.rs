@@ -170,6 +170,9 @@ outputs: {all: '{{ steps.each.output }}'}
 async fn what_passes_is_tried_again_and_what_may_have_had_its_effect_is_not() {
     for (tool, kind, repeat, tries) in [
         ("append", "unavailable", "never", 3),
+        ("append", "lost", "never", 1),
+        ("append", "lost", "allowed", 3),
+        ("look", "lost", "never", 3),
         ("append", "timeout", "never", 1),
         ("append", "timeout", "allowed", 3),
         ("put", "timeout", "never", 3),

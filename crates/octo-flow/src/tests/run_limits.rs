@@ -1,6 +1,9 @@
 use super::workflow_fixture::{WorkflowHub, steps};
 use octo_model::Kind;
 use serde_json::json;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 #[tokio::test]
@@ -76,4 +79,34 @@ async fn a_long_list_is_refused_and_an_item_too_many_as_well() {
     assert_eq!(steps(&reply), ["a failed"]);
     let reply = bench.run(json!({"params": {"all": []}})).await.unwrap();
     assert_eq!(reply["status"], "done");
+}
+
+#[tokio::test]
+async fn one_caller_leaves_runs_for_others() {
+    const MAX_RUNS: usize = 768;
+    let bench = Arc::new(WorkflowHub::new("steps:\n- {id: a, tool: append, with: {line: a, ms: 600000}}\n"));
+    let mut runs = JoinSet::new();
+    for _ in 0..MAX_RUNS + 2 {
+        let bench = Arc::clone(&bench);
+        runs.spawn(async move { bench.run(json!({})).await });
+    }
+    for _ in 0..2 {
+        let refused = tokio::time::timeout(Duration::from_secs(20), runs.join_next()).await;
+        let error = refused.expect("nothing is refused").unwrap().unwrap().unwrap_err();
+        assert_eq!(
+            (error.kind, &*error.message),
+            (Kind::RateLimited, "Too many workflow runs are in progress.")
+        );
+    }
+    bench.write("flow.yaml", "version: 1\nname: t\nsteps:\n- {id: a, tool: look, with: {line: a}}\n");
+    let asked = json!({"path": "flow.yaml"});
+    let other = bench.call_tool("bob", "", "workflow_run", asked, CancellationToken::new()).await.unwrap();
+    assert_eq!(other["status"], "done");
+    // Those of callers that are gone are cancelled.
+    drop(runs);
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while let Err(error) = bench.run(json!({})).await {
+        assert!(error.kind == Kind::RateLimited && Instant::now() < deadline, "{error}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }

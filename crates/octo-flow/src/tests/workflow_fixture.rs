@@ -4,7 +4,10 @@ use crate::WorkflowEngine;
 use octo_grants::fs::{RootSpec, Workspace, WorkspaceSpec};
 use octo_grants::{Capabilities, Clock};
 use octo_hub::jq_eval::{Jq, JqRunner};
-use octo_hub::{Hub, HubConfig, PolicySettings, Profile, ProfileSettings, Request, ResultLimits};
+use octo_hub::{
+    ChildCommand, Hub, HubConfig, PolicySettings, Profile, ProfileSettings, Request, ResultLimits,
+    RuleSettings,
+};
 use octo_model::{
     CallId, Caller, Effect, EffectOrigin, Frontend, Json, JsonObject, Kind, Operation, ToolError,
 };
@@ -91,9 +94,12 @@ impl Source for ScriptedSource {
             tokio::time::sleep(Duration::from_millis(given["ms"].as_u64().unwrap_or(0))).await;
             self.log.running.fetch_sub(1, Ordering::SeqCst);
             if u64::from(count) <= given["fails"].as_u64().unwrap_or(0) {
+                let error = |kind| ToolError::new(kind, format!("Attempt {count} fails.")).hint("Wait.");
                 let kind = given["kind"].as_str().unwrap_or("unavailable");
-                let kind = Kind::ALL.into_iter().find(|known| known.as_str() == kind).unwrap();
-                return Err(ToolError::new(kind, format!("Attempt {count} fails.")).hint("Wait."));
+                return Err(match Kind::ALL.into_iter().find(|known| known.as_str() == kind) {
+                    Some(kind) => error(kind),
+                    None => error(Kind::Unavailable).with_unknown_outcome(),
+                });
             }
             if op.name != "look" {
                 self.log.lines.lock().unwrap().push(line.clone());
@@ -249,6 +255,7 @@ impl Runs for MemoryRuns {
 #[derive(Default)]
 pub struct MemoryStores {
     pub opened: Mutex<Vec<CallStarted>>,
+    pub closed: Mutex<Vec<CallEnded>>,
     results: Mutex<HashMap<String, Json>>,
 }
 
@@ -258,7 +265,9 @@ impl AuditLog for MemoryStores {
         Box::pin(async { Ok(()) })
     }
 
-    fn close(&self, _: CallEnded) {}
+    fn close(&self, closing: CallEnded) {
+        self.closed.lock().unwrap().push(closing);
+    }
 }
 
 impl ResultStore for MemoryStores {
@@ -279,6 +288,14 @@ impl Jq for MemoryStores {
     }
 }
 
+/// The process of a program, built beside the tests.
+fn code_child() -> ChildCommand {
+    let test = std::env::current_exe().unwrap();
+    let program = test.parent().and_then(|deps| deps.parent()).unwrap().join("code_child");
+    assert!(program.exists(), "{} is missing: run `cargo build --workspace` first", program.display());
+    ChildCommand { program, args: Vec::new() }
+}
+
 /// One process: its own engine and hub, on a store and records that outlive it.
 pub struct WorkflowHub {
     pub hub: Arc<Hub>,
@@ -296,6 +313,19 @@ impl WorkflowHub {
         std::fs::create_dir(folder.path().join("work")).unwrap();
         let bench = Self::with_stores(MemoryRuns(Arc::default()), Arc::default(), folder, true);
         bench.write("flow.yaml", &format!("version: 1\nname: test\n{workflow}"));
+        bench
+    }
+
+    /// A hub with these profiles, too.
+    pub fn with_profiles(profiles: Vec<Profile>) -> Self {
+        let bench = Self::new("steps: []\n");
+        let rules = RuleSettings {
+            policy: PolicySettings::default(),
+            limits: Vec::new(),
+            cache: Vec::new(),
+            timeout: Duration::from_secs(20),
+        };
+        bench.hub.apply(rules, profiles).unwrap();
         bench
     }
 
@@ -339,6 +369,7 @@ impl WorkflowHub {
             audit_log: Arc::clone(&stores) as _,
             result_store: Arc::clone(&stores) as _,
             jq: JqRunner::new(Arc::clone(&stores) as _),
+            code_child: Some(code_child()),
             tracer: None,
             remedy_text: |_| String::new(),
         })

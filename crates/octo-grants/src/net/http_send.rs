@@ -60,7 +60,8 @@ impl NetState {
             let status = answer.status();
             let host = hop.url.host_str().unwrap_or_default();
             let read = body::read_decoded(answer.into_body(), &mut headers, ask.max_bytes).await;
-            let (body, truncated) = read.map_err(|error| net_errors::body_error(host, &error))?;
+            let (body, truncated) =
+                read.map_err(|error| net_errors::body_error(host, &hop.method, &error))?;
             return Ok(NetResponse { status, headers, url: hop.url, body, truncated, took: start.elapsed() });
         }
     }
@@ -76,7 +77,7 @@ impl NetState {
             .await?
             .request(request)
             .await
-            .map_err(|error| net_errors::request_error(host, &error))?;
+            .map_err(|error| net_errors::request_error(host, &hop.method, &error))?;
         turn.record_response(answer.status(), answer.headers());
         Ok(answer)
     }

@@ -2,6 +2,7 @@
 //! never contacted.
 
 use super::dial::DialError;
+use http::Method;
 use octo_model::{Kind, Remedy, ToolError};
 use std::error::Error;
 use std::time::Duration;
@@ -44,7 +45,7 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// Error of a request without a response.
-pub(super) fn request_error(host: &str, error: &(dyn Error + 'static)) -> ToolError {
+pub(super) fn request_error(host: &str, method: &Method, error: &(dyn Error + 'static)) -> ToolError {
     if let Some(fail) = find_cause::<DialError>(error) {
         return dial_error(host, fail);
     }
@@ -53,16 +54,27 @@ pub(super) fn request_error(host: &str, error: &(dyn Error + 'static)) -> ToolEr
             .hint("Check that the server speaks https there, that its certificate is valid, and that this machine has root certificates (ca-certificates).")
             .detail(error_chain(error));
     }
-    ToolError::unavailable(format!("`{host}` closed the connection without a valid response."))
+    let error = ToolError::unavailable(format!("`{host}` closed the connection without a valid response."))
         .hint("Try again; if it persists, the server does not speak HTTP there or refuses this request.")
-        .detail(error_chain(error))
+        .detail(error_chain(error));
+    lost_response(method, error)
 }
 
 /// Error of a response whose body cannot be read.
-pub(super) fn body_error(host: &str, error: &(dyn Error + 'static)) -> ToolError {
-    ToolError::unavailable(format!("The response of `{host}` was interrupted or could not be decoded."))
+pub(super) fn body_error(host: &str, method: &Method, error: &(dyn Error + 'static)) -> ToolError {
+    let message = format!("The response of `{host}` was interrupted or could not be decoded.");
+    let error = ToolError::unavailable(message)
         .hint("Try again; if it persists, the server sends a malformed response.")
-        .detail(error_chain(error))
+        .detail(error_chain(error));
+    lost_response(method, error)
+}
+
+/// A request that was sent may have taken effect; only those that are idempotent can be repeated anyway.
+fn lost_response(method: &Method, error: ToolError) -> ToolError {
+    if method.is_idempotent() {
+        return error;
+    }
+    error.hint("The request may have taken effect: check before you repeat it.").with_unknown_outcome()
 }
 
 pub(super) fn timeout_error(host: &str, limit: Duration) -> ToolError {

@@ -4,7 +4,7 @@ use crate::apps::app_tool::supports_apps;
 use crate::catalogue::item::Entry;
 use octo_model::{ItemKind, Json, JsonObject, extension};
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct ClientFeatures {
     /// It shows apps, and hides tools that are only for them.
     pub apps: bool,

@@ -7,7 +7,7 @@ use crate::pipeline::call_metrics::CallMetrics;
 use crate::pipeline::compiled_schema::CompiledSchema;
 use crate::skills::skill_prompt::skill_of_prompt;
 use octo_model::{Effect, EffectOrigin, ItemKind, Json, JsonObject, listed_name};
-use octo_toolkit::{Definition, Source};
+use octo_toolkit::{Definition, Source, TEXT_ONLY_META_KEY};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 
@@ -31,6 +31,8 @@ pub struct Item {
     output: OnceLock<Option<CompiledSchema>>,
     metrics: OnceLock<CallMetrics>,
     header_params: OnceLock<Vec<HeaderParam>>,
+    /// The definition under the name by which it was listed first. Lists of other profiles and of later times share it.
+    rendered: OnceLock<(Arc<str>, Json)>,
 }
 
 impl Item {
@@ -49,12 +51,23 @@ impl Item {
             output: OnceLock::new(),
             metrics: OnceLock::new(),
             header_params: OnceLock::new(),
+            rendered: OnceLock::new(),
         }
     }
 
     /// Returns whether its schemas are known to be right.
     pub fn is_native(&self) -> bool {
         self.effect_origin == EffectOrigin::Native
+    }
+
+    /// Whether its structured results are for programs only.
+    pub fn is_text_only(&self) -> bool {
+        self.is_native() && self.members.object("_meta").is_true(TEXT_ONLY_META_KEY)
+    }
+
+    /// Whether it returns a text that its caller asked for.
+    pub fn is_reader(&self) -> bool {
+        self.is_native() && self.source.listing().borrow().listing.readers.contains(&self.key)
     }
 
     pub fn input(&self) -> Option<&CompiledSchema> {
@@ -150,6 +163,18 @@ impl Entry {
             members.set("name", &*self.listed_name);
         }
         members
+    }
+
+    /// The definition as text.
+    pub fn rendered(&self) -> Json {
+        if self.tool_override.is_none() {
+            let first = || (Arc::clone(&self.listed_name), self.definition().to_json());
+            let (name, json) = self.item.rendered.get_or_init(first);
+            if *name == self.listed_name {
+                return json.clone();
+            }
+        }
+        self.definition().to_json()
     }
 }
 

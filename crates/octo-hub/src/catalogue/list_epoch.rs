@@ -2,8 +2,11 @@
 //! conversation whose tools change, so a server that fails, restarts or changes must not change them.
 
 use crate::apps::open_apps::OpenApps;
+use crate::catalogue::item::Entry;
 use crate::catalogue::profile_view::View;
 use crate::catalogue::rendered_list::RenderedList;
+use crate::catalogue::surface::Surface;
+use crate::catalogue::surface_choice::{SurfaceChoice, SurfaceReason};
 use arc_swap::ArcSwap;
 use octo_model::ItemKind;
 use std::collections::{BTreeSet, HashMap};
@@ -27,6 +30,8 @@ pub struct ListEpoch {
     appended: Mutex<HashMap<String, usize>>,
     /// Version of the last view that had the same items.
     current_at: AtomicU64,
+    /// What `auto` chose for its first list. What is appended does not change it.
+    surface: OnceLock<SurfaceChoice>,
 }
 
 /// The epoch of one client, which begins with its first list.
@@ -36,18 +41,28 @@ pub struct ClientEpoch(Arc<ClientEpochState>);
 #[derive(Default)]
 struct ClientEpochState {
     lists: Mutex<Option<Arc<ListEpoch>>>,
-    instructions: OnceLock<Option<String>>,
+    /// By the surface that was requested: some clients share an epoch.
+    instructions: Mutex<HashMap<Option<Surface>, String>>,
     apps: OpenApps,
 }
 
 impl ClientEpoch {
     /// Returns the instructions that the client got first, once all servers were known.
-    pub fn instructions(&self, view: &View) -> Option<String> {
-        match self.0.instructions.get() {
-            Some(known) => known.clone(),
-            None if view.is_starting => view.instructions.clone(),
-            None => self.0.instructions.get_or_init(|| view.instructions.clone()).clone(),
+    pub(crate) fn instructions(
+        &self,
+        view: &View,
+        requested: Option<Surface>,
+        of_hub: impl FnOnce() -> String,
+    ) -> String {
+        let mut known = self.0.instructions.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&requested) {
+            return known.clone();
         }
+        let instructions = view.instructions.clone().unwrap_or_else(of_hub);
+        if !view.is_starting {
+            known.insert(requested, instructions.clone());
+        }
+        instructions
     }
 
     /// Servers whose apps the client has opened.
@@ -95,6 +110,7 @@ impl ListEpoch {
             lists: Mutex::new(lists.collect()),
             appended: Mutex::default(),
             current_at: AtomicU64::new(view.version),
+            surface: OnceLock::new(),
         }
     }
 
@@ -104,6 +120,19 @@ impl ListEpoch {
 
     pub fn list(&self, kind: ItemKind) -> Arc<RenderedList> {
         self.lists().get(&kind).cloned().unwrap_or_default()
+    }
+
+    /// What `auto` chooses for the clients of this epoch.
+    pub fn automatic_surface(&self, view: &View, shows: impl Fn(&Entry) -> bool) -> &SurfaceChoice {
+        self.surface.get_or_init(|| {
+            SurfaceChoice::automatic(&view.profile, &self.list(ItemKind::Tool), view.is_starting, shows)
+        })
+    }
+
+    /// Whether its surface was chosen before all sources had listed their tools, which they have now.
+    fn was_chosen_early(&self, view: &View) -> bool {
+        let reason = self.surface.get().map(|choice| choice.reason);
+        reason == Some(SurfaceReason::Starting) && !view.is_starting
     }
 
     /// Kinds of lists that differ from the view.
@@ -194,7 +223,8 @@ impl ListEpochs {
         if let Some(epoch) = own.as_ref().filter(|epoch| is_valid(epoch)) {
             return Some(Arc::clone(epoch));
         }
-        let present = state.live().find(|epoch| is_valid(epoch) && epoch.is_current(&view));
+        let is_joinable = |epoch: &ListEpoch| epoch.is_current(&view) && !epoch.was_chosen_early(&view);
+        let present = state.live().find(|epoch| is_valid(epoch) && is_joinable(epoch));
         let epoch = present.unwrap_or_else(|| state.begin(&view));
         *own = Some(Arc::clone(&epoch));
         state.baselines.entry(profile.to_owned()).or_insert_with(|| Arc::clone(&epoch));

@@ -1,8 +1,10 @@
 //! Profiles: named views of the catalogue.
 
 use crate::catalogue::item::Item;
+use crate::catalogue::name_patterns::glob_set;
+use crate::catalogue::surface::{ListedTools, Structure, Surface, SurfaceSettings};
 use crate::catalogue::tool_override::OverrideSettings;
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use globset::GlobSet;
 use octo_toolkit::Source;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,6 +28,12 @@ pub struct ProfileSettings {
     /// under its own name.
     #[serde(rename = "as")]
     pub overrides: BTreeMap<String, OverrideSettings>,
+    /// Which tools are listed to MCP clients; the others can be found. Default: `surface.tools`.
+    pub surface: Option<Surface>,
+    /// Patterns of the tools that the surface `profile` lists. Default: `surface.listed`.
+    pub listed: Vec<String>,
+    /// Whether MCP clients get structured results. Default: `surface.structure`.
+    pub structure: Option<Structure>,
 }
 
 /// Profile settings with compiled patterns.
@@ -37,6 +45,9 @@ pub struct Profile {
     tools: Option<GlobSet>,
     overrides: BTreeMap<String, OverrideSettings>,
     passthrough: Option<PassthroughSource>,
+    pub(crate) surface: Surface,
+    pub(crate) listed: ListedTools,
+    pub(crate) structure: Structure,
 }
 
 #[derive(Clone)]
@@ -58,7 +69,15 @@ impl Profile {
             tools: None,
             overrides: BTreeMap::new(),
             passthrough: None,
+            surface: Surface::default(),
+            listed: ListedTools::default(),
+            structure: Structure::default(),
         }
+    }
+
+    /// The profile at `/mcp` with these settings.
+    pub fn everything_with(surface: &SurfaceSettings) -> Result<Self, globset::Error> {
+        Self::everything().with_surface(&ProfileSettings::default(), surface)
     }
 
     /// A single server, unchanged: names are kept, and requests for unlisted items are forwarded to it.
@@ -87,8 +106,21 @@ impl Profile {
             prefix: !settings.without_prefix,
             tools,
             overrides: settings.overrides.clone(),
-            passthrough: None,
+            ..Self::everything()
         })
+    }
+
+    /// The same profile with its surface; what it does not set is as set for all.
+    pub fn with_surface(
+        mut self,
+        own: &ProfileSettings,
+        surface: &SurfaceSettings,
+    ) -> Result<Self, globset::Error> {
+        let listed = if own.listed.is_empty() { &surface.listed } else { &own.listed };
+        self.listed = ListedTools::new(listed)?;
+        self.surface = own.surface.unwrap_or(surface.tools);
+        self.structure = own.structure.unwrap_or(surface.structure);
+        Ok(self)
     }
 
     pub fn shows_source(&self, source: &str) -> bool {
@@ -111,13 +143,4 @@ impl Profile {
     pub fn override_names(&self) -> impl Iterator<Item = &String> {
         self.overrides.keys()
     }
-}
-
-/// Compiles several patterns into one set.
-pub fn glob_set(patterns: &[String]) -> Result<GlobSet, globset::Error> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        set.add(Glob::new(pattern)?);
-    }
-    set.build()
 }

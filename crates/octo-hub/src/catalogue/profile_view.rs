@@ -5,7 +5,13 @@ use crate::catalogue::item::{Entry, Item};
 use crate::catalogue::profile::Profile;
 use crate::catalogue::rendered_list::RenderedList;
 use crate::catalogue::scoped_uris;
+use crate::catalogue::surface::{ListOptions, Structure, Surface};
+use crate::catalogue::template_pattern::template_pattern;
 use crate::catalogue::tool_override::ToolOverride;
+use crate::code::run_code::RUN_CODE_TOOL;
+use crate::find::find_source::HUB_TOOLBOX;
+use crate::find::tools_call::CALL_TOOL;
+use crate::find::tools_find::FIND_TOOL;
 use octo_model::{
     Effect, EffectOrigin, ItemKind, Json, JsonObject, Method, Operation, RpcError, ToolError, listed_name,
     nearest, normalized_name, with_suffix,
@@ -22,7 +28,7 @@ const UNLISTED_URI_KEY: &str = "{+uri}";
 const MAX_NAME_CHARS: usize = 300;
 /// Maximum number of suggestions for a name that is a prefix of other names.
 const MAX_SUGGESTIONS: usize = 4;
-const LIST_HINT: &str = "List the available items and use one of their names.";
+pub(crate) const LIST_HINT: &str = "List the available items and use one of their names.";
 
 /// The items of one source at one version.
 #[derive(Clone)]
@@ -98,9 +104,15 @@ impl View {
         };
         let own = view.profile.override_names().map(|name| (ItemKind::Tool, normalized_name(name)));
         let mut taken: HashSet<_> = own.collect();
-        let shown: Vec<&SourceSnapshot> =
-            stocks.iter().filter(|stock| view.profile.shows_source(&stock.name)).collect();
+        let shown: Vec<&SourceSnapshot> = stocks
+            .iter()
+            .filter(|stock| view.profile.shows_source(&stock.name) || view.needs(stock))
+            .collect();
         view.ambiguous_names = find_ambiguous_names(&view.profile, &shown);
+        let count = shown.iter().map(|stock| stock.items.len()).sum();
+        taken.reserve(count);
+        // Most items have two names.
+        view.names.reserve(2 * count);
         for stock in shown {
             view.add_source(stock, &mut taken);
         }
@@ -183,12 +195,18 @@ impl View {
             listed = with_suffix(&listed, &format!("{}/{}", stock.name, item.key));
             taken.insert((kind, normalized_name(&listed)));
         }
-        if !self.profile.shows(&listed) {
+        let is_listed = self.profile.shows(&listed) && self.profile.shows_source(&stock.name);
+        if !is_listed && !self.needs(stock) {
             return;
         }
         let entry =
             Entry { listed_name: listed.as_str().into(), item: Arc::clone(item), tool_override: None };
-        for alias in [listed, format!("{}:{}", stock.name, item.key), full] {
+        if !is_listed {
+            self.names.entry((kind, listed)).or_insert(entry);
+            return;
+        }
+        let full = Some(full).filter(|full| *full != listed);
+        for alias in [listed, format!("{}:{}", stock.name, item.key)].into_iter().chain(full) {
             self.names.entry((kind, alias)).or_insert_with(|| entry.clone());
         }
         self.lists.entry(kind).or_default().push(entry);
@@ -295,6 +313,52 @@ impl View {
 
     pub fn by_name(&self, kind: ItemKind, name: &str) -> Option<&Entry> {
         self.names.get(&(kind, name.to_owned()))
+    }
+
+    /// Whether the source has the tools through which others are found and called. They work in every profile of the hub.
+    fn needs(&self, stock: &SourceSnapshot) -> bool {
+        stock.is_native && stock.name == HUB_TOOLBOX && self.profile.passthrough_source().is_none()
+    }
+
+    /// The tools that a surface needs and that the profile does not list.
+    pub(crate) fn unlisted_hub_tools(&self, surface: Surface) -> Vec<Entry> {
+        let names = match surface {
+            Surface::Servers | Surface::Profile | Surface::Find => [FIND_TOOL, CALL_TOOL].as_slice(),
+            Surface::Code => &[FIND_TOOL, RUN_CODE_TOOL],
+            Surface::Auto | Surface::Full => &[],
+        };
+        let list = self.rendered_list(ItemKind::Tool);
+        let missing = names.iter().filter(|name| list.find(name).is_none());
+        let entries = missing.filter_map(|name| self.by_name(ItemKind::Tool, name));
+        let is_of_hub = |entry: &&Entry| entry.item.source.is_native() && entry.source_name() == HUB_TOOLBOX;
+        entries.filter(is_of_hub).cloned().collect()
+    }
+
+    /// Whether a client gets structured results.
+    pub fn structure(&self, options: ListOptions) -> Structure {
+        options.structure.unwrap_or(self.profile.structure)
+    }
+
+    /// The entries of a tool in this profile: usually one, none if the profile does not show it.
+    pub(crate) fn entries_of(&self, item: &Item) -> Vec<Entry> {
+        let is_same = |entry: &&Entry| {
+            entry.item.key == item.key
+                && entry.item.source.name() == item.source.name()
+                && entry.item.source.is_native() == item.source.is_native()
+        };
+        let mut overrides = self.profile.overrides_of(item).peekable();
+        if overrides.peek().is_some() {
+            let entries = overrides.filter_map(|(name, _)| self.by_name(ItemKind::Tool, name));
+            return entries.filter(is_same).cloned().collect();
+        }
+        let alias = format!("{}:{}", item.source.name(), item.key);
+        let known = match self.by_name(ItemKind::Tool, &alias) {
+            Some(known) if is_same(&known) => Some(known),
+            // Another source has taken the alias.
+            Some(_) => self.list(ItemKind::Tool).iter().find(is_same),
+            None => None,
+        };
+        known.cloned().into_iter().collect()
     }
 
     pub fn find(&self, op: &Operation) -> Option<Entry> {
@@ -450,11 +514,27 @@ impl View {
         if op.method != Method::CallTool {
             return LIST_HINT.to_owned();
         }
+        if let Some(hint) = self.tools_of_servers(&op.name, &may_know) {
+            return hint;
+        }
         let tools = self.names.iter().filter(|((kind, _), entry)| *kind == ItemKind::Tool && may_know(entry));
-        match nearest(&op.name, tools.map(|((_, name), _)| name.as_str())) {
+        // Servers choose the names of their tools.
+        let is_plain = |name: &&str| name.len() <= MAX_NAME_CHARS && !name.chars().any(char::is_control);
+        match nearest(&op.name, tools.map(|((_, name), _)| name.as_str()).filter(is_plain)) {
             Some(close) => format!("Did you mean `{close}`?"),
             None => self.longer_names(&op.name, may_know).unwrap_or_else(|| LIST_HINT.to_owned()),
         }
+    }
+
+    /// Suggests a few tools that have this name at their servers.
+    fn tools_of_servers(&self, name: &str, may_know: impl Fn(&Entry) -> bool) -> Option<String> {
+        let tools = self.list(ItemKind::Tool).iter();
+        let same: Vec<String> = tools
+            .filter(|entry| entry.tool_override.is_none() && entry.item.key == name && may_know(entry))
+            .take(MAX_SUGGESTIONS)
+            .map(|entry| format!("`{}:{name}`", entry.source_name()))
+            .collect();
+        (!same.is_empty()).then(|| format!("Did you mean {}?", same.join(" or ")))
     }
 
     /// Suggests a few tools whose names start with `name` and an underscore.
@@ -509,41 +589,4 @@ fn find_ambiguous_names(profile: &Profile, shown: &[&SourceSnapshot]) -> HashSet
 /// The part of a URI before the colon.
 fn scheme(uri: &str) -> &str {
     uri.split_once(':').map_or("", |(scheme, _)| scheme)
-}
-
-/// Compiles a URI template: `{x}` matches one segment, `{+x}` and `{/x}` may match several.
-fn template_pattern(template: &str) -> Option<Regex> {
-    let mut pattern = String::from("^");
-    let mut rest = template;
-    while let Some((before, after)) = rest.split_once('{') {
-        let (variable, tail) = after.split_once('}')?;
-        pattern.push_str(&regex::escape(before));
-        pattern.push_str(match variable.chars().next() {
-            Some('+' | '/' | '#') => ".*",
-            Some('?' | '&') => r"([?&][^#]*)?",
-            _ => "[^/?#]+",
-        });
-        rest = tail;
-    }
-    pattern.push_str(&regex::escape(rest));
-    pattern.push('$');
-    Regex::new(&pattern).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn templates_match_their_uris() {
-        for (template, uri, fits) in [
-            ("test://template/{id}/data", "test://template/12/data", true),
-            ("test://template/{id}/data", "test://template/1/2/data", false),
-            ("file:///{+path}", "file:///a/b.txt", true),
-            ("http://x/find{?q}", "http://x/find?q=1", true),
-            ("http://x.y/", "http://xzy/", false),
-        ] {
-            assert_eq!(template_pattern(template).unwrap().is_match(uri), fits, "{template} {uri}");
-        }
-    }
 }

@@ -1,10 +1,39 @@
 //! A list of one kind of items, with their definitions as clients get them.
 
 use crate::apps::app_tool::without_apps;
+use crate::catalogue::client_features::ClientFeatures;
 use crate::catalogue::item::Entry;
-use octo_model::{ItemKind, Json};
+use crate::catalogue::surface::{ListedTools, Structure, Surface};
+use octo_model::{ItemKind, Json, JsonObject};
+use octo_toolkit::TEXT_ONLY_META_KEY;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Who a list is for, which decides what it has and how that is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct ListVariant {
+    pub features: ClientFeatures,
+    /// For MCP clients; without one, all items are listed with their whole definitions.
+    pub surface: Option<(Surface, Structure)>,
+}
+
+/// A list for one kind of clients.
+#[derive(Default)]
+pub struct VariantList {
+    /// Positions in the whole list.
+    pub positions: Vec<usize>,
+    pub rendered: Vec<Json>,
+    /// Rendered pages, created on first request.
+    pages: Mutex<HashMap<usize, Json>>,
+}
+
+impl VariantList {
+    /// Returns a rendered page.
+    pub fn page(&self, number: usize, make: impl FnOnce() -> Json) -> Json {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.entry(number).or_insert_with(make).clone()
+    }
+}
 
 #[derive(Default)]
 pub struct RenderedList {
@@ -12,12 +41,10 @@ pub struct RenderedList {
     pub rendered: Vec<Json>,
     /// Whether each item is of a source without an app, as of when it was listed.
     without_app: Vec<bool>,
-    /// The definitions for clients that show apps, created on first request.
-    for_apps: OnceLock<Vec<Json>>,
+    /// The list as clients get it, created on first request.
+    variants: Mutex<HashMap<ListVariant, Arc<VariantList>>>,
     /// Positions of the items, by listed name.
     positions: OnceLock<HashMap<Box<str>, usize>>,
-    /// Rendered pages, created on first request; for clients that show apps, and for others.
-    pages: Mutex<HashMap<(bool, usize), Json>>,
 }
 
 #[derive(Default)]
@@ -30,7 +57,7 @@ struct Additions<'a> {
 
 impl RenderedList {
     pub fn new(entries: Vec<Entry>) -> Self {
-        let rendered = entries.iter().map(|entry| entry.definition().to_json()).collect();
+        let rendered = entries.iter().map(Entry::rendered).collect();
         let apps = entries.iter().filter(|entry| entry.item.app.is_part_of_app).map(Entry::source_name);
         let apps: HashSet<&str> = apps.collect();
         let is_without =
@@ -43,24 +70,38 @@ impl RenderedList {
         self.entries.len()
     }
 
-    /// The definitions for a client. One that shows apps is told which tools no app may call: it takes all servers behind
-    /// the hub for one.
-    pub fn rendered_for(&self, shows_apps: bool) -> &[Json] {
-        if !shows_apps {
-            return &self.rendered;
-        }
-        self.for_apps.get_or_init(|| {
-            let marked = |(json, without_app): (&Json, &bool)| {
-                if *without_app { without_apps(json) } else { json.clone() }
-            };
-            self.rendered.iter().zip(&self.without_app).map(marked).collect()
-        })
+    /// The list for a client. One that shows apps is told which tools no app may call: it takes all servers behind the hub
+    /// for one.
+    pub fn variant(&self, variant: ListVariant, listed: &ListedTools) -> Arc<VariantList> {
+        let mut variants = self.variants.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = variants.entry(variant).or_insert_with(|| Arc::new(self.make_variant(variant, listed)));
+        Arc::clone(made)
     }
 
-    /// Returns a rendered page.
-    pub fn page(&self, shows_apps: bool, number: usize, make: impl FnOnce() -> Json) -> Json {
-        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
-        pages.entry((shows_apps, number)).or_insert_with(make).clone()
+    fn make_variant(
+        &self,
+        ListVariant { features, surface }: ListVariant,
+        listed: &ListedTools,
+    ) -> VariantList {
+        let mut made = VariantList::default();
+        let items = self.items().zip(&self.without_app).enumerate();
+        for (at, ((entry, json), without_app)) in items {
+            let is_tool = entry.item.kind == ItemKind::Tool;
+            let is_on_surface = |(surface, _): (Surface, _)| !is_tool || surface.lists(listed, entry);
+            if !features.lists(entry) || !surface.is_none_or(is_on_surface) {
+                continue;
+            }
+            let mut json = json.clone();
+            if let Some((_, structure)) = surface.filter(|_| is_tool) {
+                json = for_models(entry, json, structure);
+            }
+            if features.apps && *without_app {
+                json = without_apps(&json);
+            }
+            made.positions.push(at);
+            made.rendered.push(json);
+        }
+        made
     }
 
     pub fn items(&self) -> impl Iterator<Item = (&Entry, &Json)> {
@@ -140,4 +181,33 @@ impl RenderedList {
     pub fn bytes(&self) -> usize {
         self.rendered.iter().map(|json| json.as_str().len()).sum()
     }
+}
+
+/// The definition of a tool as MCP clients get it: without the schema of structured results that they do not get.
+pub fn for_models(entry: &Entry, definition: Json, structure: Structure) -> Json {
+    let is_text_only = entry.item.is_text_only();
+    if structure == Structure::On && !is_text_only {
+        return definition;
+    }
+    let Ok(mut members) = definition.members() else { return definition };
+    members.remove("outputSchema");
+    if is_text_only {
+        remove_text_only_mark(&mut members);
+    }
+    members.to_json()
+}
+
+/// Removes the mark of definitions and results whose structure is not for models. Returns whether there was one.
+pub fn remove_text_only_mark(members: &mut JsonObject) -> bool {
+    let mut meta = members.object("_meta");
+    if !meta.is_true(TEXT_ONLY_META_KEY) {
+        return false;
+    }
+    meta.remove(TEXT_ONLY_META_KEY);
+    if meta.is_empty() {
+        members.remove("_meta");
+    } else {
+        members.set("_meta", meta);
+    }
+    true
 }

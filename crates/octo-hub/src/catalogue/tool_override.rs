@@ -3,6 +3,7 @@
 
 use crate::catalogue::header_params::{HeaderParam, parse_header_params};
 use crate::pipeline::compiled_schema::CompiledSchema;
+use crate::results::structure_text::structure_text;
 use octo_model::{Json, JsonObject, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -331,8 +332,8 @@ fn value_key(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Empties some members of the reply. Their types are preserved to match the output schema.
-pub fn blank_fields(mut reply: JsonObject, members: &[String]) -> JsonObject {
+/// Empties some members of the reply, also in its text. Their types are preserved to match the output schema.
+pub fn blank_fields(mut reply: JsonObject, members: &[String], is_native: bool) -> JsonObject {
     if members.is_empty() {
         return reply;
     }
@@ -346,8 +347,10 @@ pub fn blank_fields(mut reply: JsonObject, members: &[String]) -> JsonObject {
             _ => {}
         }
     }
-    let text = JsonObject::new().with("type", "text").with("text", structure.to_string().as_str());
+    let structure = Json::from(structure);
+    let text = structure_text(&structure, is_native);
+    let text = JsonObject::new().with("type", "text").with("text", text.as_str());
     reply.set("content", Json::array([&text.to_json()]));
-    reply.set("structuredContent", Json::from(structure));
+    reply.set("structuredContent", structure);
     reply
 }

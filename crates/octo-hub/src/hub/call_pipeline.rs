@@ -2,20 +2,25 @@
 
 use crate::catalogue::item::Entry;
 use crate::catalogue::tool_override;
+use crate::find::tools_call::is_call_wrapper;
 use crate::hub::Hub;
+use crate::hub::call_wrapper::with_schema;
 use crate::pipeline::approval::{ApprovalRequest, no_approver_error};
 use crate::pipeline::audit_record::AuditRecord;
 use crate::pipeline::call_request::{Request, timeout_error};
+use crate::pipeline::call_rules::CallRules;
 use crate::pipeline::policy::{Obligations, Permit};
 use crate::pipeline::redact::redact;
 use crate::pipeline::telemetry;
 use crate::pipeline::telemetry::CallLog;
 use crate::pipeline::upstream_telemetry::UpstreamCallTimer;
+use crate::results::reply_size::max_reply_bytes;
 use crate::trust::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
 use futures_util::FutureExt;
-use octo_model::{CallId, JsonObject, Method, Operation, ToolError};
+use octo_admission::FairSlot;
+use octo_model::{CallId, Caller, JsonObject, Method, Operation, ToolError};
 use octo_ports::Outcome;
-use octo_toolkit::{CallContext, CallHeader, ReplyBudget};
+use octo_toolkit::{CallContext, CallHeader, ReplyBudget, TEXT_ONLY_META_KEY};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -45,19 +50,31 @@ impl Hub {
         CallOutcome { id, took: begun.elapsed(), entry, outcome }
     }
 
+    /// Admits a call of a client. Nested calls need no slot: they run within that of their parent.
+    pub(crate) fn admit(&self, request: &Request) -> Result<Option<FairSlot>, ToolError> {
+        let slot = (request.depth == 0).then(|| self.slots.admit(&request.caller.principal)).transpose();
+        slot.map_err(|reason| reason.error("The hub"))
+    }
+
     async fn run_recorded(
         &self,
         id: CallId,
         request: &Request,
         log: &mut CallLog<'_>,
     ) -> Result<JsonObject, ToolError> {
-        let opened = AuditRecord::open(&self.audit_log, id, request, self.excerpts()).await;
+        let slot = self.admit(request);
+        let _slot = slot.inspect_err(|error| log.finish(Outcome::Error(error.kind), 0, Some(error)))?;
+        let recorded = self.recorded_request(request);
+        log.called = recorded.as_ref().map(|recorded| recorded.op.name.clone());
+        let recorded = recorded.as_ref().unwrap_or(request);
+        let opened = AuditRecord::open(&self.audit_log, id, recorded, self.excerpts()).await;
         let mut record =
             opened.inspect_err(|error| log.finish(Outcome::Error(error.kind), 0, Some(error)))?;
         let outcome = self.run_stages(id, request, &mut record).await;
         let outcome = outcome.map_err(|error| self.finish_error(error));
         let word = record.set_outcome(&outcome);
         log.entry.clone_from(&record.entry);
+        self.note_use(request, record.entry.as_ref(), word);
         log.finish(word, record.bytes(), outcome.as_ref().err());
         outcome
     }
@@ -76,24 +93,53 @@ impl Hub {
         record.set_entry(&entry);
         // Visibility.
         let permit = rules.authorize(request, &entry, None, record)?;
+        if is_call_wrapper(&entry) {
+            let (request, target) = self.unwrap_call(request).await?;
+            record.set_entry(&target);
+            let inner = rules.authorize(&request, &target, None, record)?;
+            let result = self.run_permitted(&rules, id, &request, inner, Some(permit), record).await;
+            return result.map(text_only).map_err(|error| with_schema(error, &target));
+        }
+        let is_text_only = entry.item.is_text_only();
+        let result = self.run_permitted(&rules, id, request, permit, None, record).await?;
+        Ok(if is_text_only { text_only(result) } else { result })
+    }
+
+    /// The stages from validation on. `wrapper` is the permit of the tool that was called in place of this one.
+    async fn run_permitted(
+        &self,
+        rules: &CallRules,
+        id: CallId,
+        request: &Request,
+        permit: Permit<'_>,
+        wrapper: Option<Permit<'_>>,
+        record: &mut AuditRecord,
+    ) -> Result<JsonObject, ToolError> {
+        let entry = permit.entry();
         // Validate.
         let timeout = rules.timeout(request.timeout);
-        let call = self.validator.validate(&entry, &request.op, timeout).await?;
+        let call = self.validator.validate(&request.caller.principal, entry, &request.op, timeout).await?;
         record.set_coerced_arguments(&call.coercions, &call.op);
         // Authorize with arguments.
         let arguments = call.op.params.get("arguments").filter(|_| rules.policy.reads_arguments()).cloned();
         let permit = match &arguments {
-            Some(arguments) => rules.authorize(request, &entry, Some(arguments), record)?,
+            Some(arguments) => rules.authorize(request, entry, Some(arguments), record)?,
+            None => permit,
+        };
+        let permit = match wrapper {
+            Some(wrapper) => wrapper.and(permit),
             None => permit,
         };
         // Approve.
         self.approve(&permit, id, request, &call.op).await?;
         // Rate limit.
-        rules.limits.check(&request.caller, &entry).await?;
+        rules.limits.check(&request.caller, entry).await?;
+        let max_bytes =
+            max_reply_bytes(&self.results.limits, request, &call.op, &entry.item, &permit.obligations);
         // Cache. Results with obligations are not cached: another policy may shape them differently. Those for apps are not
         // truncated.
         let slot = (permit.obligations == Obligations::default() && !request.from_app)
-            .then(|| rules.cache.slot(&request.caller, &request.profile, &entry, &request.op))
+            .then(|| rules.cache.slot(&request.caller, &request.profile, entry, &request.op, max_bytes))
             .flatten();
         if let Some(slot) = &slot
             && let Some(answer) = rules.cache.get(slot).await
@@ -101,15 +147,16 @@ impl Hub {
             return Ok(answer);
         }
         // Run.
-        let outdate = rules.cache.invalidate_after(&entry, &request.op);
-        let result = self.run(&permit, id, call.op, request, timeout).await;
+        let outdate = rules.cache.invalidate_after(entry, &request.op);
+        let result = self.run(&permit, id, call.op, request, timeout, max_bytes).await;
         drop(outdate);
         // Redact.
-        let result = remove_hub_meta(result?, &entry);
-        let result = tool_override::blank_fields(result, &call.blank_fields);
-        let result = self.redact_result(result, &permit.obligations).await?;
+        let result = remove_hub_meta(result?, entry);
+        let is_native = entry.item.source.is_native();
+        let result = tool_override::blank_fields(result, &call.blank_fields, is_native);
+        let result = self.redact_result(&request.caller, result, &permit.obligations, is_native).await?;
         // Truncate and store.
-        let result = self.results.limit(&self.validator, &permit, id, request, result, record).await?;
+        let result = self.results.limit(&self.validator, &permit, request, result, max_bytes, record).await?;
         let result = call.coercions.annotate(result);
         if let Some(slot) = slot {
             rules.cache.put(slot, &result).await;
@@ -120,14 +167,16 @@ impl Hub {
     /// Runs off the runtime's threads, since a result may be large.
     async fn redact_result(
         &self,
+        caller: &Caller,
         result: JsonObject,
         obligations: &Obligations,
+        is_native: bool,
     ) -> Result<JsonObject, ToolError> {
         if obligations.redact.is_empty() {
             return Ok(result);
         }
         let members = obligations.redact.clone();
-        self.validator.run_blocking(move || redact(&result, &members)).await
+        self.validator.run_blocking(&caller.principal, move || redact(&result, &members, is_native)).await
     }
 
     /// Waits for approval if the policy requires it.
@@ -166,8 +215,12 @@ impl Hub {
         mut op: Operation,
         request: &Request,
         allowed: Duration,
+        max_bytes: usize,
     ) -> Result<JsonObject, ToolError> {
         let item = &permit.entry().item;
+        let who = &request.caller.principal;
+        let at_source = || self.slots.admit_to_source(item.source.name(), who);
+        let _slot = (request.depth == 0).then(at_source).transpose()?;
         let cancel = request.cancel.child_token();
         let _cancelled_with_this_future = cancel.clone().drop_guard();
         let progress_token = op.params.inner("_meta", "progressToken");
@@ -186,7 +239,7 @@ impl Hub {
             frontend: request.frontend,
             profile: request.profile.clone(),
             deadline: Instant::now() + allowed,
-            reply: ReplyBudget::new(self.results.limits.max_bytes),
+            reply: ReplyBudget::new(max_bytes),
             depth: request.depth,
             trace: parent.or_else(|| request.trace.clone()),
             progress_token,
@@ -203,6 +256,12 @@ impl Hub {
         upstream.into_iter().for_each(|call| call.finish(&outcome));
         outcome
     }
+}
+
+/// Marks a result whose structure is not for models.
+fn text_only(result: JsonObject) -> JsonObject {
+    let meta = result.object("_meta").with(TEXT_ONLY_META_KEY, true);
+    result.with("_meta", meta)
 }
 
 /// Removes `_meta` members of an upstream in the hub's namespace, except the note of its sanitizer.

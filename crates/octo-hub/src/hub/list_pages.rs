@@ -1,10 +1,13 @@
 //! Paginated lists, filtered by what the caller may see.
 
+use crate::apps::app_tool::without_apps;
 use crate::catalogue::client_features::ClientFeatures;
 use crate::catalogue::item::Entry;
 use crate::catalogue::list_epoch::ClientEpoch;
 use crate::catalogue::profile_view::View;
-use crate::catalogue::rendered_list::RenderedList;
+use crate::catalogue::rendered_list::{ListVariant, RenderedList, for_models};
+use crate::catalogue::surface::{ListOptions, Surface};
+use crate::catalogue::surface_choice::SurfaceChoice;
 use crate::hub::Hub;
 use crate::pipeline::policy::is_visible;
 use octo_model::{Caller, ItemKind, Json, RpcError, ToolError};
@@ -12,6 +15,15 @@ use std::sync::Arc;
 
 /// Large enough that clients which ignore cursors still see everything in a hand-written configuration.
 const PAGE_SIZE: usize = 1_000;
+
+/// What a client wants to see of a list.
+pub struct ListRequest<'a> {
+    pub kind: ItemKind,
+    pub caller: &'a Caller,
+    pub features: ClientFeatures,
+    pub options: ListOptions,
+    pub cursor: Option<&'a str>,
+}
 
 /// One page of a list.
 pub struct Page {
@@ -32,7 +44,7 @@ impl Hub {
         self.wait_for_startup_listing(profile).await;
         let view = self.view(profile)?;
         let list = Arc::clone(view.rendered_list(kind));
-        self.page(&list, view, caller, ClientFeatures::default(), cursor)
+        self.page(&list, view, caller, ListVariant::default(), cursor)
     }
 
     /// Returns a page of a list as it is in the epoch of a client, as far as its extensions require.
@@ -40,20 +52,41 @@ impl Hub {
         &self,
         client: &ClientEpoch,
         profile: &str,
-        kind: ItemKind,
-        caller: &Caller,
-        features: ClientFeatures,
-        cursor: Option<&str>,
+        request: ListRequest<'_>,
     ) -> Result<Page, ToolError> {
+        let ListRequest { kind, caller, features, options, cursor } = request;
         self.wait_for_startup_listing(profile).await;
         let view = self.view(profile)?;
         // Such a profile is the server itself, as it is. The digests of skills must be those of their files.
         let is_live = view.profile.passthrough_source().is_some() || kind == ItemKind::Skill;
-        let list = match is_live {
-            true => Some(Arc::clone(view.rendered_list(kind))),
-            false => self.catalogue.epoch(client, profile).map(|epoch| epoch.list(kind)),
+        let epoch = if is_live { None } else { self.catalogue.epoch(client, profile) };
+        let list = match &epoch {
+            None if is_live => Arc::clone(view.rendered_list(kind)),
+            None => Arc::default(),
+            Some(epoch) => epoch.list(kind),
         };
-        self.page(&list.unwrap_or_default(), view, caller, features, cursor)
+        let surface = match options.surface.unwrap_or(view.profile.surface) {
+            Surface::Auto => epoch.map_or(Surface::Full, |epoch| {
+                let policy = &*self.rules().policy;
+                let shows = |entry: &Entry| is_visible(policy, &view.profile.name, caller, entry);
+                epoch.automatic_surface(&view, shows).surface
+            }),
+            surface => surface,
+        };
+        let variant = ListVariant { features, surface: Some((surface, view.structure(options))) };
+        self.page(&list, view, caller, variant, cursor)
+    }
+
+    /// What a new client of a profile is listed, and why.
+    pub fn surface(
+        &self,
+        profile: &str,
+        caller: &Caller,
+        requested: Option<Surface>,
+    ) -> Result<SurfaceChoice, ToolError> {
+        let (view, rules) = (self.view(profile)?, self.rules());
+        let shows = |entry: &Entry| is_visible(&*rules.policy, &view.profile.name, caller, entry);
+        Ok(SurfaceChoice::new(&view, requested, shows))
     }
 
     /// Returns another name for an item that a client knows from its epoch, if the listed one means something else by
@@ -85,40 +118,48 @@ impl Hub {
         list: &RenderedList,
         view: Arc<View>,
         caller: &Caller,
-        features: ClientFeatures,
+        variant: ListVariant,
         cursor: Option<&str>,
     ) -> Result<Page, ToolError> {
+        let shown = list.variant(variant, &view.profile.listed);
+        let count = shown.rendered.len();
         let from = match cursor {
             None => 0,
-            Some(cursor) => {
-                parse_cursor(cursor).filter(|from| *from < list.len()).ok_or_else(invalid_cursor)?
-            }
+            Some(cursor) => parse_cursor(cursor).filter(|from| *from < count).ok_or_else(invalid_cursor)?,
         };
         let policy = Arc::clone(&self.rules().policy);
+        let is_allowed = |entry: &Entry| is_visible(&*policy, &view.profile.name, caller, entry);
+        let additional: Vec<Json> = match variant.surface {
+            Some((surface, structure)) if from == 0 => {
+                let missing = view.unlisted_hub_tools(surface).into_iter().filter(is_allowed);
+                let render = |entry: Entry| {
+                    let json = for_models(&entry, entry.rendered(), structure);
+                    if variant.features.apps { without_apps(&json) } else { json }
+                };
+                missing.map(render).collect()
+            }
+            _ => Vec::new(),
+        };
         // All callers see the same list, so it is rendered once.
-        let is_same_for_all =
-            policy.allows_everything() && list.entries.iter().all(|entry| features.lists(entry));
-        if is_same_for_all && from.is_multiple_of(PAGE_SIZE) {
-            let all = list.rendered_for(features.apps);
-            let end = (from + PAGE_SIZE).min(all.len());
-            let items = list.page(features.apps, from / PAGE_SIZE, || {
-                Json::array(all.get(from..end).unwrap_or_default())
-            });
-            let next = (end < all.len()).then(|| format!("from-{end}"));
+        if policy.allows_everything() && additional.is_empty() && from.is_multiple_of(PAGE_SIZE) {
+            let end = (from + PAGE_SIZE).min(count);
+            let items = shown
+                .page(from / PAGE_SIZE, || Json::array(shown.rendered.get(from..end).unwrap_or_default()));
+            let next = (end < count).then(|| format!("from-{end}"));
             return Ok(Page { items, next, view });
         }
-        let allowed = list
-            .entries
+        let entry = |at: &usize| list.entries.get(*at);
+        let allowed = shown
+            .positions
             .iter()
-            .zip(list.rendered_for(features.apps))
+            .zip(&shown.rendered)
             .enumerate()
             .skip(from)
-            .filter(|(_, (entry, _))| features.lists(entry))
-            .filter(|(_, (entry, _))| is_visible(&*policy, &view.profile.name, caller, entry));
+            .filter(|(_, (at, _))| entry(at).is_some_and(is_allowed));
         let mut page: Vec<(usize, &Json)> =
             allowed.map(|(at, (_, json))| (at, json)).take(PAGE_SIZE + 1).collect();
         let more = if page.len() > PAGE_SIZE { page.pop() } else { None };
-        let items = Json::array(page.into_iter().map(|(_, json)| json));
+        let items = Json::array(additional.iter().chain(page.into_iter().map(|(_, json)| json)));
         Ok(Page { items, next: more.map(|(at, _)| format!("from-{at}")), view })
     }
 }

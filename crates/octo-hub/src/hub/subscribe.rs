@@ -21,6 +21,13 @@ impl Hub {
             ))
             .hint("Read the resource when you need it."));
         }
+        let _slot = self.admit(request)?;
+        self.restore_subscription(request).await
+    }
+
+    /// Subscribes to what another hub has subscribed to for the same session. That needs no slot: the client has no request
+    /// that could be refused.
+    pub async fn restore_subscription(&self, request: &Request) -> Result<Subscription, ToolError> {
         let mut record = AuditRecord::open(&self.audit_log, CallId::fresh(), request, None).await?;
         let subscribed = self.decide_and_subscribe(request, &mut record).await;
         let subscribed = subscribed.map_err(|error| self.finish_error(error));

@@ -9,6 +9,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 /// A call with its context.
+#[derive(Clone)]
 pub struct Request {
     pub op: Operation,
     pub caller: Arc<Caller>,

@@ -92,7 +92,7 @@ impl<'a> Permit<'a> {
     }
 
     /// Both permits: what either of them requires.
-    fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         let mut obligations = self.obligations;
         obligations.redact.extend(other.obligations.redact);
         let limits = [obligations.max_result_bytes, other.obligations.max_result_bytes];

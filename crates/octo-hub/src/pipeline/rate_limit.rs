@@ -7,7 +7,7 @@ mod shared_limit;
 pub(crate) use shared_limit::SharedBuckets;
 
 use crate::catalogue::item::Entry;
-use crate::catalogue::profile::glob_set;
+use crate::catalogue::name_patterns::glob_set;
 use globset::GlobSet;
 use governor::clock::{Clock, DefaultClock};
 use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};

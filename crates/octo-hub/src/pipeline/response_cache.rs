@@ -1,7 +1,7 @@
 //! Response cache: only for tools that the settings name, and only per caller.
 
 use crate::catalogue::item::Entry;
-use crate::catalogue::profile::glob_set;
+use crate::catalogue::name_patterns::glob_set;
 use crate::catalogue::scoped_uris::is_app_uri;
 use crate::catalogue::uri_spellings::is_uri_pattern;
 use crate::results::result_limit::reply_size;
@@ -130,8 +130,15 @@ impl ResponseCache {
         self.rules.iter().find(matches).map(|rule| rule.ttl)
     }
 
-    /// The cache slot for this caller, profile and operation, if it may be cached.
-    pub fn slot(&self, caller: &Caller, profile: &str, entry: &Entry, op: &Operation) -> Option<CacheSlot> {
+    /// The cache slot for this caller, profile, operation and size of the reply, if it may be cached.
+    pub fn slot(
+        &self,
+        caller: &Caller,
+        profile: &str,
+        entry: &Entry,
+        op: &Operation,
+        max_bytes: usize,
+    ) -> Option<CacheSlot> {
         if self.rules.is_empty() {
             return None;
         }
@@ -149,6 +156,7 @@ impl ResponseCache {
             op.method.as_str(),
             &target,
             &op.name,
+            &max_bytes.to_string(),
         ] {
             add(part);
         }

@@ -77,6 +77,8 @@ pub struct CallLog<'a> {
     request: &'a Request,
     begun: Instant,
     arguments: Option<String>,
+    /// The name of the tool that a call of `tools_call` names.
+    pub called: Option<String>,
     pub entry: Option<Entry>,
     outcome: Outcome,
     bytes: u64,
@@ -91,7 +93,7 @@ impl<'a> CallLog<'a> {
     ) -> Self {
         let arguments = request.op.params.get("arguments");
         let arguments = excerpts.zip(arguments).and_then(|(excerpts, arguments)| excerpts.for_log(arguments));
-        Self { id, request, begun, arguments, entry: None, outcome: Outcome::Dropped, bytes: 0 }
+        Self { id, request, begun, arguments, called: None, entry: None, outcome: Outcome::Dropped, bytes: 0 }
     }
 
     pub fn item(&self) -> Option<&Item> {
@@ -123,7 +125,7 @@ impl Drop for CallLog<'_> {
             return;
         }
         let Request { op, caller, frontend, profile, .. } = self.request;
-        let name = truncated_name(&op.name);
+        let name = truncated_name(self.called.as_ref().unwrap_or(&op.name));
         let server = self.item().map(|item| item.source.name());
         let request_bytes = op.params.get("arguments").map_or(0, |arguments| arguments.bytes().len());
         let ms = (took.as_secs_f64() * 1e6).round() / 1e3;

@@ -5,12 +5,13 @@ use crate::pipeline::call_request::timeout_error;
 use crate::pipeline::coerce::{Coercions, coerce};
 use crate::pipeline::compiled_schema::{CompiledSchema, Validity};
 use jsonschema::error::ValidationErrorKind;
+use octo_admission::{FairSlots, QueueLimits, SlotLimits};
 use octo_model::nearest;
-use octo_model::{Json, JsonObject, Operation, ToolError};
+use octo_model::{Json, JsonObject, Operation, Principal, ToolError};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// An operation with the tool's own parameter names.
 pub struct ValidatedCall {
@@ -27,12 +28,26 @@ const MAX_INLINE_BYTES: usize = 16 << 10;
 /// their text.
 const MAX_CONCURRENT_CHECKS: usize = 2;
 
-/// Parses and checks large values off the runtime's threads.
-pub struct ArgumentValidator(Arc<Semaphore>);
+/// How long a check waits for its turn. Arguments wait within the timeout of their call; a reply is not shed in practice,
+/// because the effects of its call have happened.
+const MAX_TURN_WAIT: Duration = Duration::from_secs(3600);
+
+/// Parses and checks large values off the runtime's threads. One caller has one check at a time.
+pub struct ArgumentValidator(Arc<FairSlots>);
 
 impl Default for ArgumentValidator {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(MAX_CONCURRENT_CHECKS)))
+        Self(FairSlots::new(
+            "large_values",
+            SlotLimits {
+                slots: MAX_CONCURRENT_CHECKS,
+                // A tenant may use both, and a caller one.
+                tenant_factor: 2,
+                caller_factor: 1,
+                // Each is part of a running call.
+                queue: QueueLimits::UNLIMITED,
+            },
+        ))
     }
 }
 
@@ -40,6 +55,7 @@ impl ArgumentValidator {
     /// Validates the arguments of a call. Small and cheap checks run on the calling thread.
     pub async fn validate(
         &self,
+        who: &Principal,
         entry: &Entry,
         op: &Operation,
         allowed: Duration,
@@ -53,7 +69,7 @@ impl ArgumentValidator {
             }
         }
         let (entry, op) = (entry.clone(), op.clone());
-        let done = self.run_blocking(move || match validate_arguments(&entry, op, CheckBudget::Full) {
+        let done = self.run_blocking(who, move || match validate_arguments(&entry, op, CheckBudget::Full) {
             Ok(checked) => Ok(checked),
             Err(CheckError::Invalid(error)) => Err(error),
             Err(CheckError::OverBudget) => Err(ToolError::internal("a full check exceeded its budget")),
@@ -61,12 +77,14 @@ impl ArgumentValidator {
         tokio::time::timeout(allowed, done).await.map_err(|_| timeout_error(allowed))?
     }
 
-    /// Runs `work` on a blocking thread, limited by the semaphore.
+    /// Runs `work` on a blocking thread, in turn with other callers.
     pub async fn run_blocking<T: Send + 'static>(
         &self,
+        who: &Principal,
         work: impl FnOnce() -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
-        let turn = Arc::clone(&self.0).acquire_owned().await.map_err(ToolError::internal)?;
+        let turn = self.0.acquire(who, Instant::now() + MAX_TURN_WAIT).await;
+        let turn = turn.map_err(|reason| reason.error("The hub"))?;
         let work = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             work()

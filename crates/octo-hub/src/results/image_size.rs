@@ -1,6 +1,6 @@
 //! Size of images in replies. They cost a model by pixels rather than bytes, so they are not counted as text.
 
-use octo_model::JsonObject;
+use octo_model::{Json, JsonObject};
 
 /// Maximum bytes of images per reply beside its text; beyond that they count as text.
 const MAX_IMAGE_BYTES: usize = 3 << 20;
@@ -11,17 +11,20 @@ pub(crate) fn uncounted_image_bytes(result: &JsonObject) -> usize {
         return 0;
     }
     let blocks = result.list("content");
-    let pictures = blocks.iter().filter(|block| {
-        block.members().is_ok_and(|members| members.text("type").as_deref() == Some("image"))
-    });
-    let size = pictures.map(|block| block.bytes().len()).sum();
+    let size = blocks.iter().filter(|block| is_image(block)).map(|block| block.bytes().len()).sum();
     if size <= MAX_IMAGE_BYTES { size } else { 0 }
+}
+
+/// Whether a block is an image and nothing else, such as text that a client might show.
+pub(crate) fn is_image(block: &Json) -> bool {
+    let Ok(members) = block.members() else { return false };
+    let is_picture = members.text("mimeType").is_some_and(|kind| kind.starts_with("image/"));
+    is_picture && members.text("type").as_deref() == Some("image") && members.get("text").is_none()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_model::Json;
     use serde_json::{Value, json};
 
     fn size(content: Value) -> usize {

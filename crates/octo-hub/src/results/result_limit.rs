@@ -7,9 +7,14 @@ use crate::pipeline::compiled_schema::Validity;
 use crate::pipeline::policy::Permit;
 use crate::pipeline::validate::ArgumentValidator;
 use crate::results::image_size;
+use crate::results::json_shape::json_shape;
+use crate::results::model_text::{is_position, truncate_model_text};
+use crate::results::preview_text::preview_text;
+use crate::results::repeated_structure::repeats_structure;
 use crate::results::truncate::truncate_value;
-use octo_model::{CallId, Json, JsonObject, Kind, Method, ToolError};
-use octo_ports::ResultStore;
+use octo_grants::jq::MAX_INPUT_BYTES;
+use octo_model::{Json, JsonObject, Kind, Method, ToolError};
+use octo_ports::{OWN_TEXT_META_KEY, ResultStore};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -19,8 +24,13 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct ResultLimits {
-    /// Bytes of one tool reply, without images and the truncation notice. Text that repeats the structured
-    /// content is not counted. Read the rest with `next` of the reply, or with `result_read`.
+    /// Bytes of one tool reply to an MCP client that does not ask for more, without images and the truncation
+    /// notice. Text that repeats the structured content is not counted. Read the rest with `result_read`.
+    pub inline_bytes: usize,
+    /// The same for tools that read a text, such as a file or a page.
+    pub read_bytes: usize,
+    /// Bytes of one tool reply to REST clients, workflows and the command line, and to MCP clients that ask
+    /// for more: with a parameter such as `max_bytes`, or with `octoprox/max_bytes` in `_meta` of the request.
     pub max_bytes: usize,
     /// Bytes of one resource or prompt. A truncated file is a broken file, so larger ones are refused and
     /// stored in the hub.
@@ -29,7 +39,7 @@ pub struct ResultLimits {
 
 impl Default for ResultLimits {
     fn default() -> Self {
-        Self { max_bytes: 100_000, max_resource_bytes: 16 << 20 }
+        Self { inline_bytes: 8_000, read_bytes: 24_000, max_bytes: 100_000, max_resource_bytes: 16 << 20 }
     }
 }
 
@@ -43,7 +53,9 @@ const MAX_BLOCKS: usize = 1_000;
 /// Maximum size of members that are preserved beside truncated ones.
 const MAX_KEPT_MEMBER_BYTES: usize = 256;
 /// Maximum bytes that the notice and the resource link add to the limit.
-const MAX_NOTICE_BYTES: usize = 1_000;
+const MAX_NOTICE_BYTES: usize = 1_600;
+/// Maximum bytes of the description of its JSON in the notice.
+const MAX_SHAPE_BYTES: usize = 400;
 
 /// Truncates replies and stores the whole.
 pub struct ResultLimiter {
@@ -57,21 +69,19 @@ impl ResultLimiter {
         &self,
         validator: &ArgumentValidator,
         permit: &Permit<'_>,
-        call: CallId,
         request: &Request,
         result: JsonObject,
+        cap: usize,
         record: &mut AuditRecord,
     ) -> Result<JsonObject, ToolError> {
         let size = reply_size(&result);
         let is_tool = request.op.method == Method::CallTool;
-        // No model reads it, and an app cannot read the rest.
-        let is_for_app = request.from_app || !permit.entry().item.app.is_for_model;
-        let cap = if is_tool && !is_for_app { self.limits.max_bytes } else { self.limits.max_resource_bytes };
-        let cap = permit.obligations.max_result_bytes.map_or(cap, |most| most.min(cap));
-        if size <= cap
-            || (is_tool
-                && content_size(&result, permit.entry().item.source.is_native()) <= cap + MAX_NOTICE_BYTES)
-        {
+        if size <= cap {
+            return Ok(result);
+        }
+        let item = Arc::clone(&permit.entry().item);
+        let (result, has_own_text) = find_own_text(result, item.source.is_native(), size).await?;
+        if is_tool && content_size(&result, item.source.is_native(), has_own_text) <= cap + MAX_NOTICE_BYTES {
             return Ok(result);
         }
         if result.text("resultType").as_deref() == Some("input_required") {
@@ -81,15 +91,27 @@ impl ResultLimiter {
             )
             .hint(format!("The limit is {cap} bytes; raise `results.max_bytes`.")));
         }
-        let (result, whole) = join_reply(result, size).await?;
-        let handle = self.store.store(&request.caller, call, whole).await?;
+        let (result, whole) = join_reply(result, size, has_own_text).await?;
+        let stored = self.store.store(&request.caller, record.id, whole).await;
+        let handle = stored.map_err(|error| not_stored_error(error.into()))?;
         record.set_result_handle(&handle);
         if !is_tool {
             return Err(stored_whole_error(size, cap, &handle));
         }
-        let item = Arc::clone(&permit.entry().item);
-        validator.run_blocking(move || truncate_reply(&item, &result, cap, &handle, size)).await
+        let who = &request.caller.principal;
+        let truncate = move || {
+            LargeReply { item: &item, result: &result, has_own_text, handle: &handle, size }.truncate(cap)
+        };
+        validator.run_blocking(who, truncate).await
     }
+}
+
+/// The call has run, so the caller is not asked to repeat it.
+fn not_stored_error(error: ToolError) -> ToolError {
+    let message = format!("The call was made, but its result was not stored. {}", error.message);
+    ToolError { message: message.into(), ..error }
+        .hint("Check its effect before you repeat it, and request less data at once.")
+        .with_unknown_outcome()
 }
 
 /// Size of the reply as text.
@@ -99,9 +121,27 @@ pub(crate) fn reply_size(result: &JsonObject) -> usize {
     result.iter().map(|(key, value)| key_size(key) + value.bytes().len() + 2).sum::<usize>() + 1
 }
 
-/// Size of a tool reply, counting text that repeats the structured content once. Images of native tools have
-/// their own limits.
-fn content_size(result: &JsonObject, is_native: bool) -> usize {
+/// Whether a reply has text that is not its structured content. That of native tools is made from the structure.
+async fn find_own_text(
+    result: JsonObject,
+    is_native: bool,
+    size: usize,
+) -> Result<(JsonObject, bool), ToolError> {
+    let Some(structure) = result.get("structuredContent").filter(|_| !is_native).cloned() else {
+        return Ok((result, false));
+    };
+    let content = result.list("content");
+    let has_text = content.iter().any(|block| block.member("text").is_some());
+    let find = move || has_text && !repeats_structure(&content, &structure);
+    if size <= MAX_INLINE_BYTES {
+        return Ok((result, find()));
+    }
+    let found = tokio::task::spawn_blocking(find).await.map_err(ToolError::internal)?;
+    Ok((result, found))
+}
+
+/// Size of a tool reply, counting text that repeats the structured content once. Images have their own limits.
+fn content_size(result: &JsonObject, is_native: bool, has_own_text: bool) -> usize {
     let structure = result.get("structuredContent").map_or(0, |structure| structure.bytes().len());
     let (mut texts, mut others) = (0, 0);
     let content = result.get("content").map_or("", Json::as_str);
@@ -112,13 +152,11 @@ fn content_size(result: &JsonObject, is_native: bool) -> usize {
         match block.member("text") {
             // For native tools it is the same text with its quotes escaped.
             Some(text) if is_native && structure > 0 => texts += text.to_text().map_or(0, |text| text.len()),
-            Some(_) if structure > 0 => texts += block.bytes().len() + 1,
+            Some(_) if structure > 0 && !has_own_text => texts += block.bytes().len() + 1,
             _ => others += block.bytes().len() + 1,
         }
     }
-    if is_native {
-        others = others.saturating_sub(image_size::uncounted_image_bytes(result));
-    }
+    others = others.saturating_sub(image_size::uncounted_image_bytes(result));
     let aside = result.iter().filter(|(key, _)| !["content", "structuredContent"].contains(key));
     structure.max(texts)
         + others
@@ -126,7 +164,15 @@ fn content_size(result: &JsonObject, is_native: bool) -> usize {
 }
 
 /// The reply and its text.
-async fn join_reply(result: JsonObject, size: usize) -> Result<(JsonObject, Json), ToolError> {
+async fn join_reply(
+    mut result: JsonObject,
+    size: usize,
+    has_own_text: bool,
+) -> Result<(JsonObject, Json), ToolError> {
+    if has_own_text {
+        let meta = result.object("_meta").with(OWN_TEXT_META_KEY, true);
+        result.set("_meta", meta);
+    }
     if size <= MAX_INLINE_BYTES {
         let whole = result.to_json();
         return Ok((result, whole));
@@ -145,116 +191,158 @@ fn stored_whole_error(size: usize, cap: usize, handle: &str) -> ToolError {
     ))
 }
 
-/// Truncates the result to the budget and adds a notice as a separate block. Of truncated parts only known
-/// members are preserved. If the parts exceed the budget together, each gets less; in the end only the notice
-/// is left, or an error if the tool has an output schema.
-fn truncate_reply(
-    item: &Item,
-    result: &JsonObject,
-    budget: usize,
-    handle: &str,
+/// A reply that is larger than its limit, and stored.
+struct LargeReply<'a> {
+    item: &'a Item,
+    result: &'a JsonObject,
+    has_own_text: bool,
+    handle: &'a str,
     size: usize,
-) -> Result<JsonObject, ToolError> {
-    for share in [1, 2, 4, 16] {
-        let short = truncated_reply(item, result, budget / share, handle, size)?;
-        if content_size(&short, false) <= budget + MAX_NOTICE_BYTES {
-            return Ok(short);
+}
+
+impl LargeReply<'_> {
+    /// Truncates the result to the budget and adds a notice as a separate block. Of truncated parts only known
+    /// members are preserved. If the parts exceed the budget together, each gets less; in the end only the notice
+    /// is left, or an error if the tool has an output schema.
+    fn truncate(&self, budget: usize) -> Result<JsonObject, ToolError> {
+        for share in [1, 2, 4, 16] {
+            let short = self.within(budget / share)?;
+            if content_size(&short, false, self.has_own_text) <= budget + MAX_NOTICE_BYTES {
+                return Ok(short);
+            }
         }
-    }
-    if has_schema(item, result) {
-        return Err(untruncatable_error(handle));
-    }
-    Ok(with_notice(result, Vec::new(), handle, size))
-}
-
-/// Returns whether the tool declares an output schema that truncation could violate.
-fn has_schema(item: &Item, result: &JsonObject) -> bool {
-    item.members.get("outputSchema").is_some() && !result.is_true("isError")
-}
-
-fn truncated_reply(
-    item: &Item,
-    result: &JsonObject,
-    budget: usize,
-    handle: &str,
-    size: usize,
-) -> Result<JsonObject, ToolError> {
-    let Some(structure) = result.get("structuredContent") else {
-        return Ok(with_notice(result, truncate_blocks(&result.list("content"), budget), handle, size));
-    };
-    if structure.bytes().len() > MAX_STRUCTURE_BYTES {
-        if has_schema(item, result) {
-            return Err(untruncatable_error(handle));
+        if self.has_schema() {
+            return Err(untruncatable_error(self.result, self.handle));
         }
-        let mut text = Value::from(char_prefix(structure.as_str(), budget));
-        truncate_value(&mut text, budget);
-        return Ok(with_notice(result, vec![text_block(Json::from(text))], handle, size));
+        Ok(self.with_notice(Vec::new()))
     }
-    let structure = truncate_structure(item, structure, budget, handle)?;
-    let blocks = vec![text_block(Json::text(structure.as_str()))];
-    Ok(with_notice(result, blocks, handle, size).with("structuredContent", structure))
-}
 
-fn char_prefix(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    text.get(..end).unwrap_or_default()
+    /// Returns whether the tool declares an output schema that truncation could violate.
+    fn has_schema(&self) -> bool {
+        self.item.members.get("outputSchema").is_some() && !self.result.is_true("isError")
+    }
+
+    /// The result with each of its parts within the budget.
+    fn within(&self, budget: usize) -> Result<JsonObject, ToolError> {
+        let blocks = self.result.list("content");
+        let keeps_images = image_size::uncounted_image_bytes(self.result) > 0;
+        let Some(structure) = self.result.get("structuredContent") else {
+            return Ok(self.with_notice(truncate_blocks(&blocks, budget, keeps_images)));
+        };
+        let with_images = |text: Option<Json>| {
+            let images = blocks.iter().filter(|block| keeps_images && image_size::is_image(block));
+            text.map(text_block).into_iter().chain(images.cloned()).collect::<Vec<Json>>()
+        };
+        if structure.bytes().len() > MAX_STRUCTURE_BYTES {
+            if self.has_schema() {
+                return Err(untruncatable_error(self.result, self.handle));
+            }
+            if self.has_own_text {
+                return Ok(self.with_notice(truncate_blocks(&blocks, budget, keeps_images)));
+            }
+            let text = preview_text(&Json::text(structure.as_str()), budget);
+            return Ok(self.with_notice(with_images(text)));
+        }
+        let is_native = self.item.source.is_native();
+        let shown = if is_native { truncate_model_text(self.result, structure, budget) } else { None };
+        let is_error = self.result.is_true("isError");
+        let structure = truncate_structure(self.item, structure, budget, self.handle, is_error)?
+            .ok_or_else(|| untruncatable_error(self.result, self.handle))?;
+        let shown = if self.has_own_text {
+            truncate_blocks(&blocks, budget, keeps_images)
+        } else {
+            with_images(Some(shown.unwrap_or_else(|| Json::text(structure.as_str()))))
+        };
+        Ok(self.with_notice(shown).with("structuredContent", structure))
+    }
+
+    fn with_notice(&self, blocks: Vec<Json>) -> JsonObject {
+        let Self { result, handle, size, .. } = *self;
+        let shape = shape_sentence(result);
+        let notice = format!(
+            "[Truncated: this reply had {size} bytes.{shape} Read the rest with result_read and handle \"{handle}\": by lines, bytes, a pattern or a jq expression.]"
+        );
+        let link = JsonObject::new()
+            .with("type", "resource_link")
+            .with("uri", format!("{HANDLE_SCHEME}{handle}").as_str())
+            .with("name", handle)
+            .with("description", "The whole reply")
+            .with("mimeType", "application/json");
+        let all: Vec<Json> =
+            blocks.into_iter().chain([text_block(Json::text(&notice)), link.to_json()]).collect();
+        let mut short = JsonObject::new().with("content", Json::array(&all));
+        for known in ["isError", "resultType"] {
+            let value = result.get(known).filter(|value| value.bytes().len() <= MAX_KEPT_MEMBER_BYTES);
+            if let Some(value) = value {
+                short.set(known, value.clone());
+            }
+        }
+        let meta = result.get("_meta").filter(|meta| meta.bytes().len() <= MAX_KEPT_MEMBER_BYTES);
+        let mut meta = meta.and_then(|meta| meta.members().ok()).unwrap_or_default();
+        meta.remove(OWN_TEXT_META_KEY);
+        short.with("_meta", meta.with("octoprox/truncated", true).with("octoprox/result_handle", handle))
+    }
 }
 
 fn text_block(text: Json) -> Json {
     JsonObject::new().with("type", "text").with("text", text).to_json()
 }
 
-fn with_notice(result: &JsonObject, blocks: Vec<Json>, handle: &str, size: usize) -> JsonObject {
-    let notice = format!(
-        "[Truncated: this reply had {size} bytes. Read the rest with result_read and handle \"{handle}\": by lines, bytes, a pattern or a jq expression.]"
-    );
-    let link = JsonObject::new()
-        .with("type", "resource_link")
-        .with("uri", format!("{HANDLE_SCHEME}{handle}").as_str())
-        .with("name", handle)
-        .with("description", "The whole reply")
-        .with("mimeType", "application/json");
-    let all: Vec<Json> =
-        blocks.into_iter().chain([text_block(Json::text(&notice)), link.to_json()]).collect();
-    let mut short = JsonObject::new().with("content", Json::array(&all));
-    for known in ["isError", "resultType"] {
-        if let Some(value) = result.get(known).filter(|value| value.bytes().len() <= MAX_KEPT_MEMBER_BYTES) {
-            short.set(known, value.clone());
-        }
+fn shape_sentence(result: &JsonObject) -> String {
+    reply_shape(result).map(|shape| format!(" Its JSON is {shape}.")).unwrap_or_default()
+}
+
+/// The shape of what a jq expression gets.
+fn reply_shape(result: &JsonObject) -> Option<String> {
+    if let Some(structure) = result.get("structuredContent") {
+        return json_shape(structure.as_str(), MAX_SHAPE_BYTES);
     }
-    let meta = result.get("_meta").filter(|meta| meta.bytes().len() <= MAX_KEPT_MEMBER_BYTES);
-    let meta = meta.and_then(|meta| meta.members().ok()).unwrap_or_default();
-    short.with("_meta", meta.with("octoprox/truncated", true).with("octoprox/result_handle", handle))
+    let [block] = result.list("content").try_into().ok()?;
+    let text = Json::member(&block, "text")?;
+    // Other texts need not be parsed, nor those that jq does not read.
+    let is_readable = text.as_str().starts_with(r#""{"#) || text.as_str().starts_with(r#""["#);
+    if !is_readable || text.bytes().len() > MAX_INPUT_BYTES {
+        return None;
+    }
+    json_shape(&text.to_text()?, MAX_SHAPE_BYTES)
 }
 
-fn untruncatable_error(handle: &str) -> ToolError {
-    ToolError::new(Kind::TooLarge, "The result is too large, and its schema does not permit truncation.")
-        .hint(format!("It was stored: read it with result_read and handle \"{handle}\"."))
+fn untruncatable_error(result: &JsonObject, handle: &str) -> ToolError {
+    let shape = shape_sentence(result);
+    let message = format!("The result is too large, and its schema does not permit truncation.{shape}");
+    ToolError::new(Kind::TooLarge, message).hint(format!(
+        "It was stored: read it with result_read and handle \"{handle}\", such as by a jq expression."
+    ))
 }
 
-fn truncate_structure(item: &Item, structure: &Json, budget: usize, handle: &str) -> Result<Json, ToolError> {
+/// `None` if no truncated structure fits the schema, which that of an error need not.
+fn truncate_structure(
+    item: &Item,
+    structure: &Json,
+    budget: usize,
+    handle: &str,
+    is_error: bool,
+) -> Result<Option<Json>, ToolError> {
     let mut value: Value = structure.to().map_err(ToolError::internal)?;
+    let is_native = item.source.is_native();
     let lengths = array_lengths(&value);
     truncate_value(&mut value, budget);
-    if item.source.is_native() {
-        update_count(&mut value, &lengths);
+    if is_native {
+        update_counts(&mut value, &lengths);
     }
     let fits = |value: &Value| {
-        item.output().is_none_or(|checker| checker.check(value, || item.target()) != Validity::Invalid)
+        is_error
+            || item.output().is_none_or(|checker| checker.check(value, || item.target()) != Validity::Invalid)
     };
-    if let Value::Object(members) = &mut value {
-        // Following it would skip what was truncated here.
-        let next = members.remove("next");
-        let mut said = members.clone();
-        said.insert("truncated".to_owned(), Value::Bool(true));
-        said.insert("result_handle".to_owned(), Value::from(handle));
-        let said = Value::Object(said);
-        if fits(&said) {
-            return Ok(Json::from(said));
-        }
-        members.extend(next.map(|next| ("next".to_owned(), next)));
-    }
-    if fits(&value) { Ok(Json::from(value)) } else { Err(untruncatable_error(handle)) }
+    let Some(members) = value.as_object_mut() else { return Ok(fits(&value).then(|| Json::from(value))) };
+    let whole = members.clone();
+    // Following it would skip what was truncated here.
+    members.retain(|key, _| !is_position(key, is_native));
+    let mut marked = members.clone();
+    marked.insert("truncated".to_owned(), Value::Bool(true));
+    marked.insert("result_handle".to_owned(), Value::from(handle));
+    let candidates = [Value::Object(marked), value, Value::Object(whole)];
+    Ok(candidates.into_iter().find(fits).map(Json::from))
 }
 
 /// Lengths of the arrays in a structure.
@@ -263,48 +351,34 @@ fn array_lengths(value: &Value) -> Vec<usize> {
     members.map(|(_, member)| member.as_array().map_or(0, Vec::len)).collect()
 }
 
-/// In native tools `count` is the number of items in the reply.
-fn update_count(value: &mut Value, before: &[usize]) {
+/// In native tools `count` and `row_count` are numbers of items in the reply.
+fn update_counts(value: &mut Value, before: &[usize]) {
     let now = array_lengths(value);
-    let Some(count) = value.get_mut("count") else { return };
-    let changed = before.iter().zip(now).find(|(before, now)| *before != now && *count == **before);
-    if let Some((_, now)) = changed {
-        *count = Value::from(now);
+    let shortened: Vec<(usize, usize)> =
+        before.iter().copied().zip(now).filter(|(before, now)| before != now).collect();
+    for key in ["count", "row_count"] {
+        let Some(count) = value.get_mut(key) else { continue };
+        if let Some((_, now)) = shortened.iter().find(|(before, _)| *count == *before) {
+            *count = Value::from(*now);
+        }
     }
 }
 
-/// Truncates text; omits images and other blocks that do not fit.
-fn truncate_blocks(blocks: &[Json], budget: usize) -> Vec<Json> {
+/// Truncates text; omits other blocks that do not fit, but for images if they are not counted.
+fn truncate_blocks(blocks: &[Json], budget: usize, keeps_images: bool) -> Vec<Json> {
     let mut left = budget;
     let mut kept = Vec::new();
     for block in blocks.iter().take(MAX_BLOCKS) {
         let size = block.bytes().len() + 1;
-        if size <= left {
+        if keeps_images && image_size::is_image(block) {
+            kept.push(block.clone());
+        } else if size <= left {
             left -= size;
             kept.push(block.clone());
-            continue;
+        } else if let Some(text) = block.member("text") {
+            kept.extend(preview_text(&text, left).map(text_block));
+            left = 0;
         }
-        let Ok(members) = block.members() else { break };
-        if let Some(text) = members.get("text").and_then(|text| truncate_text(text, left)) {
-            kept.push(text_block(text));
-        }
-        break;
     }
     kept
-}
-
-/// The start of a text, without parsing all of a long one.
-fn truncate_text(text: &Json, budget: usize) -> Option<Json> {
-    let raw = text.as_str().strip_prefix('"')?;
-    if raw.len() <= MAX_STRUCTURE_BYTES {
-        let mut text = Value::String(text.to_text()?);
-        truncate_value(&mut text, budget);
-        return Some(Json::from(text));
-    }
-    // A truncated escape sequence is dropped.
-    let part = char_prefix(raw, budget.min(MAX_STRUCTURE_BYTES));
-    let ends = (0..12).filter_map(|less| part.get(..part.len().checked_sub(less)?));
-    let mut text = ends.into_iter().find_map(|part| serde_json::from_str(&format!("\"{part}\"")).ok())?;
-    truncate_value(&mut text, budget);
-    Some(Json::from(text))
 }

@@ -2,6 +2,7 @@
 
 use crate::results::jq_eval::JqRunner;
 use crate::results::reply_text::{LineReader, TextLine, read_range};
+use octo_admission::{FairSlots, SlotLimits};
 use octo_grants::jq::{MAX_INPUT_BYTES, too_large};
 use octo_grants::{Capabilities, Grant};
 use octo_model::{Effect, Json, Kind, ToolError};
@@ -13,7 +14,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::sync::Arc;
-use tokio::sync::Semaphore;
 
 /// Name of the tool that reads stored results.
 pub const RESULT_READ_TOOL: &str = "result_read";
@@ -30,7 +30,7 @@ const MIN_PAGE_BYTES: usize = 4;
 const LINE_NUMBER_BYTES: usize = 24;
 const DEFAULT_LINES: u64 = 200;
 
-/// Maximum concurrent reads.
+/// Maximum concurrent reads; one caller has at most half of them.
 const MAX_CONCURRENT_READS: usize = 4;
 /// Longer lines are searched in overlapping pieces of this size.
 const MAX_PIECE_BYTES: usize = 1 << 20;
@@ -43,21 +43,25 @@ const LINES_PER_DEADLINE_CHECK: u64 = 4_096;
 pub struct ResultReader {
     result_store: Arc<dyn ResultStore>,
     jq: JqRunner,
-    reads: Arc<Semaphore>,
+    reads: Arc<FairSlots>,
 }
 
 impl ResultReader {
     pub fn new(result_store: Arc<dyn ResultStore>, jq: JqRunner) -> Self {
-        Self { result_store, jq, reads: Arc::new(Semaphore::new(MAX_CONCURRENT_READS)) }
+        let limits =
+            SlotLimits { tenant_factor: 2, caller_factor: 1, ..SlotLimits::new(MAX_CONCURRENT_READS) };
+        Self { result_store, jq, reads: FairSlots::new("result_reads", limits) }
     }
 
     /// Runs blocking work on the text of a stored reply, off the runtime's threads.
     async fn read<T: Send + 'static>(
         &self,
         text: StoredText,
+        cx: &CallContext,
         work: impl FnOnce(StoredText) -> Result<T, ToolError> + Send + 'static,
     ) -> Result<T, ToolError> {
-        let turn = Arc::clone(&self.reads).acquire_owned().await.map_err(ToolError::internal)?;
+        let turn = self.reads.acquire(&cx.caller.principal, cx.deadline.into()).await;
+        let turn = turn.map_err(|reason| reason.error("The hub"))?;
         let work = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             work(text)
@@ -108,29 +112,28 @@ impl Grant for ResultReader {
     }
 }
 
-/// Reads more of a truncated reply, by its handle: lines, a range of bytes, lines that match a pattern,
-/// or what a jq expression selects. Prefer jq when the reply is structured.
+/// Reads more of a truncated reply.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The handle from the truncated reply.
+    /// From the truncated reply.
     handle: String,
-    /// First line to read, counted from 1.
+    /// First line, from 1.
     #[serde(default)]
     from_line: Option<u64>,
-    /// How many lines to read.
+    /// Number of lines.
     #[serde(default)]
     lines: Option<u64>,
-    /// First byte to read, counted from 0; instead of lines.
+    /// First byte, from 0.
     #[serde(default)]
     from_byte: Option<u64>,
-    /// How many bytes to read.
+    /// Number of bytes.
     #[serde(default)]
     bytes: Option<usize>,
-    /// Only lines that match this regular expression.
+    /// Only lines matching this regex.
     #[serde(default)]
     pattern: Option<String>,
-    /// A jq expression over the structured reply, such as `.rows[] | .name`.
+    /// For structured replies.
     #[serde(default)]
     jq: Option<String>,
 }
@@ -146,6 +149,9 @@ pub struct Output {
     /// Where to continue: the next line, byte or match; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<u64>,
+    /// The last line is too long: the from_byte of its rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    next_byte: Option<u64>,
 }
 
 pub struct ResultRead;
@@ -153,7 +159,17 @@ pub struct ResultRead;
 impl Tool for ResultRead {
     const NAME: &'static str = RESULT_READ_TOOL;
     const TITLE: &'static str = "Read more of a result";
+    const KEYWORDS: &'static str = "continue rest remaining page next part large output";
+    const REQUESTS: &'static [&'static str] = &[
+        "show the rest of the output that was cut off",
+        "the reply was too long, continue from line 200",
+        "get more of the previous result by its handle",
+        "find lines with error in the shortened answer",
+        "pick one field out of an earlier cut reply",
+        "next part of the omitted output",
+    ];
     const EFFECT: Effect = Effect::reads();
+    const IS_READER: bool = true;
     type Input = Input;
     type Output = Output;
     type Grants = ResultReader;
@@ -169,27 +185,43 @@ impl Tool for ResultRead {
         let text = kept.result_store.open_text(&cx.caller, &input.handle).await?;
         let TextSize { lines: total_lines, bytes: total_bytes } = text.size;
         let room = cx.reply.remaining_after(ENVELOPE_BYTES).min(MAX_PAGE_BYTES);
-        let (text, next) = if let Some(program) = &input.jq {
+        let Page { text, next, next_byte } = if let Some(program) = &input.jq {
             let found = kept.jq(program, &input.handle, text.size, cx).await?;
             read_within(input.bytes, room, |length| Ok(page(&found, input.from_byte.unwrap_or(0), length)))?
         } else {
-            let cx = cx.clone();
-            kept.read(text, move |text| read_part(text, &input, room, &cx)).await?
+            let reading = cx.clone();
+            kept.read(text, cx, move |text| read_part(text, &input, room, &reading)).await?
         };
-        Ok(Output { text, total_lines, total_bytes, next })
+        Ok(Output { text, total_lines, total_bytes, next, next_byte })
     }
 }
 
 /// A part of a text and where the next one starts.
-type Page = (String, Option<u64>);
+#[derive(Debug, Default)]
+struct Page {
+    text: String,
+    next: Option<u64>,
+    /// Where the rest of the last line starts, if it is too long.
+    next_byte: Option<u64>,
+}
+
+impl From<(String, Option<u64>)> for Page {
+    fn from((text, next): (String, Option<u64>)) -> Self {
+        Self { text, next, next_byte: None }
+    }
+}
 
 /// Returns the requested part of the text and where to continue.
 fn read_part(mut text: StoredText, input: &Input, room: usize, cx: &CallContext) -> Result<Page, ToolError> {
     match input {
         Input { pattern: Some(pattern), .. } => matching_lines(text, pattern, input, room, cx),
-        Input { from_byte: Some(from), bytes, .. } => read_within(*bytes, room, |length| {
-            read_range(&mut text, *from, length).map_err(ToolError::internal)
-        }),
+        Input { from_byte: Some(_), bytes, .. }
+        | Input { bytes: bytes @ Some(_), from_line: None, lines: None, .. } => {
+            let from = input.from_byte.unwrap_or_default();
+            read_within(*bytes, room, |length| {
+                read_range(&mut text, from, length).map(Page::from).map_err(ToolError::internal)
+            })
+        }
         _ => read_lines(text, input, room, cx),
     }
 }
@@ -203,7 +235,7 @@ fn read_within(
     let mut length = wanted.unwrap_or(room).clamp(MIN_PAGE_BYTES, room);
     loop {
         let page = read(length)?;
-        let size = json_len(&page.0);
+        let size = json_len(&page.text);
         if size <= room {
             return Ok(page);
         }
@@ -217,7 +249,7 @@ fn page(text: &str, from: u64, length: usize) -> Page {
     let start = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     let want = start.saturating_add(length).min(text.len());
     let end = (start..=want).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(start);
-    (text.get(start..end).unwrap_or_default().to_owned(), (end < text.len()).then_some(end as u64))
+    (text.get(start..end).unwrap_or_default().to_owned(), (end < text.len()).then_some(end as u64)).into()
 }
 
 /// A line with its position in the text.
@@ -270,43 +302,44 @@ fn check_deadline(cx: &CallContext) -> Result<(), ToolError> {
 }
 
 impl NumberedLine {
-    /// The line as text. A line that takes more than `room` bytes is truncated, with a note of where to
-    /// continue.
-    fn render(&self, room: usize) -> String {
+    /// The line as text. A line that takes more than `room` bytes is truncated, with a note of where its rest starts.
+    fn render(&self, room: usize) -> (String, Option<u64>) {
         let text = String::from_utf8_lossy(&self.line.prefix);
         let is_whole = self.line.prefix.len() == self.line.bytes;
         if is_whole && json_len(&text) <= room {
-            return text.into_owned();
+            return (text.into_owned(), None);
         }
         let part = prefix_within(text.trim_end_matches('\u{fffd}'), room.saturating_sub(LINE_NOTE_BYTES));
         let rest = self.at + part.len() as u64;
-        format!("{part}… (line truncated: continue with from_byte {rest})")
+        (format!("{part}… (line truncated: continue with from_byte {rest})"), Some(rest))
     }
 }
 
 fn read_lines(text: StoredText, input: &Input, room: usize, cx: &CallContext) -> Result<Page, ToolError> {
     let from = input.from_line.unwrap_or(1).max(1);
     let want = input.lines.unwrap_or(DEFAULT_LINES).max(1);
-    let (mut shown, mut used) = (String::new(), 0);
+    let (mut shown, mut used, mut next_byte) = (String::new(), 0, None);
     let next = for_each_line(
         text,
         input,
         cx,
         |_, _| {},
         |placed| {
-            let mut line = placed.render(room);
+            let (mut line, rest) = placed.render(room);
             if placed.line.is_ended {
                 line.push('\n');
             }
             used += json_len(&line);
-            if placed.number >= from.saturating_add(want) || (used > room && !shown.is_empty()) {
+            let is_full = placed.number >= from.saturating_add(want) || (used > room && !shown.is_empty());
+            if is_full || next_byte.is_some() {
                 return true;
             }
             shown.push_str(&line);
+            next_byte = rest;
             false
         },
     )?;
-    Ok((shown, next))
+    Ok(Page { text: shown, next, next_byte })
 }
 
 fn matching_lines(
@@ -332,7 +365,7 @@ fn matching_lines(
             if !search.borrow_mut().finish_line() {
                 return false;
             }
-            let line = placed.render(room.saturating_sub(LINE_NUMBER_BYTES));
+            let (line, _) = placed.render(room.saturating_sub(LINE_NUMBER_BYTES));
             let line = format!("{}: {}\n", placed.number, line.trim_end_matches('\r'));
             used += json_len(&line);
             if count == want || (used > room && count > 0) {
@@ -343,7 +376,7 @@ fn matching_lines(
             false
         },
     )?;
-    Ok((shown, next))
+    Ok((shown, next).into())
 }
 
 /// Searches for a pattern in a line that arrives in pieces.

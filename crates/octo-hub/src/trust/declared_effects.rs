@@ -1,6 +1,6 @@
 //! Effects of a server's tools, prompts and resources, as the operator declares them.
 
-use crate::catalogue::profile::glob_set;
+use crate::catalogue::name_patterns::glob_set;
 use globset::GlobSet;
 use octo_model::{Effect, EffectClass, ItemKind, JsonObject};
 use schemars::JsonSchema;

@@ -12,7 +12,7 @@ use octo_model::{Effect, EffectClass, EffectOrigin, ItemKind, Json};
 use octo_ports::{Pin, PinDelta, PinKind, PinSet, ServerIdentity};
 use octo_toolkit::{Definition, Listing};
 use serde_json::Value;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Maximum definitions per server; any beyond are not shown.
 const MAX_DEFINITIONS: usize = 20_000;
@@ -63,6 +63,8 @@ pub fn review(
         reported: HashMap::new(),
     };
     let mut shown = Listing {
+        search_texts: BTreeMap::new(),
+        readers: BTreeSet::new(),
         tools: reviewer.review_all(ItemKind::Tool, &lists.tools),
         prompts: reviewer.review_all(ItemKind::Prompt, &lists.prompts),
         resources: reviewer.review_all(ItemKind::Resource, &lists.resources),

@@ -196,11 +196,16 @@ pub fn hub_config(sources: Vec<Arc<dyn Source>>, memory: &Arc<RecordingStore>) -
         limits: Vec::new(),
         rate_buckets: None,
         cache: Vec::new(),
-        result_limits: ResultLimits { max_bytes: 4_000, max_resource_bytes: 6_000 },
+        result_limits: ResultLimits {
+            max_bytes: 4_000,
+            max_resource_bytes: 6_000,
+            ..ResultLimits::default()
+        },
         timeout: Duration::from_secs(5),
         audit_log: Arc::clone(memory) as Arc<dyn AuditLog>,
         result_store: Arc::clone(memory) as Arc<dyn ResultStore>,
         jq: JqRunner::new(Arc::new(InProcessJq)),
+        code_child: None,
         tracer: None,
         remedy_text: |remedy| format!("{remedy:?}"),
     }

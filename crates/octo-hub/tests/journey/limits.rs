@@ -2,8 +2,10 @@
 //! to everyone.
 
 use crate::hub_fixture::HubFixture;
-use octo_hub::{CacheRule, Decision, PolicySettings, Profile, ProfileSettings, Request, Rule};
-use octo_model::{Effect, EffectOrigin, Json, JsonObject, Kind, Method, Operation, RpcError, ToolError};
+use octo_hub::{CacheRule, Decision, PolicySettings, Profile, ProfileSettings, Request, ResultLimits, Rule};
+use octo_model::{
+    Effect, EffectOrigin, Frontend, Json, JsonObject, Kind, Method, Operation, RpcError, ToolError,
+};
 use octo_toolkit::{BoxFuture, CallContext, Definition, Listing, ListingState, Source, SourceState};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +16,7 @@ use tokio::sync::watch;
 type Answer = dyn Fn(&Operation) -> Result<JsonObject, ToolError> + Send + Sync;
 
 /// An untrusted server named `evil`, which answers as a test needs.
-struct UntrustedSource {
+pub struct UntrustedSource {
     listing: watch::Sender<ListingState>,
     answer: Box<Answer>,
     calls: AtomicUsize,
@@ -22,7 +24,7 @@ struct UntrustedSource {
 }
 
 impl UntrustedSource {
-    fn new(
+    pub fn new(
         lists: Listing,
         answer: impl Fn(&Operation) -> Result<JsonObject, ToolError> + Send + Sync + 'static,
     ) -> Arc<Self> {
@@ -61,7 +63,7 @@ impl Source for UntrustedSource {
     }
 }
 
-fn definition(key: &str, members: Value, effect: Effect) -> Definition {
+pub fn definition(key: &str, members: Value, effect: Effect) -> Definition {
     Definition {
         key: key.to_owned(),
         members: Json::from(members).members().unwrap(),
@@ -74,11 +76,11 @@ fn tool(schema: Value) -> Definition {
     definition("do", json!({"name": "do", "inputSchema": schema}), Effect::unknown())
 }
 
-fn tools(all: Vec<Definition>) -> Listing {
+pub fn tools(all: Vec<Definition>) -> Listing {
     Listing { tools: all, ..Listing::default() }
 }
 
-fn reply(value: Value) -> Result<JsonObject, ToolError> {
+pub fn reply(value: Value) -> Result<JsonObject, ToolError> {
     Ok(Json::from(value).members().unwrap())
 }
 
@@ -204,7 +206,7 @@ async fn whoever_may_not_call_a_tool_learns_nothing_of_it() {
 
 const REPLY_LIMIT: usize = 4_000;
 /// Room for a notice, a link and their names.
-const NOTICE_ROOM: usize = 1_000;
+const NOTICE_ROOM: usize = 1_600;
 
 fn size_of(outcome: &Result<JsonObject, ToolError>) -> usize {
     match outcome {
@@ -231,6 +233,7 @@ fn oversized() -> Vec<(&'static str, Result<JsonObject, ToolError>)> {
     let keys = many(|n| (format!("key{n}"), json!(n)));
     let escaped = many(|n| (format!("\u{1}{n}"), json!("\"\\")));
     let quotes = "\"".repeat(big.len());
+    let picture = "A".repeat(4 << 20);
     vec![
         ("_meta", reply(json!({"content": [], "_meta": {"a": big}}))),
         ("unknown member", reply(json!({"content": [], "vendor": big}))),
@@ -241,7 +244,10 @@ fn oversized() -> Vec<(&'static str, Result<JsonObject, ToolError>)> {
         ("many members", reply(many(|n| (format!("top\n{n}"), json!(1))))),
         ("a structure and its text", reply(json!({"content": [], "structuredContent": {"a": quotes}}))),
         ("not a list", reply(json!({"content": big}))),
-        ("a picture", reply(json!({"content": [{"type": "image", "data": big, "mimeType": "image/png"}]}))),
+        (
+            "a large picture",
+            reply(json!({"content": [{"type": "image", "data": picture, "mimeType": "image/png"}]})),
+        ),
         ("a failure", reply(json!({"isError": true, "content": [{"type": "text", "text": big}]}))),
         (
             "a question",
@@ -262,6 +268,47 @@ async fn no_reply_is_larger_than_the_cap() {
         let size = size_of(&outcome);
         // As text and as structured content.
         assert!(size <= 2 * REPLY_LIMIT + NOTICE_ROOM, "{way}: {size}");
+    }
+}
+
+/// The bytes of text in a reply to a call with this frontend and `_meta`, of a tool that has 300,000.
+async fn shown_bytes(bench: &HubFixture, frontend: Frontend, meta: Option<Value>) -> usize {
+    let mut request = HubFixture::request("evil__do", json!({"max_bytes": 90_000}));
+    request.frontend = frontend;
+    if let Some(meta) = meta {
+        request.op.params = request.op.params.with("_meta", Json::from(meta));
+    }
+    let result = bench.call_request(request).await.outcome.unwrap();
+    let text = result.list("content").first().unwrap().member("text").unwrap();
+    text.to_text().unwrap().len()
+}
+
+#[tokio::test]
+async fn replies_are_as_large_as_their_reader_needs() {
+    let lines = "a line of a long text\n".repeat(300_000 / 22);
+    let stranger = UntrustedSource::new(tools(vec![tool(json!({"type": "object"}))]), move |_| {
+        reply(json!({"content": [{"type": "text", "text": lines}]}))
+    });
+    let bench = HubFixture::new(vec![stranger], |parts| parts.result_limits = ResultLimits::default());
+    let asked = |bytes: Value| Some(json!({"octoprox/max_bytes": bytes}));
+    for (frontend, meta, most) in [
+        (Frontend::Stdio, None, 8_000),
+        (Frontend::Http, None, 8_000),
+        (Frontend::Http, asked(json!(30_000)), 30_000),
+        (Frontend::Http, asked(json!(2_000)), 2_000),
+        // The limits of what a caller may ask for.
+        (Frontend::Http, asked(json!(0)), 1_000),
+        (Frontend::Stdio, asked(json!(10_000_000)), 100_000),
+        // Not a size.
+        (Frontend::Http, asked(json!("many")), 8_000),
+        (Frontend::Http, asked(json!(-1)), 8_000),
+        (Frontend::Http, asked(json!(1e30)), 8_000),
+        // Programs read these.
+        (Frontend::Rest, None, 100_000),
+        (Frontend::Cli, None, 100_000),
+    ] {
+        let shown = shown_bytes(&bench, frontend, meta.clone()).await;
+        assert!(shown <= most && shown > most * 9 / 10, "{frontend:?} {meta:?}: {shown} of {most}");
     }
 }
 

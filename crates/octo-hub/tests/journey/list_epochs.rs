@@ -1,7 +1,9 @@
 //! Lists that do not change under a client.
 
 use crate::hub_fixture::{HubFixture, ScriptedSource, tool};
-use octo_hub::{Change, ClientEpoch, ClientFeatures, Profile, ProfileSettings};
+use octo_hub::{
+    Change, ClientEpoch, ClientFeatures, ListOptions, ListRequest, Profile, ProfileSettings, Surface,
+};
 use octo_model::{Caller, ItemKind};
 use octo_toolkit::{Source, SourceState};
 use serde_json::{Value, json};
@@ -10,12 +12,22 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::broadcast::Receiver;
 
+/// Whatever the size of the catalogue.
+const EVERYTHING: ListOptions = ListOptions { surface: Some(Surface::Full), structure: None };
+
 async fn list(bench: &HubFixture, client: &ClientEpoch) -> String {
-    let page = bench
-        .hub
-        .list_in_epoch(client, "", ItemKind::Tool, &Caller::local(), ClientFeatures::default(), None)
-        .await
-        .unwrap();
+    list_of(bench, client, "").await
+}
+
+async fn list_of(bench: &HubFixture, client: &ClientEpoch, profile: &str) -> String {
+    let request = ListRequest {
+        kind: ItemKind::Tool,
+        caller: &Caller::local(),
+        features: ClientFeatures::default(),
+        options: EVERYTHING,
+        cursor: None,
+    };
+    let page = bench.hub.list_in_epoch(client, profile, request).await.unwrap();
     page.items.as_str().to_owned()
 }
 
@@ -179,12 +191,7 @@ async fn a_listed_name_means_the_same_tool_whatever_other_servers_add() {
         parts.profiles = vec![Profile::new("short", &short).unwrap()];
     });
     let client = ClientEpoch::default();
-    let page = bench
-        .hub
-        .list_in_epoch(&client, "short", ItemKind::Tool, &Caller::local(), ClientFeatures::default(), None)
-        .await
-        .unwrap();
-    assert!(page.items.as_str().contains(r#""name":"search""#));
+    assert!(list_of(&bench, &client, "short").await.contains(r#""name":"search""#));
     let name = |name: &str| bench.hub.name_in_epoch(&client, "short", ItemKind::Tool, name);
     assert_eq!(name("search"), None, "it means the same without help");
     let mut changes = bench.hub.changes();

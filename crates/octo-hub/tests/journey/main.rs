@@ -9,13 +9,20 @@
     reason = "a test that cannot go on fails, and starts the programs that it tests"
 )]
 
+mod code_types;
+mod found_names;
 mod hub_fixture;
+mod large_replies;
 mod limits;
 mod list_epochs;
 mod name_resolution;
+mod overload;
 mod policy_engine;
 mod profiles;
 mod shared_limits;
+mod surfaces;
+mod tool_search;
+mod tool_search_speed;
 
 use hub_fixture::{HubFixture, ScriptedSource, tool};
 use octo_hub::{CacheRule, Change, Decision, LimitRule, PolicySettings, Profile, ProfileSettings, Rule};
@@ -48,7 +55,7 @@ async fn listed_names(bench: &HubFixture, profile: &str) -> Vec<String> {
 #[tokio::test]
 async fn lists_and_calls_under_every_accepted_name_and_keeps_unknown_members() {
     let bench = simple_fixture(&["do"]);
-    assert_eq!(listed_names(&bench, "").await, ["result_read", "up__do"]);
+    assert_eq!(listed_names(&bench, "").await, ["result_read", "tools_call", "tools_find", "up__do"]);
     for name in ["up__do", "up:do"] {
         let result = bench.call(name, json!({})).await.unwrap();
         assert_eq!(result.get("vendor").unwrap().as_str(), "1.50");
@@ -209,7 +216,7 @@ async fn deny_beats_allow_and_hides_what_it_refuses() {
     assert_eq!(bench.store.closed.lock().unwrap().last().unwrap().rule.as_deref(), Some("no-drop"));
     assert!(bench.call("up__get", json!({})).await.is_ok());
     assert_eq!(bench.store.closed.lock().unwrap().last().unwrap().rule.as_deref(), Some("all"));
-    assert_eq!(listed_names(&bench, "").await, ["result_read", "up__get"]);
+    assert_eq!(listed_names(&bench, "").await, ["result_read", "tools_call", "tools_find", "up__get"]);
 }
 
 #[tokio::test]
@@ -375,7 +382,7 @@ async fn long_and_colliding_names_stay_apart_and_stable() {
         HubFixture::new(vec![ScriptedSource::new("up", tools()), ScriptedSource::new("aa", tools())], |_| {});
     let before = listed_names(&alone, "").await;
     let after = listed_names(&joined, "").await;
-    assert_eq!(before.len(), 6);
+    assert_eq!(before.len(), 8);
     assert!(after.iter().all(|name| name.len() <= 46));
     assert!(before.iter().all(|name| after.contains(name)), "{before:?} {after:?}");
     assert!(alone.call(&format!("up:{long}1"), json!({})).await.is_ok());
@@ -436,6 +443,6 @@ async fn two_thousand_tools_come_in_pages() {
             None => break,
         }
     }
-    assert_eq!(seen, 2_001);
+    assert_eq!(seen, 2_003);
     assert!(bench.hub.list("", ItemKind::Tool, &Caller::local(), Some("nonsense")).await.is_err());
 }

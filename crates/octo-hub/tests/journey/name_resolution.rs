@@ -47,7 +47,10 @@ async fn a_guarded_server_behind_the_hub_cannot_claim_another() {
     let sources = vec![guard(evil), guard(notion)];
     let bench = HubFixture::new(sources, |parts| parts.profiles = vec![unprefixed_profile()]);
     bench.hub.wait_until_listed("", Duration::from_secs(5)).await;
-    assert_eq!(listed_names(&bench, "").await, ["result_read", "evil__own", "notion__search"]);
+    assert_eq!(
+        listed_names(&bench, "").await,
+        ["result_read", "tools_call", "tools_find", "evil__own", "notion__search"]
+    );
     assert_eq!(listed_names(&bench, "bare").await, ["own", "search"]);
 }
 

@@ -92,7 +92,7 @@ async fn one_tool_may_be_renamed_among_all() {
     let bench =
         override_fixture(json!({"put": {"tool": "up/mirror", "hide": ["force"]}}), json!({"tools": ["*"]}));
     let names: Vec<Value> = tools(&bench).await.iter().map(|tool| tool["name"].clone()).collect();
-    assert_eq!(names, ["result_read", "put"]);
+    assert_eq!(names, ["result_read", "tools_call", "tools_find", "put"]);
     let got = structure(call(&bench, "put", json!({"path": "a", "text": "x"})).await.unwrap())["got"].clone();
     assert_eq!(got, json!({"path": "a", "text": "x"}));
 }

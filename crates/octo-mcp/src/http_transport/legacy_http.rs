@@ -4,7 +4,7 @@ use super::{HttpContext, error_response};
 use crate::client_context::{ClientContext, next_client_key};
 use crate::client_peer::Outbox;
 use crate::discover::negotiate_revision;
-use crate::front_sessions::SessionError;
+use crate::front_sessions::{MessageRefusal, SessionError};
 use crate::header_checks;
 use crate::incoming::{Answer, response_message};
 use crate::legacy_session::event_log::{EventLog, parse_event_id};
@@ -12,7 +12,7 @@ use crate::legacy_session::{ActiveRequest, Session};
 use crate::mcp::Mcp;
 use crate::notifications::{NotificationFilter, change_notification, warning_notification};
 use crate::rpc_errors::rpc_error;
-use crate::shared_fronts::{ParkedCall, SharedSession, StreamFollower, store_events};
+use crate::shared_fronts::{ParkedCall, SharedSession, StreamFollower, finish_lost, store_events};
 use crate::sse_response::{self, DetachOnDrop};
 use axum::response::Response;
 use bytes::Bytes;
@@ -25,7 +25,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc};
+use tokio_util::task::AbortOnDropHandle;
 
+/// How long a notification stream waits for the subscriptions that a client has made at another front.
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of checks, 10 ms apart, whether the old stream has ended.
 const MAX_STREAM_TAKEOVER_POLLS: usize = 50;
 
@@ -44,10 +47,10 @@ pub async fn post(mcp: Arc<Mcp>, arrived: HttpContext, message: Message) -> Resp
     };
     match message {
         Message::Request { id, method, params } => answer_request(mcp, session, id, method, params).await,
-        other => {
-            mcp.accept_message(&session, other).await;
-            sse_response::empty_response(StatusCode::ACCEPTED)
-        }
+        other => match mcp.accept_message(&session, other).await {
+            Ok(()) => sse_response::empty_response(StatusCode::ACCEPTED),
+            Err(refusal) => message_refusal(&refusal),
+        },
     }
 }
 
@@ -71,6 +74,7 @@ fn client_context(arrived: &HttpContext, revision: Revision, capabilities: JsonO
         caller: Arc::clone(&arrived.caller),
         frontend: Frontend::Http,
         profile: arrived.profile.clone(),
+        options: arrived.options,
         revision,
         capabilities: Arc::new(capabilities),
         level: None,
@@ -97,6 +101,21 @@ async fn find_session(mcp: &Mcp, arrived: &HttpContext) -> Result<Arc<Session>, 
         .ok_or_else(|| wrong("Send exactly one Mcp-Session-Id."))?;
     let found = mcp.find_session(name, &arrived.caller, &arrived.profile).await;
     found.map_err(|error| session_error(&error))
+}
+
+fn message_refusal(refusal: &MessageRefusal) -> Response {
+    match refusal {
+        MessageRefusal::TooLarge => error_response(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            code::INVALID_REQUEST,
+            "The message is too large for the hub whose call waits for it. Send a smaller one.",
+        ),
+        MessageRefusal::TooMany => error_response(
+            StatusCode::TOO_MANY_REQUESTS,
+            code::INVALID_REQUEST,
+            "Too many messages of this session wait for calls. Try again in a moment.",
+        ),
+    }
 }
 
 fn session_error(error: &SessionError) -> Box<Response> {
@@ -150,7 +169,8 @@ pub async fn batch(mcp: Arc<Mcp>, arrived: HttpContext, messages: Vec<Message>) 
                 size += answer.len();
                 answers.push(answer);
             }
-            other => mcp.accept_message(&session, other).await,
+            // The others of the batch are still answered.
+            other => drop(mcp.accept_message(&session, other).await),
         }
     }
     if answers.is_empty() {
@@ -216,10 +236,12 @@ pub fn resume_parked_call(
     stream: AdoptedStream,
     answer: Answer,
 ) {
+    let unreadable = stream.clone();
     let parked = stream.call.as_deref().and_then(ParkedCall::parse);
     let id = Json::parse(stream.request).ok().and_then(Id::from_json);
     let (Some(parked), Some(id)) = (parked, id) else {
-        return tracing::error!(target: "fleet", "a call of another front cannot be read");
+        tracing::error!(target: "fleet", "a call of another front cannot be read");
+        return finish_lost(sharing, unreadable);
     };
     let (out, inbox) = mpsc::channel(64);
     let under = session.start_request(&id);
@@ -276,10 +298,10 @@ pub async fn open_stream(mcp: &Arc<Mcp>, arrived: &HttpContext) -> Response {
     match last {
         Some((0, version)) => open_notifications(mcp, session, Some(version)).await,
         Some((number, place)) => {
-            let (from, pause) = (place.saturating_add(1), mcp.settings.keep_alive);
+            let from = place.saturating_add(1);
             match session.stream(number).filter(|log| log.is_complete()) {
-                Some(log) => replay(log, from, pause),
-                None => follow(&session, number, from, pause).await,
+                Some(log) => replay(log, from, mcp.settings.keep_alive),
+                None => follow(mcp, &session, number, from).await,
             }
         }
         None => open_notifications(mcp, session, None).await,
@@ -287,19 +309,35 @@ pub async fn open_stream(mcp: &Arc<Mcp>, arrived: &HttpContext) -> Response {
 }
 
 /// Resumes a stream that another front began.
-async fn follow(session: &Session, number: u64, from: u64, pause: Duration) -> Response {
+async fn follow(mcp: &Mcp, session: &Arc<Session>, number: u64, from: u64) -> Response {
+    let (pause, closing) = (mcp.settings.keep_alive, mcp.closing.clone());
+    let Some(following) = session.acquire_stream_slot() else {
+        return error_response(
+            StatusCode::TOO_MANY_REQUESTS,
+            code::INVALID_REQUEST,
+            "This session resumes too many streams at once.",
+        );
+    };
     let follower = match session.sharing() {
         Some(sharing) => StreamFollower::open(sharing.clone(), number, from).await,
         None => Ok(None),
     };
     match follower {
         Ok(Some(follower)) => sse_response::sse_response(sse_response::with_keep_alive(
-            follower,
+            (follower, following, closing),
             pause,
-            |mut follower| async move { Some((follower.next().await?, follower)) },
+            |(mut follower, following, closing)| async move {
+                let event = tokio::select! {
+                    event = follower.next() => event?,
+                    () = following.session().closed.cancelled() => return None,
+                    () = closing.cancelled() => return None,
+                };
+                Some((event, (follower, following, closing)))
+            },
         )),
+        // Not 404, which says that the session has ended.
         Ok(None) => {
-            error_response(StatusCode::NOT_FOUND, code::INVALID_REQUEST, "These events have been dropped.")
+            error_response(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, "These events have been dropped.")
         }
         Err(error) => *session_error(&SessionError::Store(error)),
     }
@@ -313,6 +351,8 @@ struct NotificationStream {
     _active: ActiveRequest,
     /// Lists changed while the client was disconnected.
     missed: bool,
+    /// Ends with the stream.
+    restore: Option<AbortOnDropHandle<()>>,
 }
 
 impl Drop for NotificationStream {
@@ -340,16 +380,21 @@ async fn open_notifications(mcp: &Arc<Mcp>, session: Arc<Session>, last: Option<
             "The stream of this session is already open.",
         );
     }
-    mcp.restore_subscriptions(&session).await;
     let version = mcp.hub.announcements();
-    let state = NotificationStream {
+    let mut state = NotificationStream {
         mcp: Arc::clone(mcp),
         changes: mcp.hub.changes(),
         _active: session.hold_open(),
         // Another front has other versions.
         missed: last.is_some_and(|last| last < version || session.sharing().is_some()),
-        session,
+        session: Arc::clone(&session),
+        restore: None,
     };
+    let known = Arc::clone(mcp);
+    let restore = tokio::spawn(async move { known.restore_subscriptions(&session).await });
+    let restore = state.restore.insert(AbortOnDropHandle::new(restore));
+    // From the reply on, the client hears of every change. A server that does not answer does not hold it up for long.
+    let _ = tokio::time::timeout(SUBSCRIBE_TIMEOUT, restore).await;
     sse_response::sse_response(sse_response::with_keep_alive(
         state,
         mcp.settings.keep_alive,
@@ -398,14 +443,15 @@ pub async fn delete_session(mcp: &Mcp, arrived: &HttpContext) -> Response {
     if arrived.headers.get(header::SESSION).is_none() {
         return sse_response::empty_response(StatusCode::METHOD_NOT_ALLOWED);
     }
-    match find_session(mcp, arrived).await {
-        Ok(session) => {
-            let name = header_checks::header_text(&arrived.headers, header::SESSION).unwrap_or_default();
-            match mcp.end_session(name, &session).await {
-                Ok(()) => sse_response::empty_response(StatusCode::NO_CONTENT),
-                Err(error) => *session_error(&error),
-            }
-        }
-        Err(refusal) => *refusal,
+    let Some(name) = header_checks::header_text(&arrived.headers, header::SESSION) else {
+        return error_response(
+            StatusCode::BAD_REQUEST,
+            code::INVALID_REQUEST,
+            "Send exactly one Mcp-Session-Id.",
+        );
+    };
+    match mcp.end_session(name, &arrived.caller, &arrived.profile).await {
+        Ok(()) => sse_response::empty_response(StatusCode::NO_CONTENT),
+        Err(error) => *session_error(&error),
     }
 }

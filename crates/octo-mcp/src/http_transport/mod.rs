@@ -9,12 +9,13 @@ use crate::mcp::Mcp;
 use crate::rpc_errors::rpc_error;
 use crate::sse_response;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::response::Response;
 use axum::routing::{MethodRouter, delete, get, post};
 use axum::{Extension, Router};
 use http::{HeaderMap, StatusCode, header};
-use octo_model::Caller;
+use octo_hub::{ListOptions, Structure, Surface};
+use octo_model::{Caller, DEFAULT_RETRY_AFTER};
 use octo_wire::{Incoming, Message, Revision, Strictness, code, header as names, meta};
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use std::sync::Arc;
 pub struct HttpContext {
     pub caller: Arc<Caller>,
     pub profile: String,
+    pub options: ListOptions,
     pub headers: HeaderMap,
 }
 
@@ -38,20 +40,61 @@ impl Mcp {
 }
 
 fn method_router() -> MethodRouter<Arc<Mcp>> {
-    let routes = post(|State(mcp): State<Arc<Mcp>>, Extension(caller), profile, headers, body| async move {
-        handle_post(mcp, http_context(caller, profile, headers), body).await
-    });
     let routes =
-        routes.merge(get(|State(mcp): State<Arc<Mcp>>, Extension(caller), profile, headers| async move {
-            legacy_http::open_stream(&mcp, &http_context(caller, profile, headers)).await
-        }));
-    routes.merge(delete(|State(mcp): State<Arc<Mcp>>, Extension(caller), profile, headers| async move {
-        legacy_http::delete_session(&mcp, &http_context(caller, profile, headers)).await
-    }))
+        post(|State(mcp): State<Arc<Mcp>>, Extension(caller), profile, query, headers, body| async move {
+            match http_context(caller, profile, query, headers) {
+                Ok(arrived) => handle_post(mcp, arrived, body).await,
+                Err(refusal) => *refusal,
+            }
+        });
+    let routes = routes.merge(get(
+        |State(mcp): State<Arc<Mcp>>, Extension(caller), profile, query, headers| async move {
+            match http_context(caller, profile, query, headers) {
+                Ok(arrived) => legacy_http::open_stream(&mcp, &arrived).await,
+                Err(refusal) => *refusal,
+            }
+        },
+    ));
+    routes.merge(delete(
+        |State(mcp): State<Arc<Mcp>>, Extension(caller), profile, query, headers| async move {
+            match http_context(caller, profile, query, headers) {
+                Ok(arrived) => legacy_http::delete_session(&mcp, &arrived).await,
+                Err(refusal) => *refusal,
+            }
+        },
+    ))
 }
 
-fn http_context(caller: Arc<Caller>, profile: Option<Path<String>>, headers: HeaderMap) -> HttpContext {
-    HttpContext { caller, profile: profile.map(|Path(name)| name).unwrap_or_default(), headers }
+fn http_context(
+    caller: Arc<Caller>,
+    profile: Option<Path<String>>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+) -> Result<HttpContext, Box<Response>> {
+    let options = list_options(query.as_deref().unwrap_or_default())
+        .map_err(|why| Box::new(error_response(StatusCode::BAD_REQUEST, code::INVALID_REQUEST, &why)))?;
+    Ok(HttpContext { caller, profile: profile.map(|Path(name)| name).unwrap_or_default(), options, headers })
+}
+
+/// The options in a query such as `surface=find&structure=off`. Other parameters have no meaning.
+fn list_options(query: &str) -> Result<ListOptions, String> {
+    let mut options = ListOptions::default();
+    for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
+        match name {
+            "surface" => {
+                options.surface = Some(Surface::parse(value).ok_or_else(|| {
+                    let known = Surface::ALL.map(Surface::as_str).join(", ");
+                    format!("Unknown surface. Use one of {known}.")
+                })?);
+            }
+            "structure" => {
+                let structure = Structure::parse(value);
+                options.structure = Some(structure.ok_or("Unknown structure. Use on or off.")?);
+            }
+            _ => {}
+        }
+    }
+    Ok(options)
 }
 
 async fn handle_post(mcp: Arc<Mcp>, arrived: HttpContext, body: Bytes) -> Response {
@@ -119,5 +162,33 @@ fn check_request(mcp: &Mcp, arrived: &HttpContext) -> Result<(), Box<Response>> 
 
 /// Error before the request was parsed.
 fn error_response(status: StatusCode, code: i64, why: &str) -> Response {
-    sse_response::json_response(status, &Message::Error { id: None, error: rpc_error(code, why) })
+    let error = Message::Error { id: None, error: rpc_error(code, why) };
+    let mut response = sse_response::json_response(status, &error);
+    if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        response.headers_mut().insert(header::RETRY_AFTER, DEFAULT_RETRY_AFTER.as_secs().into());
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_from_the_query() {
+        let options = |surface, structure| Ok(ListOptions { surface, structure });
+        for (query, expected) in [
+            ("", options(None, None)),
+            ("surface=find", options(Some(Surface::Find), None)),
+            ("x=1&structure=off&surface=auto", options(Some(Surface::Auto), Some(Structure::Off))),
+            ("surface", options(None, None)),
+            (
+                "surface=everything",
+                Err("Unknown surface. Use one of auto, full, servers, profile, find, code.".to_owned()),
+            ),
+            ("structure=", Err("Unknown structure. Use on or off.".to_owned())),
+        ] {
+            assert_eq!(list_options(query), expected, "{query}");
+        }
+    }
 }

@@ -71,6 +71,7 @@ fn client_context(mcp: &Mcp, arrived: &HttpContext, about: &JsonObject) -> Clien
         caller: Arc::clone(&arrived.caller),
         frontend: Frontend::Http,
         profile: arrived.profile.clone(),
+        options: arrived.options,
         revision: Revision::MODERN,
         capabilities: Arc::new(about.object(meta::CAPABILITIES)),
         level: about.text(meta::LOG_LEVEL).and_then(|text| Level::parse(&text)),

@@ -68,6 +68,8 @@ struct LogState {
     next: u64,
     /// Events are sent up to this one: those of a session that others can continue are stored first.
     sendable: u64,
+    /// Events are stored up to this one.
+    stored: u64,
     /// Another front continues the stream.
     is_lost: bool,
     /// Number of droppable events.
@@ -101,7 +103,7 @@ impl LogState {
     }
 
     fn unstored(&self) -> UnstoredEvents {
-        let rest = || self.events.iter().filter(|event| event.sequence >= self.sendable);
+        let rest = || self.events.iter().filter(|event| event.sequence >= self.stored);
         let to_stored = |event: &Event| StreamEvent {
             sequence: event.sequence,
             text: event.text.to_vec(),
@@ -109,7 +111,7 @@ impl LogState {
         };
         let oldest = self.events.iter().find(|event| event.droppable);
         UnstoredEvents {
-            first: self.sendable,
+            first: self.stored,
             next: self.next,
             events: rest().map(to_stored).collect(),
             dropped_before: oldest.map_or(0, |event| event.sequence),
@@ -138,7 +140,7 @@ impl EventLog {
     /// The rest of a stream, from a sequence number on, that another front began. Its events are stored before they are
     /// sent.
     pub fn resumed(number: u64, next: u64, budget: &Arc<EventBudget>) -> Self {
-        let inner = LogState { next, sendable: next, ..LogState::default() };
+        let inner = LogState { next, sendable: next, stored: next, ..LogState::default() };
         Self {
             number,
             start: next,
@@ -235,7 +237,7 @@ impl EventLog {
             news.as_mut().enable();
             {
                 let inner = self.lock();
-                if inner.next > inner.sendable || inner.finished.is_some() {
+                if inner.next > inner.stored || inner.finished.is_some() {
                     return inner.unstored();
                 }
             }
@@ -243,9 +245,18 @@ impl EventLog {
         }
     }
 
-    /// Events up to this one may be sent.
+    /// Events up to this one are stored, and may be sent.
     pub fn set_stored(&self, next: u64) {
-        self.lock().sendable = next;
+        let mut inner = self.lock();
+        inner.stored = next;
+        inner.sendable = inner.sendable.max(next);
+        drop(inner);
+        self.changed.notify_waiters();
+    }
+
+    /// Events are sent from now on, whether they are stored or not.
+    pub fn send_unstored(&self) {
+        self.lock().sendable = u64::MAX;
         self.changed.notify_waiters();
     }
 

@@ -1,6 +1,7 @@
 //! The way to the other fronts.
 
 use crate::client_peer::Outbox;
+use octo_hub::ListOptions;
 use octo_model::{BoxFuture, Caller, Json, JsonObject, RpcError};
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,8 @@ pub enum FrontMessageBody {
 pub struct RelayedRequest {
     pub caller: Caller,
     pub profile: String,
+    #[serde(default)]
+    pub options: ListOptions,
     pub capabilities: JsonObject,
     #[serde(default)]
     pub log_level: Option<String>,

@@ -2,7 +2,7 @@
 
 use crate::client_context::{ClientContext, next_client_key};
 use crate::request_state::{StateSealer, now};
-use octo_hub::ClientEpoch;
+use octo_hub::{ClientEpoch, ListOptions};
 use octo_model::{Caller, Frontend, JsonObject};
 use octo_ports::sessions::SessionKey;
 use octo_wire::Revision;
@@ -23,6 +23,8 @@ pub struct SessionToken {
     pub id: u128,
     caller: Caller,
     profile: String,
+    #[serde(default)]
+    options: ListOptions,
     revision: String,
     capabilities: JsonObject,
     started: i64,
@@ -34,6 +36,7 @@ impl SessionToken {
             id: uuid::Uuid::new_v4().as_u128(),
             caller: (*client.caller).clone(),
             profile: client.profile.clone(),
+            options: client.options,
             revision: client.revision.as_str().to_owned(),
             capabilities: short_capabilities(&client.capabilities),
             started: now(),
@@ -63,6 +66,7 @@ impl SessionToken {
             caller: Arc::new(self.caller.clone()),
             frontend: Frontend::Http,
             profile: self.profile.clone(),
+            options: self.options,
             revision: Revision::parse(&self.revision)?,
             capabilities: Arc::new(self.capabilities.clone()),
             level: None,

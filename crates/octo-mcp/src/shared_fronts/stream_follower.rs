@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// How often the store is read while nothing happens, at first and at last.
 const POLL_INTERVALS: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(1));
+/// Attempts to store the end of a stream: about two minutes.
+const MAX_FINISH_ATTEMPTS: u32 = 120;
 /// Failures of the store in a row after which the client has to try again.
 const MAX_FAILURES: u32 = 10;
 
@@ -77,22 +79,40 @@ impl StreamFollower {
         }
         self.is_finished = part.is_finished && !part.has_more;
         self.ready.extend(part.events);
-        if part.is_orphaned {
-            self.finish_orphan().await?;
+        if part.is_orphaned && self.session.fronts.may_adopt() {
+            finish_orphan(self.session.clone(), self.number).await?;
         }
         Ok(true)
     }
+}
 
-    /// Answers the request of a front that died: nobody knows what became of the call.
-    async fn finish_orphan(&self) -> StoreResult<()> {
-        let fronts = &self.session.fronts;
-        let owner = fronts.owner().await;
-        let Some(stream) = fronts.sessions.adopt(&self.session.key, self.number, owner).await? else {
-            return Ok(());
-        };
-        let append = last_event(stream, owner);
-        fronts.sessions.append(&self.session.key, append).await.map(drop)
+/// Answers the request of a front that died: nobody knows what became of the call.
+async fn finish_orphan(session: SharedSession, number: u64) -> StoreResult<()> {
+    let fronts = &session.fronts;
+    let owner = fronts.owner().await;
+    if let Some(stream) = fronts.sessions.adopt(&session.key, number, owner).await? {
+        finish_lost(&session, stream);
     }
+    Ok(())
+}
+
+/// Ends a stream that this front has taken with the answer that nobody knows what became of the call. Goes on when the
+/// client has disconnected, since nobody else ends it.
+pub fn finish_lost(session: &SharedSession, stream: AdoptedStream) {
+    let session = session.clone();
+    tokio::spawn(async move {
+        let owner = session.fronts.owner().await;
+        let append = last_event(stream, owner);
+        let mut pause = POLL_INTERVALS.0;
+        for _ in 0..MAX_FINISH_ATTEMPTS {
+            match session.fronts.sessions.append(&session.key, append.clone()).await {
+                Ok(_) => return,
+                Err(error) => tracing::warn!(target: "fleet", %error, "the end of a stream was not stored"),
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(POLL_INTERVALS.1);
+        }
+    });
 }
 
 fn last_event(stream: AdoptedStream, owner: &str) -> StreamAppend {

@@ -9,9 +9,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long the stream waits for the store. After that it goes on, but cannot be resumed elsewhere.
+/// How long the stream waits for the store. After that its events are sent before they are stored.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
-const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+/// How long the store is tried. After that the stream cannot be resumed elsewhere.
+const GIVE_UP_TIMEOUT: Duration = Duration::from_secs(300);
+/// Pauses between attempts, at first and at last.
+const RETRY_INTERVALS: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
 
 /// Stores the events of a log until its end.
 pub async fn store_events(session: Arc<Session>, shared: SharedSession, log: Arc<EventLog>, request: Id) {
@@ -21,13 +24,12 @@ pub async fn store_events(session: Arc<Session>, shared: SharedSession, log: Arc
         let unstored = log.unstored().await;
         let (next, is_finished) = (unstored.next, unstored.is_finished);
         let append = stream_append(&session, log.number(), &owner, &request, unstored);
-        match store(&shared, append).await {
-            Some(true) if is_finished => return log.set_stored(u64::MAX),
+        match store(&shared, append, &log).await {
+            Some(true) if is_finished => return log.set_stored(next),
             Some(true) => log.set_stored(next),
             Some(false) => return log.set_lost(),
             None => {
-                tracing::warn!(target: "fleet", "a stream cannot be resumed at other fronts: its events were not stored");
-                return log.set_stored(u64::MAX);
+                return tracing::warn!(target: "fleet", "a stream cannot be resumed at other fronts: its events were not stored");
             }
         }
     }
@@ -56,17 +58,22 @@ fn stream_append(
 }
 
 /// Whether this front still owns the stream; `None` if the store is not available.
-async fn store(shared: &SharedSession, append: StreamAppend) -> Option<bool> {
-    let deadline = Instant::now() + STORE_TIMEOUT;
-    loop {
+async fn store(shared: &SharedSession, append: StreamAppend, log: &EventLog) -> Option<bool> {
+    let started = Instant::now();
+    let mut pause = RETRY_INTERVALS.0;
+    while started.elapsed() < GIVE_UP_TIMEOUT {
         let stored = shared.fronts.sessions.append(&shared.key, append.clone());
-        match tokio::time::timeout_at(deadline, stored).await {
+        match tokio::time::timeout(STORE_TIMEOUT, stored).await {
             Ok(Ok(is_owner)) => return Some(is_owner),
-            Ok(Err(error)) if Instant::now() + RETRY_INTERVAL < deadline => {
-                tracing::debug!(target: "fleet", %error, "events were not stored");
-                tokio::time::sleep(RETRY_INTERVAL).await;
-            }
-            _ => return None,
+            Ok(Err(error)) => tracing::debug!(target: "fleet", %error, "events were not stored"),
+            Err(_) => tracing::debug!(target: "fleet", "events were not stored in time"),
         }
+        if started.elapsed() + pause >= STORE_TIMEOUT {
+            log.send_unstored();
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(RETRY_INTERVALS.1);
     }
+    log.send_unstored();
+    None
 }

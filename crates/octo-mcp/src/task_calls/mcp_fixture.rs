@@ -201,6 +201,7 @@ impl McpFixture {
             audit_log: Arc::clone(&stores) as Arc<dyn AuditLog>,
             result_store: Arc::clone(&stores) as Arc<dyn ResultStore>,
             jq: JqRunner::new(Arc::clone(&stores) as _),
+            code_child: None,
             tracer: None,
             remedy_text: |_| String::new(),
         });
@@ -272,6 +273,7 @@ pub fn modern_client(subject: &str, capabilities: Value) -> ClientContext {
         caller: Arc::new(Caller::named(subject)),
         frontend: Frontend::Http,
         profile: String::new(),
+        options: octo_hub::ListOptions::default(),
         revision: Revision::MODERN,
         capabilities: Arc::new(Json::from(capabilities).members().unwrap()),
         level: None,

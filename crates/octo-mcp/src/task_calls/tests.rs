@@ -19,17 +19,11 @@ fn stable_parts(result: &Value) -> (&Value, &Value, &Value) {
 async fn a_call_that_takes_long_becomes_a_task_that_ends_with_the_result_of_the_plain_call() {
     let (bench, client) = (McpFixture::new(|_| {}), task_client("anna"));
     let task = bench.call(&client, "slow").await.unwrap();
-    for (member, expected) in [
-        ("resultType", json!("task")),
-        ("status", json!("working")),
-        ("statusMessage", json!("One of three.")),
-    ] {
-        assert_eq!(task[member], expected, "{task}");
-    }
+    assert_eq!((&task["resultType"], &task["status"]), (&json!("task"), &json!("working")), "{task}");
     assert!(task["ttlMs"].is_u64() && task["pollIntervalMs"].is_u64() && task["createdAt"].is_string());
     assert!(["result", "error", "inputRequests", "requestState"].iter().all(|key| task.get(key).is_none()));
     let id = task["taskId"].as_str().unwrap();
-    let got = bench.task_request(&client, "tasks/get", id).await.unwrap();
+    let got = bench.wait_for_task(&client, id, |task| task["statusMessage"] == "One of three.").await;
     assert_eq!((&got["status"], &got["resultType"]), (&json!("working"), &json!("complete")));
     bench.source.gate.add_permits(2);
     let done = bench.wait_for_status(&client, id, "completed").await;
@@ -40,7 +34,9 @@ async fn a_call_that_takes_long_becomes_a_task_that_ends_with_the_result_of_the_
 
 #[tokio::test]
 async fn who_ends_in_time_or_has_not_declared_tasks_gets_the_plain_result() {
-    let bench = McpFixture::new(|settings| settings.default_wait = Duration::from_secs(2));
+    let bench = McpFixture::new(|settings| {
+        (settings.long_tool_wait, settings.default_wait) = (Duration::from_secs(5), Duration::from_secs(2));
+    });
     bench.source.gate.add_permits(2);
     for (client, tool) in [
         (task_client("anna"), "quick"),
@@ -268,7 +264,7 @@ async fn who_listens_hears_of_their_tasks() {
 #[test]
 fn what_a_task_keeps_is_bounded() {
     let task = |end: Option<TaskEnd>| {
-        let task = Task::new(&task_client("anna"), CancellationToken::new(), Duration::ZERO, "");
+        let task = Task::new(&task_client("anna"), CancellationToken::new(), Duration::ZERO, "t".to_owned());
         task.set_message(&"é".repeat(10_000));
         if let Some(end) = end {
             task.finish(end);

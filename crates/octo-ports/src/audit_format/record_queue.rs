@@ -8,10 +8,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Maximum queued records before further calls are refused: far more than calls can run at once.
-const MAX_QUEUED_OPENINGS: usize = 1 << 16;
+/// Maximum queued records before further calls are refused: more than calls can run at once.
+const MAX_QUEUED_OPENINGS: usize = 1 << 13;
+/// The same while a write takes longer than `SLOW_WRITE`, so that clients learn soon that nothing is written.
+const MAX_OPENINGS_BEHIND_SLOW_WRITE: usize = 256;
+const SLOW_WRITE: Duration = Duration::from_secs(2);
 /// Maximum queued records before ends of calls are dropped, when nothing could be written for long.
-const MAX_QUEUED_RECORDS: usize = MAX_QUEUED_OPENINGS * 4;
+const MAX_QUEUED_RECORDS: usize = 1 << 18;
 /// How long the end of a call may wait to be grouped with others. No caller waits for it.
 const GROUP_DELAY: Duration = Duration::from_millis(2);
 /// The same after a failure.
@@ -49,6 +52,7 @@ impl Group {
 pub struct Batch {
     bytes: Vec<u8>,
     entries: Vec<Entry>,
+    openings: usize,
     pub group: Arc<Group>,
     /// A caller waits for the group.
     is_awaited: bool,
@@ -66,6 +70,7 @@ impl Batch {
         self.since.get_or_insert_with(Instant::now);
         self.bytes.extend_from_slice(record);
         self.entries.push(Entry { end: self.bytes.len(), is_opening: opens });
+        self.openings += usize::from(opens);
         self.is_awaited |= opens;
     }
 
@@ -87,7 +92,7 @@ impl Batch {
 
     /// Number of records that no caller waits for.
     pub fn ends(&self) -> usize {
-        self.entries.iter().filter(|entry| !entry.is_opening).count()
+        self.entries.len() - self.openings
     }
 
     /// Age of its first record.
@@ -103,6 +108,7 @@ impl Batch {
         self.bytes.clear();
         self.bytes.shrink_to(MAX_RETAINED_BYTES);
         self.entries.clear();
+        self.openings = 0;
         self.group = Arc::default();
         self.is_awaited = false;
         self.since = None;
@@ -123,10 +129,19 @@ struct State {
     batch: Batch,
     /// Records that are being written, and when the first of them was queued.
     in_flight: (usize, Option<Instant>),
+    /// When the current write started.
+    write_start: Option<Instant>,
     wait: WriterWait,
     /// Why records are no longer accepted.
     closed: Option<&'static str>,
     group_delay: Duration,
+}
+
+impl State {
+    fn max_openings(&self) -> usize {
+        let is_slow = self.write_start.is_some_and(|start| start.elapsed() > SLOW_WRITE);
+        if is_slow { MAX_OPENINGS_BEHIND_SLOW_WRITE } else { MAX_QUEUED_OPENINGS }
+    }
 }
 
 pub struct RecordQueue {
@@ -139,6 +154,7 @@ impl Default for RecordQueue {
         let state = State {
             batch: Batch::default(),
             in_flight: (0, None),
+            write_start: None,
             wait: WriterWait::Awake,
             closed: None,
             group_delay: GROUP_DELAY,
@@ -185,7 +201,7 @@ impl RecordQueue {
             return Err(write_error(why));
         }
         if let Some(record) = record {
-            if state.batch.len() >= MAX_QUEUED_OPENINGS {
+            if state.batch.openings >= state.max_openings() {
                 return Err(StoreError::Busy(Port::Audit));
             }
             state.batch.add(record, true);
@@ -239,7 +255,7 @@ impl RecordQueue {
     pub fn take_batch(&self, batch: &mut Batch) -> bool {
         batch.clear();
         let mut state = self.lock();
-        state.in_flight = (0, None);
+        (state.in_flight, state.write_start) = ((0, None), None);
         // The first wait is short even when nothing is queued: after a group its callers return, and the ends
         // of their calls should be grouped with their next starts.
         let mut rested = false;
@@ -264,7 +280,7 @@ impl RecordQueue {
         let mut state = self.lock();
         state.group_delay = GROUP_DELAY;
         mem::swap(&mut state.batch, batch);
-        state.in_flight = (batch.len(), batch.since);
+        (state.in_flight, state.write_start) = ((batch.len(), batch.since), Some(Instant::now()));
         state.closed.is_none() || batch.is_awaited || !batch.is_empty()
     }
 
@@ -334,6 +350,23 @@ mod tests {
     use super::*;
     use crate::conformance::call_samples;
     use octo_model::CallId;
+
+    #[test]
+    fn behind_a_slow_write_further_calls_are_refused() {
+        let (queue, mut batch) = (RecordQueue::default(), Batch::default());
+        let open = || queue.open(1, &call_samples::opening("time_now"));
+        open().unwrap();
+        assert!(queue.take_batch(&mut batch));
+        let waiting = (0..=MAX_OPENINGS_BEHIND_SLOW_WRITE).map(|_| open()).filter(Result::is_ok).count();
+        assert_eq!(waiting, MAX_OPENINGS_BEHIND_SLOW_WRITE + 1);
+        queue.lock().write_start = Instant::now().checked_sub(SLOW_WRITE * 2);
+        assert_eq!(open().err(), Some(StoreError::Busy(Port::Audit)));
+        // The ends of calls are still taken.
+        assert!(queue.close(1, &call_samples::closing(CallId::fresh())));
+        assert!(queue.take_batch(&mut batch));
+        assert_eq!(batch.ends(), 1);
+        open().unwrap();
+    }
 
     #[test]
     fn the_backlog_has_what_is_queued_or_being_written() {

@@ -141,8 +141,12 @@ pub async fn questions_are_taken_once(open: &Open) -> StoreResult<()> {
     assert!(one.append(&key, ask(5, 0)).await?);
     assert!(one.take_question(&key, 5, "front/a").await?.is_some(), "by its owner");
     assert_eq!(one.take_question(&key, 5, "front/a").await?, None);
+    assert!(one.append(&key, ask(5, 0)).await?, "as after a lost answer of the database");
+    assert_eq!(one.take_question(&key, 5, "front/a").await?, None, "it is not asked again");
+    assert!(two.has_open_stream(&key).await? && !two.has_open_stream(&session(2)).await?);
     assert!(one.append(&key, ask(6, 1)).await?);
     assert_eq!(two.take_question(&key, 6, "front/b").await?, None, "its owner is alive");
+    assert!(two.is_asked(&key, 6, "front/a").await? && !two.is_asked(&key, 6, "front/b").await?);
     stores.leases.release(&first).await?;
     assert!(two.read(&key, 7, 0).await?.is_some_and(|part| !part.is_orphaned), "it waits for the answer");
     assert_eq!(two.adopt(&key, 7, "front/b").await?, None);

@@ -93,7 +93,23 @@ pub async fn ended_or_erased(open: &Open) -> StoreResult<()> {
         assert_eq!(memory.delete(asker(&ada()), names, removal).await?, [name]);
     }
     assert_eq!(memory.query(asker(&ada()), everything()).await?.total, 0);
+    // What has ended is known, latest first; what was erased is not.
+    assert_eq!(past(&memory, &ada(), "heron", 10).await?, ["grey", "patient"]);
+    assert_eq!(past(&memory, &ada(), "Heron", 1).await?, ["grey"]);
+    assert!(past(&memory, &ada(), "Frog", 10).await?.is_empty());
+    for other in &others() {
+        assert!(past(&memory, other, "Heron", 10).await?.is_empty());
+    }
+    memory.delete(asker(&ada()), vec!["Heron".to_owned()], Removal::Erased).await?;
+    assert!(past(&memory, &ada(), "Heron", 10).await?.is_empty());
     Ok(())
+}
+
+/// The observations of an entity that have ended.
+async fn past(memory: &Memory, caller: &Caller, name: &str, limit: usize) -> StoreResult<Vec<String>> {
+    let ended = memory.history(asker(caller), name.to_owned(), limit).await?;
+    assert!(ended.iter().all(|ended| ended.entity == "Heron" && ended.fact.since <= ended.until));
+    Ok(ended.into_iter().map(|ended| ended.fact.text).collect())
 }
 
 /// Names on a page, total number of entities, and types.

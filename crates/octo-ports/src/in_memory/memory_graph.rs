@@ -2,13 +2,14 @@
 
 use super::ready;
 use crate::memory::{
-    DEFAULT_KIND, Dump, EntityPage, EntityRelation, EntitySummary, ForgetTarget, KnownEntity, KnownFact,
-    Link, LinkResult, MAX_FACTS, MemoryCaller, MemoryQuery, MemoryStore, NameMatch, NewEntity, PageRequest,
-    QueryResult, Removal, UpsertResult,
+    DEFAULT_KIND, Dump, EndedFact, EntityPage, EntityRelation, EntitySummary, ForgetTarget, KnownEntity,
+    KnownFact, Link, LinkResult, MAX_FACTS, MemoryCaller, MemoryQuery, MemoryStore, NameMatch, NewEntity,
+    PageRequest, QueryResult, Removal, UpsertResult,
 };
 use crate::{Limit, StoreError, StoreResult};
 use jiff::Timestamp;
 use octo_model::{BoxFuture, Principal};
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -115,6 +116,20 @@ impl Graph {
         known.updated = now;
         let kind_was = (found.is_some() && before != known.kind).then_some(before);
         Ok(UpsertResult { name: known.name.clone(), created: found.is_none(), added, kind_was })
+    }
+
+    fn history(&self, name: &str, limit: usize) -> Vec<EndedFact> {
+        let named = self.entities.iter().filter(|known| folded(&known.item.name) == folded(name));
+        let ended = |entity: &Dated<Entity>, fact: &Dated<KnownFact>| {
+            let until = fact.until.or(entity.until)?;
+            Some(EndedFact { entity: entity.item.name.clone(), fact: fact.item.clone(), until })
+        };
+        let all =
+            named.flat_map(|entity| entity.item.facts.iter().filter_map(move |fact| ended(entity, fact)));
+        let mut all: Vec<EndedFact> = all.collect();
+        all.sort_by_key(|ended| Reverse(ended.until));
+        all.truncate(limit);
+        all
     }
 
     fn link(
@@ -301,6 +316,15 @@ impl MemoryStore for InMemoryMemory {
 
     fn query(&self, asker: MemoryCaller, question: MemoryQuery) -> BoxFuture<'_, StoreResult<QueryResult>> {
         ready(self.read(&asker, |graph| graph.query(&question)))
+    }
+
+    fn history(
+        &self,
+        asker: MemoryCaller,
+        name: String,
+        limit: usize,
+    ) -> BoxFuture<'_, StoreResult<Vec<EndedFact>>> {
+        ready(self.read(&asker, |graph| graph.history(&name, limit)))
     }
 
     fn list(&self, asker: MemoryCaller, page: PageRequest) -> BoxFuture<'_, StoreResult<EntityPage>> {

@@ -98,10 +98,10 @@ impl SessionStore for InMemorySessions {
         }
         if stream.next == append.first {
             stream.events.extend(append.events);
+            stream.question = append.question.or(stream.question.take());
         }
         stream.next = append.next;
         stream.events.retain(|event| !event.is_droppable || event.sequence >= append.dropped_before);
-        stream.question = append.question.or(stream.question.take());
         stream.is_finished = append.is_finished;
         super::ready(Ok(true))
     }
@@ -139,6 +139,24 @@ impl SessionStore for InMemorySessions {
             may_take.then(|| stream.hand_over(*number, owner))
         });
         super::ready(Ok(taken))
+    }
+
+    fn is_asked<'a>(
+        &'a self,
+        session: &'a SessionKey,
+        question: u64,
+        owner: &'a str,
+    ) -> BoxFuture<'a, StoreResult<bool>> {
+        let asks = |stream: &Stream| {
+            stream.owner == owner && stream.question.as_ref().is_some_and(|it| it.number == question)
+        };
+        let state = self.lock();
+        super::ready(Ok(state.streams.iter().any(|((of, _), stream)| of == session && asks(stream))))
+    }
+
+    fn has_open_stream<'a>(&'a self, session: &'a SessionKey) -> BoxFuture<'a, StoreResult<bool>> {
+        let state = self.lock();
+        super::ready(Ok(state.streams.iter().any(|((of, _), stream)| of == session && !stream.is_finished)))
     }
 
     fn adopt<'a>(

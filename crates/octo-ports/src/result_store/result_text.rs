@@ -9,6 +9,9 @@ use std::io::{self, Cursor, Read, Seek, Write};
 const MAX_INDENT_GROWTH: u64 = 4;
 const MIN_INDENT_LIMIT_BYTES: u64 = 1 << 20;
 
+/// Marks a stored reply whose text says something else than its structured content.
+pub const OWN_TEXT_META_KEY: &str = "octoprox/own_text";
+
 pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
@@ -39,6 +42,13 @@ impl StoredText {
 pub fn write_text(whole: &Json, to: &mut dyn Write) -> io::Result<TextSize> {
     let mut to = CountingWriter { to, size: TextSize::default(), last: b'\n' };
     let result = whole.members().unwrap_or_default();
+    let structure = result.get("structuredContent");
+    if let Some(structure) = structure.filter(|_| result.object("_meta").is_true(OWN_TEXT_META_KEY)) {
+        write_blocks(&result, &mut to)?;
+        to.write_all(b"\n")?;
+        write_structure(structure.as_str(), &mut to)?;
+        return Ok(to.finish());
+    }
     // A resource or a prompt is shown as its structure.
     match result.get("structuredContent").or_else(|| result.get("content").is_none().then_some(whole)) {
         Some(structure) => match main_text(structure) {
@@ -47,10 +57,7 @@ pub fn write_text(whole: &Json, to: &mut dyn Write) -> io::Result<TextSize> {
         },
         None => write_blocks(&result, &mut to)?,
     }
-    if to.last != b'\n' {
-        to.size.lines += 1;
-    }
-    Ok(to.size)
+    Ok(to.finish())
 }
 
 /// The text that makes up most of a structure.
@@ -70,6 +77,14 @@ struct CountingWriter<'a> {
     to: &'a mut dyn Write,
     size: TextSize,
     last: u8,
+}
+
+impl CountingWriter<'_> {
+    /// The size, with the last line.
+    fn finish(mut self) -> TextSize {
+        self.size.lines += u64::from(self.last != b'\n');
+        self.size
+    }
 }
 
 impl Write for CountingWriter<'_> {
@@ -274,6 +289,17 @@ mod tests {
         assert_eq!((text.as_str(), size.lines), (content.as_str(), 100));
         let rows = json!({"rows": vec![1; 1_000], "note": "short"});
         assert!(text_of(&json!({"structuredContent": rows}).to_string()).0.starts_with("{\n"));
+    }
+
+    #[test]
+    fn a_text_that_the_structure_does_not_repeat_comes_first() {
+        let mut whole = json!({"content": [{"type": "text", "text": "log\nend"}, {"type": "image", "data": "x"}],
+            "structuredContent": {"code": 0}});
+        assert_eq!(text_of(&whole.to_string()).0, "{\n  \"code\": 0\n}");
+        whole["_meta"] = json!({OWN_TEXT_META_KEY: true});
+        let (text, size) = text_of(&whole.to_string());
+        assert_eq!(text, "log\nend\n{\"type\":\"image\",\"data\":\"x\"}\n{\n  \"code\": 0\n}");
+        assert_eq!(size.lines, 6);
     }
 
     #[test]

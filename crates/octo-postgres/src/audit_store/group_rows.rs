@@ -10,20 +10,7 @@ use tokio_postgres::{Client, Error};
 /// Moves the end of the chain and adds the rows, or does neither if the chain has another end. It names the schema, so
 /// that it needs no settings and can be a transaction by itself.
 pub(crate) fn append_sql(schema: &str) -> String {
-    format!(
-        "WITH moved AS (
-            UPDATE \"{schema}\".audit_chains SET seq = $2 + cardinality($5), hash = $4, writer = $8
-            WHERE chain = $1 AND seq = $2 AND hash = $3
-            RETURNING seq
-        ), added AS (
-            INSERT INTO \"{schema}\".audit (chain, seq, at, hash, record)
-            SELECT $1, $2 + item.number, item.at, item.hash, item.record
-            FROM unnest($5::int8[], $6::bytea[], $7::bytea[])
-                WITH ORDINALITY AS item (at, hash, record, number)
-            WHERE EXISTS (SELECT FROM moved)
-        )
-        SELECT seq FROM moved"
-    )
+    format!("SELECT \"{schema}\".audit_append($1, $2, $3, $4, $5, $6, $7, $8)")
 }
 
 pub(crate) struct GroupRows<'a> {
@@ -77,7 +64,8 @@ impl<'a> GroupRows<'a> {
             &self.records,
             &writer,
         ];
-        Ok(!client.query_typed(sql, &typed(&values)).await?.is_empty())
+        let answer = client.query_typed(sql, &typed(&values)).await?;
+        answer.first().map_or(Ok(false), |row| row.try_get(0))
     }
 }
 

@@ -1,17 +1,18 @@
 //! Queries, lists and exports.
 
 use super::entity_search::{self, SearchHit};
-use super::memory_view::{EntityFacts, MemoryView, OWNER, former_kind, limit_value};
+use super::memory_view::{EntityFacts, MemoryView, OWNER, fact_from_row, former_kind, limit_value};
 use super::name_key::name_key;
 use octo_ports::StoreResult;
 use octo_ports::memory::backend::{
     FactRow, LinkScope, MAX_KINDS, MAX_NEAREST, MAX_PAST_SCAN, NO_END, complete_facts, timestamp,
 };
 use octo_ports::memory::{
-    Dump, EntityPage, EntitySummary, KnownEntity, MAX_FACTS, MemoryQuery, PageRequest, QueryResult,
+    Dump, EndedFact, EntityPage, EntitySummary, KnownEntity, MAX_FACTS, MemoryQuery, PageRequest, QueryResult,
 };
-use octo_search::{MAX_RECENT_FACTS, unweighted_terms};
+use octo_search::{MAX_RECENT_FACTS, first_row, unweighted_terms};
 use std::collections::HashMap;
+use tokio_postgres::Row;
 
 pub(super) async fn query(view: &MemoryView<'_>, question: &MemoryQuery) -> StoreResult<QueryResult> {
     match (&question.name, &question.text) {
@@ -24,6 +25,29 @@ pub(super) async fn query(view: &MemoryView<'_>, question: &MemoryQuery) -> Stor
         }
         (None, None) => browse(view, question).await,
     }
+}
+
+/// The ended observations of the entities with this name, the last that ended first.
+pub(super) async fn history(view: &MemoryView<'_>, name: &str, limit: usize) -> StoreResult<Vec<EndedFact>> {
+    let rows_per_entity = first_row(1);
+    let sql = format!(
+        "SELECT f.id, f.text, f.origin, f.source, f.call, f.since, f.until, h.name
+         FROM (
+            SELECT name, id * {rows_per_entity} AS first_row, (id + 1) * {rows_per_entity} - 1 AS last_row
+            FROM memory_entities WHERE owner = {OWNER} AND folded = $6 OFFSET 0
+         ) h
+         CROSS JOIN LATERAL (
+            SELECT id, text, origin, source, call, since, until FROM memory_facts
+            WHERE owner = {OWNER} AND id BETWEEN h.first_row AND h.last_row AND until < {NO_END}
+         ) f
+         ORDER BY f.until DESC, f.id DESC LIMIT $5"
+    );
+    let rows = view.read(&sql, &[&limit_value(limit), &name_key(name)]).await?;
+    let ended = |row: &Row| {
+        let until = timestamp(row.get(6));
+        Some(EndedFact { entity: row.get(7), fact: fact_from_row(row, 0)?.fact, until })
+    };
+    Ok(rows.iter().filter_map(ended).collect())
 }
 
 async fn by_name(

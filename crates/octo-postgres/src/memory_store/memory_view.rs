@@ -190,7 +190,7 @@ fn group(rows: &[Row]) -> Vec<EntityFacts> {
 }
 
 /// From six columns. `None` for an entity without observations.
-fn fact_from_row(row: &Row, first: usize) -> Option<FactRow> {
+pub(super) fn fact_from_row(row: &Row, first: usize) -> Option<FactRow> {
     let fact = KnownFact {
         text: row.get::<_, Option<String>>(first + 1)?,
         origin: FactOrigin::from_code(row.get(first + 2)),

@@ -12,6 +12,7 @@
 mod faults;
 mod lease_races;
 mod migrations;
+mod overload;
 mod pg_bouncer;
 mod port_rules;
 #[path = "../../../tools-sql/tests/postgres_fixture/postgres_cluster.rs"]

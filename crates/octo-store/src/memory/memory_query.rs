@@ -1,15 +1,16 @@
 //! Queries, lists and exports.
 
 use super::entity_search::{self, SearchHit};
-use super::memory_view::MemoryView;
+use super::memory_view::{MemoryView, fact_from_row};
 use octo_ports::memory::backend::{
     EntityHead, LinkScope, MAX_KINDS, MAX_NEAREST, MAX_PAST_SCAN, NO_END, NOW, complete_facts, timestamp,
 };
 use octo_ports::memory::{
-    Dump, EntityPage, EntitySummary, KnownEntity, MAX_FACTS, MemoryQuery, PageRequest, QueryResult,
+    Dump, EndedFact, EntityPage, EntitySummary, KnownEntity, MAX_FACTS, MemoryQuery, PageRequest, QueryResult,
 };
-use octo_search::{normalize_name, unweighted_terms};
+use octo_search::{first_row, last_row, normalize_name, unweighted_terms};
 use rusqlite::Connection;
+use std::cmp::Reverse;
 
 pub(super) fn query(conn: &Connection, owner: i64, question: &MemoryQuery) -> rusqlite::Result<QueryResult> {
     let at = question.at.map_or(NOW, |at| at.as_microsecond());
@@ -24,6 +25,37 @@ pub(super) fn query(conn: &Connection, owner: i64, question: &MemoryQuery) -> ru
         }
         (None, None) => browse(&view, question),
     }
+}
+
+/// The ended observations of the entities with this name, the last that ended first.
+pub(super) fn history(
+    conn: &Connection,
+    owner: i64,
+    name: &str,
+    limit: usize,
+) -> rusqlite::Result<Vec<EndedFact>> {
+    let mut named = conn.prepare_cached("SELECT id, name FROM entities WHERE owner = ?1 AND folded = ?2")?;
+    let rows = named.query_map((owner, normalize_name(name)), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let entities: Vec<(i64, String)> = rows.collect::<rusqlite::Result<_>>()?;
+    let mut facts = conn.prepare_cached(
+        "SELECT id, text, origin, source, call, since, until FROM facts
+         WHERE id BETWEEN ?1 AND ?2 AND until < ?3 ORDER BY until DESC, id DESC LIMIT ?4",
+    )?;
+    let most = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut ended = Vec::new();
+    for (id, entity) in entities {
+        let of_entity = facts.query_map((first_row(id) + 1, last_row(id), NO_END, most), |row| {
+            Ok(EndedFact {
+                entity: entity.clone(),
+                fact: fact_from_row(row)?.fact,
+                until: timestamp(row.get(6)?),
+            })
+        })?;
+        ended.extend(of_entity.collect::<rusqlite::Result<Vec<_>>>()?);
+    }
+    ended.sort_by_key(|ended| Reverse(ended.until));
+    ended.truncate(limit);
+    Ok(ended)
 }
 
 fn by_name(

@@ -135,7 +135,7 @@ impl<'a> MemoryView<'a> {
     }
 }
 
-fn fact_from_row(row: &Row<'_>) -> rusqlite::Result<FactRow> {
+pub(super) fn fact_from_row(row: &Row<'_>) -> rusqlite::Result<FactRow> {
     let fact = KnownFact {
         text: row.get(1)?,
         origin: FactOrigin::from_code(row.get(2)?),

@@ -1,23 +1,19 @@
 //! Fair queue before a server: concurrency limit, rate limit, and round-robin among callers.
 
 use crate::upstream_spec::CallLimits;
-use octo_model::{Caller, Principal};
-use std::collections::{HashMap, VecDeque};
+use octo_admission::{QueueLimits, TurnQueue};
+use octo_model::{Caller, DEFAULT_RETRY_AFTER};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 const RATE_WINDOW: Duration = Duration::from_secs(60);
-/// Maximum waiting calls per caller.
-const MAX_WAITING_PER_CALLER: usize = 256;
 /// Longest pause requested by the server that calls wait for; a longer one is returned to the caller.
 const MAX_PAUSE_WAIT: Duration = Duration::from_secs(10);
 /// Upper bound of a requested pause.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_secs(3600);
-/// Retry delay when it is unknown when a slot becomes free.
-const SLOT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 pub(crate) struct FairQueue {
     limits: CallLimits,
@@ -33,9 +29,7 @@ struct QueueState {
     recent_starts: VecDeque<Instant>,
     /// The server requested a pause until then.
     paused_until: Option<Instant>,
-    /// Callers with waiting calls, in turn.
-    callers: VecDeque<Principal>,
-    waiting: HashMap<Principal, VecDeque<oneshot::Sender<Slot>>>,
+    waiting: TurnQueue<Slot>,
     /// Whether a timer is set for the next admission.
     has_timer: bool,
 }
@@ -53,7 +47,8 @@ enum Availability {
 
 impl FairQueue {
     pub(crate) fn new(limits: CallLimits) -> Self {
-        Self { limits, window: RATE_WINDOW, state: Mutex::default() }
+        let state = QueueState { waiting: TurnQueue::new(QueueLimits::PER_CALLER), ..QueueState::default() };
+        Self { limits, window: RATE_WINDOW, state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, QueueState> {
@@ -75,14 +70,14 @@ impl FairQueue {
             {
                 return Err(time.saturating_duration_since(now));
             }
-            if matches!(free, Availability::Now) && line.callers.is_empty() {
+            if matches!(free, Availability::Now) && line.waiting.is_empty() {
                 line.start_call(&self.limits, now);
                 return Ok(Slot(self.clone()));
             }
-            line.enqueue(caller.principal.clone()).ok_or(SLOT_RETRY_DELAY)?
+            line.waiting.enqueue(&caller.principal).ok_or(DEFAULT_RETRY_AFTER)?
         };
         self.admit_waiting();
-        tokio::time::timeout_at(deadline, waits).await.ok().and_then(Result::ok).ok_or(SLOT_RETRY_DELAY)
+        tokio::time::timeout_at(deadline, waits).await.ok().and_then(Result::ok).ok_or(DEFAULT_RETRY_AFTER)
     }
 
     /// Holds back all calls for this time.
@@ -104,9 +99,12 @@ impl FairQueue {
                 let mut line = self.state();
                 let now = Instant::now();
                 match line.availability(&self.limits, self.window, now) {
-                    Availability::Now => line.pop_next().inspect(|_| line.start_call(&self.limits, now)),
+                    Availability::Now => line
+                        .waiting
+                        .next(|_| true, |_, _| true)
+                        .inspect(|_| line.start_call(&self.limits, now)),
                     Availability::At(time) => {
-                        if !line.callers.is_empty() && !line.has_timer {
+                        if !line.waiting.is_empty() && !line.has_timer {
                             line.has_timer = self.set_timer(time);
                         }
                         None
@@ -114,7 +112,7 @@ impl FairQueue {
                     Availability::AfterRelease => None,
                 }
             };
-            let Some(next) = next else { return };
+            let Some((_, next)) = next else { return };
             // A waiter that has just given up drops the slot, which frees it again.
             let _ = next.send(Slot(self.clone()));
         }
@@ -163,38 +161,6 @@ impl QueueState {
             self.recent_starts.push_back(now);
         }
     }
-
-    /// Enqueues a call behind the caller's own calls; callers take turns.
-    fn enqueue(&mut self, who: Principal) -> Option<oneshot::Receiver<Slot>> {
-        let calls = self.waiting.entry(who.clone()).or_default();
-        calls.retain(|call| !call.is_closed());
-        if calls.len() >= MAX_WAITING_PER_CALLER {
-            return None;
-        }
-        let (tell, told) = oneshot::channel();
-        calls.push_back(tell);
-        if !self.callers.contains(&who) {
-            self.callers.push_back(who);
-        }
-        Some(told)
-    }
-
-    /// Takes the oldest call of the next caller, who moves to the end of the queue.
-    fn pop_next(&mut self) -> Option<oneshot::Sender<Slot>> {
-        while let Some(who) = self.callers.pop_front() {
-            let calls = self.waiting.get_mut(&who)?;
-            let call = std::iter::from_fn(|| calls.pop_front()).find(|call| !call.is_closed());
-            if calls.is_empty() {
-                self.waiting.remove(&who);
-            } else {
-                self.callers.push_back(who);
-            }
-            if call.is_some() {
-                return call;
-            }
-        }
-        None
-    }
 }
 
 impl Drop for Slot {
@@ -240,7 +206,7 @@ mod tests {
         all.join_all().await;
         assert_eq!(*order.lock().unwrap(), ["ada", "bob", "eve", "ada", "bob", "ada", "ada"]);
         assert_eq!(turns.state().running, 0);
-        assert!(turns.state().callers.is_empty() && turns.state().waiting.is_empty());
+        assert!(turns.state().waiting.is_empty());
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@ use crate::upstream_spec::TransportSpec;
 use aws_lc_rs::digest::{Context, SHA256};
 use octo_model::{Effect, EffectOrigin, ItemKind, Json, JsonObject};
 use octo_toolkit::{Definition, Listing};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Hash of the server's configuration: program or URL, and the names of variables and headers, never their values.
 pub(crate) fn config_fingerprint(link: &TransportSpec) -> String {
@@ -75,6 +76,8 @@ pub(crate) fn decode(text: String) -> Option<Listing> {
         entries.iter().map(|entry| parse_definition(kind, entry).ok()).collect::<Option<Vec<_>>>()
     };
     Some(Listing {
+        search_texts: BTreeMap::new(),
+        readers: BTreeSet::new(),
         tools: part(ItemKind::Tool)?,
         prompts: part(ItemKind::Prompt)?,
         resources: part(ItemKind::Resource)?,

@@ -4,6 +4,7 @@ use super::bearer_tokens::TokenError;
 use crate::error_response::{error_fields, failure_body, json_response};
 use axum::response::Response;
 use http::{HeaderValue, StatusCode, header};
+use octo_model::DEFAULT_RETRY_AFTER;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EdgeRejection {
@@ -107,6 +108,9 @@ impl EdgeRejection {
         let mut response =
             json_response(failure_body(error_fields(self.kind(), &self.message(), Some(self.hint()))));
         *response.status_mut() = self.status();
+        if self == Self::TooManyConnections {
+            response.headers_mut().insert(header::RETRY_AFTER, DEFAULT_RETRY_AFTER.as_secs().into());
+        }
         if let Self::Unauthorized(why) = self {
             let challenge = match why {
                 TokenError::Missing => HeaderValue::from_static("Bearer"),

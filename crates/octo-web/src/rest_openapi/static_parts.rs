@@ -55,7 +55,8 @@ pub fn schemas() -> Map<String, Value> {
                 "kind": {"type": "string", "enum": kinds(), "description": "`failed`: the tool ran and reported a failure."},
                 "message": {"type": "string", "description": "What happened."},
                 "hint": {"type": ["string", "null"], "description": "What to do next."},
-                "retry_after_s": {"type": "integer", "minimum": 0}
+                "retry_after_s": {"type": "integer", "minimum": 0},
+                "outcome_unknown": {"type": "boolean", "description": "The call may have taken effect: check before you repeat it."}
             }
         },
         "Metadata": {

@@ -84,7 +84,7 @@ async fn the_document_keeps_its_rules() {
             .filter(|(path, method, _)| path.starts_with("/tools/") && *method == "post")
             .count()
     };
-    assert_eq!((tools(&small), tools(&document)), (1, 11));
+    assert_eq!((tools(&small), tools(&document)), (1, 13));
 }
 
 #[tokio::test]

@@ -96,6 +96,7 @@ impl WebFixture {
             audit_log: other_log.unwrap_or_else(|| Arc::clone(&audit_log) as Arc<dyn AuditLog>),
             result_store: Arc::new(NullResultStore),
             jq: JqRunner::new(Arc::new(NoJq)),
+            code_child: None,
             tracer: None,
             remedy_text: |_| String::new(),
         };

@@ -272,7 +272,9 @@ impl AttachServer {
             return tool_queries::serve(&app.assembly.hub, &request.profile, &mut input, &mut output).await;
         }
         let mcp = Arc::clone(&app.mcp);
-        if let Err(error) = mcp.serve_stdio(Arc::new(Caller::local()), request.profile, input, output).await {
+        if let Err(error) =
+            mcp.serve_stdio(Arc::new(Caller::local()), request.profile, request.options, input, output).await
+        {
             tracing::warn!(%error, "session ended");
         }
     }

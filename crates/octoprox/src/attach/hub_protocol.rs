@@ -3,6 +3,7 @@
 use super::program_file::ProgramFile;
 use crate::app_error::AppError;
 use crate::settings::{Environment, Flags};
+use octo_hub::ListOptions;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +39,9 @@ pub enum Purpose {
 #[derive(Serialize, Deserialize)]
 pub struct SessionRequest {
     pub profile: String,
+    /// What the session is listed.
+    #[serde(default)]
+    pub options: ListOptions,
     pub current_dir: PathBuf,
     pub variables: BTreeMap<String, String>,
     pub config: Option<PathBuf>,
@@ -45,9 +49,10 @@ pub struct SessionRequest {
 }
 
 impl SessionRequest {
-    pub fn new(world: &Environment, flags: &Flags, profile: &str) -> Self {
+    pub fn new(world: &Environment, flags: &Flags, profile: &str, options: ListOptions) -> Self {
         Self {
             profile: profile.to_owned(),
+            options,
             current_dir: world.current_dir.clone(),
             variables: world.variables.clone(),
             config: flags.config.clone(),

@@ -10,6 +10,7 @@ use super::resumable_session::{ResumableSession, too_long_line};
 use crate::app_error::AppError;
 use crate::terminal::console;
 use bytes::Bytes;
+use octo_hub::ListOptions;
 use octo_mcp::McpSettings;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, read, write};
@@ -59,9 +60,9 @@ struct Readiness {
 
 impl SessionRelay {
     /// Attaches to the hub, so that invalid settings are reported before the client sends anything.
-    pub fn attach(startup: HubStartup, profile: &str) -> Result<Self, AttachError> {
-        let hello =
-            Hello::new(Purpose::Session(SessionRequest::new(&startup.world, &startup.flags, profile)));
+    pub fn attach(startup: HubStartup, profile: &str, options: ListOptions) -> Result<Self, AttachError> {
+        let request = SessionRequest::new(&startup.world, &startup.flags, profile, options);
+        let hello = Hello::new(Purpose::Session(request));
         let hub = HubStream::attach_or_start(&startup, &hello)?;
         hub.stream.set_nonblocking(true)?;
         let mut session = ResumableSession::default();

@@ -2,7 +2,10 @@
 
 use super::hub_protocol::{Refusal, from_line, to_line};
 use crate::app_error::AppError;
-use octo_hub::{Entry, Hub, ListChanges, Request};
+use octo_hub::{
+    ClientEpoch, ClientFeatures, Entry, Hub, ListChanges, ListOptions, ListRequest, Request, Surface,
+    SurfaceChoice,
+};
 use octo_model::{Caller, Frontend, ItemKind, Json, JsonObject, Operation};
 use octo_toolkit::{SilentPeer, SourceState};
 use serde::{Deserialize, Serialize};
@@ -31,6 +34,10 @@ pub enum ToolQuery {
         arguments: Value,
     },
     List,
+    /// What MCP clients are listed.
+    Surface {
+        requested: Option<Surface>,
+    },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,6 +46,7 @@ pub enum ToolAnswer {
     Found(Option<Value>),
     Called(CallReply),
     Listed(ToolList),
+    Surface(SurfaceReport),
     Failed(Refusal),
 }
 
@@ -48,6 +56,17 @@ pub struct CallReply {
     /// As the REST API has it.
     pub whole: String,
     pub outcome: Result<Value, Refusal>,
+}
+
+/// What MCP clients of a profile are listed, and why.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct SurfaceReport {
+    pub surface: Surface,
+    pub reason: String,
+    /// Definitions, as clients get them.
+    pub listed: Vec<Value>,
+    /// Number of all tools of the profile.
+    pub all: usize,
 }
 
 /// Tools of a profile, and what is missing.
@@ -118,6 +137,7 @@ pub async fn answer(hub: &Hub, profile: &str, query: ToolQuery, cancel: Cancella
             Ok(ToolAnswer::Called(call(hub, profile, name, arguments, cancel).await))
         }
         ToolQuery::List => list(hub, profile).await.map(ToolAnswer::Listed),
+        ToolQuery::Surface { requested } => surface(hub, profile, requested).await.map(ToolAnswer::Surface),
     };
     answered.unwrap_or_else(|error| ToolAnswer::Failed(Refusal::from(&error)))
 }
@@ -151,6 +171,32 @@ async fn call(
     let whole = octo_web::tool_reply(&called, &name);
     let outcome = called.outcome.map(|result| value(&result.to_json()));
     CallReply { whole, outcome: outcome.map_err(|error| Refusal::from(&AppError::from(error))) }
+}
+
+async fn surface(hub: &Hub, profile: &str, requested: Option<Surface>) -> Result<SurfaceReport, AppError> {
+    hub.wait_until_listed(profile, LISTING_TIMEOUT).await;
+    let SurfaceChoice { surface, reason } = hub.surface(profile, &Caller::local(), requested)?;
+    let mut report = SurfaceReport {
+        surface,
+        reason: reason.to_string(),
+        listed: Vec::new(),
+        all: hub.view(profile)?.list(ItemKind::Tool).len(),
+    };
+    let (epoch, caller) = (ClientEpoch::default(), Caller::local());
+    let options = ListOptions { surface: Some(surface), structure: None };
+    let mut cursor: Option<String> = None;
+    loop {
+        let features = ClientFeatures::default();
+        let cursor_text = cursor.as_deref();
+        let request =
+            ListRequest { kind: ItemKind::Tool, caller: &caller, features, options, cursor: cursor_text };
+        let page = hub.list_in_epoch(&epoch, profile, request).await?;
+        report.listed.extend(page.items.elements().unwrap_or_default().iter().map(value));
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(report);
+        }
+    }
 }
 
 async fn list(hub: &Hub, profile: &str) -> Result<ToolList, AppError> {

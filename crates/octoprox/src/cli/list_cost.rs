@@ -2,13 +2,11 @@
 
 use crate::attach::tool_queries::{ListChangeCounts, ToolList};
 use crate::terminal::text_table::sanitize_line;
+use octo_hub::estimate_tokens;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Bytes of a definition per token. Measured with three tokenizers (docs/measurements.md): between 4.3 and 4.5 for all
-/// definitions, between 4.0 and 4.8 for a single one.
-const BYTES_PER_TOKEN: f64 = 4.4;
 /// Tools of the text; JSON has all.
 const MAX_SHOWN_TOOLS: usize = 15;
 
@@ -75,7 +73,7 @@ impl<'a> ListCost<'a> {
         }
         let ListChangeCounts { announced, announced_bytes, withheld } = *self.changes;
         text.push_str(&format!(
-            "\nTokens are estimated: {BYTES_PER_TOKEN} bytes each.\n\
+            "\nTokens are estimated: 4.4 bytes each.\n\
              List changes since the hub started: {announced} announced ({} tokens to read again), {withheld} withheld.",
             tokens(announced_bytes)
         ));
@@ -91,14 +89,8 @@ impl Cost {
     }
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_precision_loss,
-    clippy::cast_sign_loss,
-    reason = "an estimate of a positive number far below the limits"
-)]
 fn tokens(bytes: u64) -> u64 {
-    (bytes as f64 / BYTES_PER_TOKEN).round() as u64
+    estimate_tokens(usize::try_from(bytes).unwrap_or(usize::MAX / 16)) as u64
 }
 
 fn shorten(name: &str, most: usize) -> String {

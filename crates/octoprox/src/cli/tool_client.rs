@@ -9,7 +9,7 @@ use crate::attach::{AttachError, HubStartup, HubStream};
 use crate::cli::standalone::StandaloneOption;
 use crate::settings::Flags;
 use crate::telemetry::LogMode;
-use octo_hub::Hub;
+use octo_hub::{Hub, ListOptions};
 use std::io::Write;
 use tokio_util::sync::CancellationToken;
 
@@ -64,7 +64,7 @@ impl ToolSession<'_> {
             return Ok(None);
         }
         let Ok(startup) = HubStartup::new(self.flags) else { return Ok(None) };
-        let request = SessionRequest::new(&startup.world, self.flags, self.profile);
+        let request = SessionRequest::new(&startup.world, self.flags, self.profile, ListOptions::default());
         let hello = Hello::new(Purpose::Queries(request));
         let attached = match needs_servers {
             true => HubStream::attach_or_start(&startup, &hello),
@@ -114,6 +114,8 @@ fn stopped(query: &ToolQuery) -> AppError {
         ToolQuery::Call { .. } => {
             "The hub stopped during this call. The call may have taken effect: check before you repeat it."
         }
-        ToolQuery::Find { .. } | ToolQuery::List => "The hub stopped. Run the command again.",
+        ToolQuery::Find { .. } | ToolQuery::List | ToolQuery::Surface { .. } => {
+            "The hub stopped. Run the command again."
+        }
     })
 }

@@ -3,7 +3,7 @@
 use crate::fleet::{FRONT_SOURCE, front_address};
 use octo_fabric::{FrontMessages, Node, RemoteSource};
 use octo_mcp::{FrontLink, FrontMessage, FrontMessageBody, Outbox, RelayedRequest};
-use octo_model::{BoxFuture, Json, JsonObject, Method, Operation, RpcError, ToolError};
+use octo_model::{BoxFuture, Json, JsonObject, Kind, Method, Operation, RpcError, ToolError};
 use octo_ports::ResultStore;
 use octo_toolkit::{AskError, CallContext, CallHeader, Peer, Source};
 use octo_wire::{Message, code};
@@ -14,6 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 /// How long a front may take to say that a message was for it.
 const TAKE_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long messages wait for the connection to the other fronts. A hub listens before it has one.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum time of a request that another front answers.
 const RELAY_TIMEOUT: Duration = Duration::from_secs(600);
 /// Fronts that this one is connected to. Clients name them, so there may be no limit to the names.
@@ -80,7 +82,10 @@ impl FrontLink for FleetFrontLink {
             let Ok(json) = Json::try_of(&message) else { return false };
             let sent = match message.body {
                 FrontMessageBody::Changed => self.messages.send(json).await.map(|()| false),
-                FrontMessageBody::Client(_) => self.messages.offer(json, TAKE_TIMEOUT).await,
+                FrontMessageBody::Client(_) => {
+                    self.node.connects_within(CONNECT_TIMEOUT).await;
+                    self.messages.offer(json, TAKE_TIMEOUT).await
+                }
             };
             sent.unwrap_or_else(|error| {
                 tracing::warn!(target: "fleet", %error, "a message was not sent to the other fronts");
@@ -97,9 +102,12 @@ impl FrontLink for FleetFrontLink {
         cancel: CancellationToken,
     ) -> BoxFuture<'a, Result<JsonObject, RpcError>> {
         Box::pin(async move {
+            if !self.node.connects_within(CONNECT_TIMEOUT).await {
+                return Err(disconnected());
+            }
             let answer = self.call(node, request, out, cancel).await.map_err(|error| {
                 tracing::warn!(target: "fleet", node, %error, "another front did not answer a request");
-                lost_front()
+                if error.kind == Kind::RateLimited { overloaded_front() } else { lost_front() }
             })?;
             match answer.get("error").map(Json::to::<RpcError>) {
                 Some(Ok(error)) => Err(error),
@@ -113,6 +121,18 @@ impl FrontLink for FleetFrontLink {
 fn lost_front() -> RpcError {
     let message = "The hub that has this call cannot be reached. \
                    The call may have taken effect: check before you repeat it.";
+    RpcError { code: code::INTERNAL, message: message.to_owned(), data: None }
+}
+
+/// The call still waits there.
+fn overloaded_front() -> RpcError {
+    let message = "The hub that has this call is overloaded. Send the same request again in a moment.";
+    RpcError { code: code::INTERNAL, message: message.to_owned(), data: None }
+}
+
+fn disconnected() -> RpcError {
+    let message =
+        "This hub is not connected to the one that has this call. Send the same request again in a moment.";
     RpcError { code: code::INTERNAL, message: message.to_owned(), data: None }
 }
 

@@ -7,12 +7,14 @@ use octo_model::{BoxFuture, Json, JsonObject, Operation, ToolError};
 use octo_toolkit::{CallContext, ListingState, Source, SourceState};
 use octo_wire::Message;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 /// Ends when dropped.
 pub struct FrontServer {
-    _messages: FrontMessageServer,
-    _requests: SourceServer,
+    /// Answers of clients whose calls are in progress, also while it drains.
+    messages: FrontMessageServer,
+    requests: SourceServer,
 }
 
 impl FrontServer {
@@ -29,9 +31,18 @@ impl FrontServer {
         let source = FrontSource { mcp: Arc::downgrade(mcp), listing: watch::Sender::new(state) };
         let address = front_address(node.name()).map_err(|error| BusError::Refused(error.to_string()))?;
         Ok(Self {
-            _messages: messages.serve(Box::new(handler)).await?,
-            _requests: serve_source(node, address, Arc::new(source), None).await?,
+            messages: messages.serve(Box::new(handler)).await?,
+            requests: serve_source(node, address, Arc::new(source), None).await?,
         })
+    }
+}
+
+impl FrontServer {
+    /// Takes no more requests of other fronts, and waits for those in progress. Messages are taken until the returned
+    /// server is dropped.
+    pub async fn drain(self, at_most: Duration) -> FrontMessageServer {
+        self.requests.drain(at_most).await;
+        self.messages
     }
 }
 

@@ -100,7 +100,7 @@ fn everything_is_set_up_and_an_agent_can_begin() {
     assert_eq!(home.stdout(&["config", "check", "--config", SETTINGS_FILE]), "ok\n");
     let tools = tools_seen_by_agent(&home, &home.read(".claude.json"));
     assert!(
-        tools.contains(&"time_now".to_owned()) && tools.contains(&"fs_read_text".to_owned()),
+        tools.contains(&"tools_find".to_owned()) && tools.contains(&"fs_read_text".to_owned()),
         "{tools:?}"
     );
 }

@@ -115,7 +115,7 @@ fn servers_are_tried_and_what_is_wrong_is_said_with_the_next_step() {
     home.write(
         "octoprox.yaml",
         &format!(
-            "servers:\n  fine: {{command: '{BINARY}', args: [stdio, --config, ../none.yaml], cwd: inner}}\n  \
+            "servers:\n  fine: {{command: '{BINARY}', args: [stdio, --surface, full, --config, ../none.yaml], cwd: inner}}\n  \
              gone: {{command: no-such-program}}\n  ends: {{command: /bin/sh, args: [-c, 'read line; echo too bad >&2; exit 3']}}\n  \
              deaf: {{url: 'http://127.0.0.1:9/mcp'}}\n  needs: {{command: /bin/sh, env: {{A: '${{NO_SUCH}}'}}}}\n  off: {{command: x, enabled: false}}\n"
         ),

@@ -43,14 +43,15 @@ impl Agent {
         }
     }
 
-    /// Tools of the imported servers and one native tool. A server that starts for the first time adds its tools
+    /// Tools of the imported servers and one of the hub. A server that starts for the first time adds its tools
     /// later, with a list change notification.
     fn tool_names(&mut self) -> String {
         loop {
             let listed = self.request("tools/list", &json!({}));
             let tools = listed.get("tools").and_then(Value::as_array).unwrap().iter();
             let names = tools.map(|tool| tool.get("name").unwrap().as_str().unwrap().to_owned());
-            let told: Vec<String> = names.filter(|name| name.contains("__") || name == "time_now").collect();
+            let told: Vec<String> =
+                names.filter(|name| name.contains("__") || name == "tools_find").collect();
             if told.len() > 1 {
                 return told.join(" ");
             }

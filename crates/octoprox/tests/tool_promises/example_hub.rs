@@ -2,7 +2,7 @@
 
 use super::example_workspace::ExampleWorkspace;
 use octo_hub::jq_eval::Jq;
-use octo_hub::{CallOutcome, Hub, HubConfig, PolicySettings, Request, ResultLimits};
+use octo_hub::{CallOutcome, ChildCommand, Hub, HubConfig, PolicySettings, Request, ResultLimits};
 use octo_model::{CallId, Caller, Effect, Frontend, ItemKind, Json, Operation, ToolError};
 use octo_ports::{AuditLog, CallEnded, CallStarted, Port, ResultStore, StoreError, StoreResult};
 use octo_toolkit::BoxFuture;
@@ -69,6 +69,10 @@ pub fn hub(ground: &ExampleWorkspace, max_bytes: usize) -> Arc<Hub> {
         audit_log: Arc::clone(&memory) as _,
         result_store: Arc::clone(&memory) as _,
         jq: doors.open().unwrap(),
+        code_child: Some(ChildCommand {
+            program: env!("CARGO_BIN_EXE_octoprox").into(),
+            args: vec!["code-child".to_owned()],
+        }),
         tracer: None,
         remedy_text: |_| String::new(),
     })

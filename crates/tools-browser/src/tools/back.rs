@@ -24,6 +24,15 @@ pub struct Back(pub BrowserSessions);
 impl Tool for Back {
     const NAME: &'static str = "browser_back";
     const TITLE: &'static str = "Go back";
+    const KEYWORDS: &'static str = "previous page return history";
+    const REQUESTS: &'static [&'static str] = &[
+        "return to the previous page",
+        "go to where i was before i followed that link",
+        "undo the last navigation in the tab",
+        "leave the product and get to the results list i came from",
+        "step to the preceding entry in the browsing history",
+        "that was the wrong link, take me to the earlier page",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = ActionOutcome;

@@ -74,6 +74,16 @@ pub struct Click(pub BrowserSessions);
 impl Tool for Click {
     const NAME: &'static str = "browser_click";
     const TITLE: &'static str = "Click an element";
+    const KEYWORDS: &'static str = "press button tap follow link";
+    const REQUESTS: &'static [&'static str] = &[
+        "press the Save button",
+        "hit the blue Buy now link",
+        "confirm the delete popup by pressing OK",
+        "get rid of the cookie banner with Accept all",
+        "double-press the cell to make it editable",
+        "right mouse button on the file icon for the context menu",
+        "tap the canvas at position 200, 340",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = ActionOutcome;

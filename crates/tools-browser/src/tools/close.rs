@@ -27,6 +27,15 @@ pub struct Close(pub BrowserSessions);
 impl Tool for Close {
     const NAME: &'static str = "browser_close";
     const TITLE: &'static str = "Close the browser session";
+    const KEYWORDS: &'static str = "quit end session cookies";
+    const REQUESTS: &'static [&'static str] = &[
+        "i am done with the website, shut everything down",
+        "quit the browser and throw its cookies away",
+        "end the browsing session for the test user",
+        "log out by dropping the whole browser profile",
+        "free the resources of the open browser",
+        "close all tabs together and start clean next time",
+    ];
     const EFFECT: Effect = Effect::writes().idempotent();
     type Input = Input;
     type Output = Output;

@@ -41,6 +41,15 @@ pub struct Console(pub BrowserSessions);
 impl Tool for Console {
     const NAME: &'static str = "browser_console";
     const TITLE: &'static str = "Read the page's console";
+    const KEYWORDS: &'static str = "log errors warnings javascript messages debug";
+    const REQUESTS: &'static [&'static str] = &[
+        "did the site throw any script errors",
+        "show what the web app logged in the developer tools",
+        "look for uncaught exceptions after pressing submit",
+        "read the warnings that the frontend prints",
+        "what console.log lines came since the last look",
+        "why is the page blank, any javascript stack trace",
+    ];
     const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;

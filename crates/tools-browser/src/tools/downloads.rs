@@ -69,6 +69,15 @@ pub struct Downloads(pub BrowserSessions);
 impl Tool for Downloads {
     const NAME: &'static str = "browser_downloads";
     const TITLE: &'static str = "List or save downloads";
+    const KEYWORDS: &'static str = "saved files fetch attachment";
+    const REQUESTS: &'static [&'static str] = &[
+        "save the invoice that the site just sent me into the workspace",
+        "is the export file from the page finished yet",
+        "which files has the browser received so far",
+        "keep the zip that came after i pressed Export",
+        "store the downloaded spreadsheet as data/export.xlsx",
+        "wait for the file from the website and put it on disk",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = Output;

@@ -53,6 +53,15 @@ pub struct Drag(pub BrowserSessions);
 impl Tool for Drag {
     const NAME: &'static str = "browser_drag";
     const TITLE: &'static str = "Drag an element";
+    const KEYWORDS: &'static str = "drop move slider sort mouse";
+    const REQUESTS: &'static [&'static str] = &[
+        "pull the card from To do to the Done column",
+        "move the volume slider 120 pixels to the right",
+        "reorder the playlist by dropping the second song on top",
+        "drop the image onto the upload zone with the mouse",
+        "hold the divider and shift it left to widen the panel",
+        "solve the jigsaw by pulling the piece into its slot",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = ActionOutcome;

@@ -42,6 +42,16 @@ pub struct ExecuteJs(pub BrowserSessions);
 impl Tool for ExecuteJs {
     const NAME: &'static str = "browser_execute_js";
     const TITLE: &'static str = "Run JavaScript in the page";
+    const KEYWORDS: &'static str = "javascript script evaluate run in page DOM";
+    const REQUESTS: &'static [&'static str] = &[
+        "run document.title in the page",
+        "evaluate a script in the site's context",
+        "count all images of the page with code",
+        "read a value out of localStorage of the open site",
+        "call a function of the web app and return its result",
+        "set a css variable on the page through code",
+        "await a promise inside the page and give me the value",
+    ];
     const EFFECT: Effect = Effect::destroys().open_world();
     type Input = Input;
     type Output = Output;

@@ -51,6 +51,15 @@ pub struct FillForm(pub BrowserSessions);
 impl Tool for FillForm {
     const NAME: &'static str = "browser_fill_form";
     const TITLE: &'static str = "Fill a form";
+    const KEYWORDS: &'static str = "enter input fields login sign up submit checkout";
+    const REQUESTS: &'static [&'static str] = &[
+        "complete the registration with name, country and consent in one go",
+        "enter street, postcode and city on the checkout page together",
+        "fill out the whole contact sheet and send it",
+        "set several inputs at once: checkbox, radio and text boxes",
+        "sign up a test user with all required details",
+        "populate the job application with the data from my cv",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = ActionOutcome;

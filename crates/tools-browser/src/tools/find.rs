@@ -46,6 +46,15 @@ pub struct Find(pub BrowserSessions);
 impl Tool for Find {
     const NAME: &'static str = "browser_find";
     const TITLE: &'static str = "Find elements on the page";
+    const KEYWORDS: &'static str = "locate button link element on the page";
+    const REQUESTS: &'static [&'static str] = &[
+        "where on this page is the checkout button",
+        "locate the link that says forgot password",
+        "is there a row for invoice 4711 in the table on screen",
+        "get the reference of the email textbox by its name",
+        "look up every heading on the open page",
+        "check whether a Subscribe button exists, even below the fold",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;

@@ -24,6 +24,15 @@ pub struct Forward(pub BrowserSessions);
 impl Tool for Forward {
     const NAME: &'static str = "browser_forward";
     const TITLE: &'static str = "Go forward";
+    const KEYWORDS: &'static str = "next page history again";
+    const REQUESTS: &'static [&'static str] = &[
+        "go on to the page that i just left by going back",
+        "redo the navigation that i stepped out of",
+        "move one entry ahead in the browsing history",
+        "return to the later page after stepping backward",
+        "use the forward button of the browser",
+        "i went one page too far back, take me on again",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = ActionOutcome;

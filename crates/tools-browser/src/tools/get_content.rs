@@ -56,7 +56,17 @@ pub struct GetContent(pub BrowserSessions);
 impl Tool for GetContent {
     const NAME: &'static str = "browser_get_content";
     const TITLE: &'static str = "Read the page";
+    const KEYWORDS: &'static str = "HTML source text of the page extract";
+    const REQUESTS: &'static [&'static str] = &[
+        "give me the text of the page that is open, as markdown",
+        "read what the logged-in account page says",
+        "dump the rendered html of the site after scripts ran",
+        "continue reading the open page from where it stopped",
+        "extract the main article from the tab without menus",
+        "what does the current page say in plain words",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
+    const IS_READER: bool = true;
     type Input = Input;
     type Output = Output;
     type Grants = Chromium;

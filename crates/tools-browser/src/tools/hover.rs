@@ -30,6 +30,15 @@ pub struct Hover(pub BrowserSessions);
 impl Tool for Hover {
     const NAME: &'static str = "browser_hover";
     const TITLE: &'static str = "Hover over an element";
+    const KEYWORDS: &'static str = "mouse over tooltip menu";
+    const REQUESTS: &'static [&'static str] = &[
+        "point the mouse at the Products menu so that it unfolds",
+        "make the tooltip of the info icon appear",
+        "move the cursor over the chart bar to read its value",
+        "keep the pointer on the avatar without pressing it",
+        "reveal the submenu that shows only on mouseover",
+        "see what pops up when i mouse over the price",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = ActionOutcome;

@@ -115,7 +115,18 @@ pub struct Navigate(pub BrowserSessions);
 impl Tool for Navigate {
     const NAME: &'static str = "browser_navigate";
     const TITLE: &'static str = "Open a page";
+    const KEYWORDS: &'static str = "go to visit open website page URL";
+    const REQUESTS: &'static [&'static str] = &[
+        "go to the login page of our shop in the browser",
+        "open https://staging.example.com/admin so that i can work in it",
+        "pull up the booking site and get ready to act on it",
+        "bring the web app up in chrome, fully loaded",
+        "visit this address and show the buttons and links on it",
+        "start at the home page in a fresh session without cookies",
+        "load the dashboard url and hold on until the chart element appears",
+    ];
     const EFFECT: Effect = Effect::reads_volatile().open_world();
+    const IS_READER: bool = true;
     type Input = Input;
     type Output = Output;
     type Grants = Chromium;

@@ -59,6 +59,16 @@ pub struct Network(pub BrowserSessions);
 impl Tool for Network {
     const NAME: &'static str = "browser_network";
     const TITLE: &'static str = "List the page's requests";
+    const KEYWORDS: &'static str = "requests traffic XHR responses API calls debug inspect";
+    const REQUESTS: &'static [&'static str] = &[
+        "which calls did the page make to the backend",
+        "see which ajax requests came back with 404 or 500",
+        "look at the response body of the /api/cart call the site sent",
+        "what payload did the form submission post",
+        "why did an image or font on the page not load",
+        "watch the xhr traffic of the open page",
+        "how large are the files that the site loads",
+    ];
     const EFFECT: Effect = Effect::reads_volatile().open_world();
     type Input = Input;
     type Output = Output;

@@ -24,6 +24,16 @@ pub struct PressKey(pub BrowserSessions);
 impl Tool for PressKey {
     const NAME: &'static str = "browser_press_key";
     const TITLE: &'static str = "Press a key";
+    const KEYWORDS: &'static str = "keyboard shortcut enter escape tab arrow";
+    const REQUESTS: &'static [&'static str] = &[
+        "close the popup with escape",
+        "jump to the next field with the tab key",
+        "mark everything in the editor with control a",
+        "use the arrow down key to move through the suggestions",
+        "send the keyboard shortcut ctrl+s to the web app",
+        "hit enter in the element that has focus",
+        "press page down or space on the keyboard",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = ActionOutcome;

@@ -57,6 +57,15 @@ pub struct Screenshot(pub BrowserSessions);
 impl Tool for Screenshot {
     const NAME: &'static str = "browser_screenshot";
     const TITLE: &'static str = "Take a screenshot of the page";
+    const KEYWORDS: &'static str = "capture picture image of the page photo look";
+    const REQUESTS: &'static [&'static str] = &[
+        "take a picture of the page to see the layout",
+        "capture the whole landing page as an image",
+        "photograph just the pricing table element",
+        "show me visually how the site looks right now",
+        "check with an image whether the button overlaps the logo",
+        "snap the screen with labels drawn on the clickable things",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
     const HAS_OUTPUT_SCHEMA: bool = false;
     type Input = Input;

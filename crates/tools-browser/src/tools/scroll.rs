@@ -67,6 +67,15 @@ pub struct Scroll(pub BrowserSessions);
 impl Tool for Scroll {
     const NAME: &'static str = "browser_scroll";
     const TITLE: &'static str = "Scroll";
+    const KEYWORDS: &'static str = "move down further up more infinite";
+    const REQUESTS: &'static [&'static str] = &[
+        "move down the page to see more results",
+        "go to the bottom of the endless feed until older posts load",
+        "bring the footer with the imprint into view",
+        "wind the sidebar list up by 400 pixels",
+        "keep sliding down until the words Terms of use show up",
+        "shift the wide table sideways to see the last columns",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = ActionOutcome;

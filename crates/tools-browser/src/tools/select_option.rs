@@ -32,6 +32,15 @@ pub struct SelectOption(pub BrowserSessions);
 impl Tool for SelectOption {
     const NAME: &'static str = "browser_select_option";
     const TITLE: &'static str = "Select an option";
+    const KEYWORDS: &'static str = "choose dropdown list pick combobox";
+    const REQUESTS: &'static [&'static str] = &[
+        "choose Norway from the country dropdown",
+        "pick Express delivery in the shipping list box",
+        "set the language menu to German",
+        "which choices does this combo box have, and take the second",
+        "mark three entries in a multi-select list",
+        "change the sort order picker to price ascending",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = ActionOutcome;

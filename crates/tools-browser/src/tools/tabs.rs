@@ -66,6 +66,15 @@ pub struct Tabs(pub BrowserSessions);
 impl Tool for Tabs {
     const NAME: &'static str = "browser_tabs";
     const TITLE: &'static str = "List, open, select or close tabs";
+    const KEYWORDS: &'static str = "window switch open close new list";
+    const REQUESTS: &'static [&'static str] = &[
+        "which pages do i have open side by side",
+        "open another page without leaving this one",
+        "switch over to the window with the invoice",
+        "close the second tab but keep the rest",
+        "a popup opened a new window, go to it",
+        "get the list of open windows with their titles",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = Output;

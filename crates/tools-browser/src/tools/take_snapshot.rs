@@ -50,7 +50,18 @@ pub struct TakeSnapshot(pub BrowserSessions);
 impl Tool for TakeSnapshot {
     const NAME: &'static str = "browser_snapshot";
     const TITLE: &'static str = "Take a snapshot of the page";
+    const KEYWORDS: &'static str = "accessibility tree elements on the page look";
+    const REQUESTS: &'static [&'static str] = &[
+        "what can i press or fill on the current page",
+        "give me an overview of the controls currently on screen",
+        "look again at the page's controls after the change",
+        "before acting, see the structure of buttons, links and inputs",
+        "unfold the rest of that collapsed list on the page",
+        "show the whole element tree with nothing left out",
+        "get element ids for everything actionable on this screen",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
+    const IS_READER: bool = true;
     type Input = Input;
     type Output = Output;
     type Grants = Chromium;

@@ -41,6 +41,15 @@ pub struct TypeText(pub BrowserSessions);
 impl Tool for TypeText {
     const NAME: &'static str = "browser_type";
     const TITLE: &'static str = "Type text";
+    const KEYWORDS: &'static str = "enter input write text field keyboard";
+    const REQUESTS: &'static [&'static str] = &[
+        "put my email address into the login box",
+        "enter octopus cables into the search field and hit return",
+        "write the password in the focused input",
+        "key in the code letter by letter so that autocomplete reacts",
+        "overwrite the title field with Quarterly review",
+        "add text to the comment box without clearing what is there",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = ActionOutcome;

@@ -38,6 +38,15 @@ pub struct Upload(pub BrowserSessions);
 impl Tool for Upload {
     const NAME: &'static str = "browser_upload";
     const TITLE: &'static str = "Upload files";
+    const KEYWORDS: &'static str = "attach file choose form";
+    const REQUESTS: &'static [&'static str] = &[
+        "attach cv.pdf to the application form",
+        "add a photo to the file chooser of the profile page",
+        "hand the site my local report.csv for import",
+        "choose a file for the input of type file",
+        "give two documents from the workspace to the web form",
+        "submit the scan through the page's attachment field",
+    ];
     const EFFECT: Effect = Effect::writes().open_world();
     type Input = Input;
     type Output = ActionOutcome;

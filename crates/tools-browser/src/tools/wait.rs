@@ -40,6 +40,15 @@ pub struct Wait(pub BrowserSessions);
 impl Tool for Wait {
     const NAME: &'static str = "browser_wait";
     const TITLE: &'static str = "Wait for the page";
+    const KEYWORDS: &'static str = "until loaded ready appears delay";
+    const REQUESTS: &'static [&'static str] = &[
+        "hold on until the spinner is gone",
+        "do not continue before the page says Payment received",
+        "pause until the results table has appeared",
+        "give the page time to settle after submitting",
+        "let the redirect to /dashboard finish first",
+        "stay here until the loading overlay disappears",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = ActionOutcome;

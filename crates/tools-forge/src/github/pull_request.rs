@@ -67,6 +67,16 @@ impl PullRequest {
 impl Tool for PullRequest {
     const NAME: &'static str = "github_pull_request";
     const TITLE: &'static str = "Read a pull request";
+    const KEYWORDS: &'static str = "PR review merge request comments checks CI";
+    const REQUESTS: &'static [&'static str] = &[
+        "review PR 128 on github",
+        "have the checks of the pull request passed",
+        "what did reviewers say about my change on github",
+        "read the diff of owner/repo#7",
+        "is the pull request approved and mergeable",
+        "comments on lines of src/lib.rs in someone's github contribution",
+        "which files does this github proposal touch",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;

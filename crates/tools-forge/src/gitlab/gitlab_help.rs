@@ -38,6 +38,15 @@ pub struct Help(pub Arc<Instance>);
 impl Tool for Help {
     const NAME: &'static str = "gitlab_tool_help";
     const TITLE: &'static str = "Explain the GitLab tools";
+    const KEYWORDS: &'static str = "guide documentation usage";
+    const REQUESTS: &'static [&'static str] = &[
+        "how do i work with gitlab here",
+        "which gitlab instance are we connected to",
+        "is there a token for gitlab or only public access",
+        "what gitlab functions are at hand and when to use which",
+        "give me examples of calls for gitlab",
+        "getting started with the gitlab integration",
+    ];
     const EFFECT: Effect = Effect::reads();
     type Input = Input;
     type Output = Output;

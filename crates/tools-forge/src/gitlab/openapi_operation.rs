@@ -34,6 +34,15 @@ pub struct ExplainOperation(pub Arc<Instance>);
 impl Tool for ExplainOperation {
     const NAME: &'static str = "gitlab_openapi_operation";
     const TITLE: &'static str = "Explain an operation of GitLab's API";
+    const KEYWORDS: &'static str = "endpoint parameters documentation";
+    const REQUESTS: &'static [&'static str] = &[
+        "which parameters does creating an issue on gitlab take",
+        "what body does the gitlab call for a new merge request need",
+        "what does gitlab's pipeline endpoint return",
+        "explain POST /projects/{id}/issues of gitlab",
+        "required fields for adding a project member through gitlab's api",
+        "before sending, look up the arguments of a gitlab endpoint",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;

@@ -46,6 +46,15 @@ pub struct Paths(pub Arc<Instance>);
 impl Tool for Paths {
     const NAME: &'static str = "gitlab_openapi_paths";
     const TITLE: &'static str = "Find operations of GitLab's API";
+    const KEYWORDS: &'static str = "endpoints list API routes";
+    const REQUESTS: &'static [&'static str] = &[
+        "which gitlab endpoint approves a merge request",
+        "find the api path for gitlab pipelines",
+        "what can gitlab's api do about labels",
+        "how would i cancel a job through gitlab's rest interface",
+        "search gitlab's endpoints for protected branches",
+        "list the gitlab routes that deal with runners",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;

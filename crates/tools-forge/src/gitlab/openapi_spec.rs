@@ -44,6 +44,15 @@ pub struct Spec(pub Arc<Instance>);
 impl Tool for Spec {
     const NAME: &'static str = "gitlab_openapi_spec";
     const TITLE: &'static str = "Read GitLab's OpenAPI document";
+    const KEYWORDS: &'static str = "swagger definition";
+    const REQUESTS: &'static [&'static str] = &[
+        "give me gitlab's complete api document",
+        "raw yaml of the gitlab api description",
+        "read the whole gitlab specification piece by piece",
+        "download gitlab's swagger file as text",
+        "continue the gitlab api definition from byte 50000",
+        "where does our gitlab api document come from",
+    ];
     const EFFECT: Effect = Effect::reads().open_world();
     type Input = Input;
     type Output = Output;

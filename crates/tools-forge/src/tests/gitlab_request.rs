@@ -100,6 +100,34 @@ async fn a_project_by_its_path_is_one_segment_on_the_wire() {
 }
 
 #[tokio::test]
+async fn jq_selects_from_the_body() {
+    let forge = forge().await;
+    let bench = ready(&forge.url);
+    let ask = async |method: &str, path: &str, jq: &str, max_bytes: u64| {
+        let input = json!({"method": method, "path": path, "jq": jq, "max_bytes": max_bytes});
+        bench.call("gitlab_request", input).await
+    };
+    let issues = "projects/group%2Fsub%2Fproject/issues";
+    let answer = ask("GET", issues, "/1/iid", 60_000).await.unwrap();
+    assert_fits(bench.tools(), "gitlab_request", &answer);
+    assert_eq!((&answer["body"], &answer["headers"]["x-total"]), (&json!(2), &json!("45")));
+    let answer = ask("GET", "projects/1", "/description", 60_000).await.unwrap();
+    assert_eq!((&answer["body"], answer.get("notice")), (&json!("ab"), None));
+    let answer = ask("GET", "large", "", 1_000).await.unwrap();
+    assert_eq!((answer["body"].as_array().unwrap().len(), &answer["truncated"]), (1, &json!(true)));
+
+    // A request that may have changed something is answered with its body.
+    let answer = ask("POST", "projects/1/issues", "/nothing", 60_000).await.unwrap();
+    assert_eq!(answer["body"], json!({"sent": ""}));
+    assert!(answer["notice"].as_str().unwrap().contains("The request was sent"), "{answer}");
+    let answer = ask("GET", "forbidden", "/message", 60_000).await.unwrap();
+    assert_eq!(answer["body"]["message"], "403 Forbidden");
+    let error = ask("GET", issues, "/99", 60_000).await.unwrap_err();
+    assert_eq!(error.kind, Kind::Invalid);
+    assert!(ask("GET", "trace", "/0", 60_000).await.unwrap_err().message.contains("not JSON"));
+}
+
+#[tokio::test]
 async fn hostile_paths_send_nothing() {
     let forge = forge().await;
     let bench = ready(&forge.url);

@@ -3,9 +3,9 @@
 use octo_ports::StoreResult;
 use octo_toolkit::BoxFuture;
 use octo_toolkit::memory::{
-    DEFAULT_KIND, Dump, EntityPage, EntityRelation, EntitySummary, ForgetTarget, KnownEntity, KnownFact,
-    Link, LinkResult, MemoryCaller, MemoryQuery, MemoryStore, NameMatch, NewEntity, PageRequest, QueryResult,
-    Removal, UpsertResult,
+    DEFAULT_KIND, Dump, EndedFact, EntityPage, EntityRelation, EntitySummary, ForgetTarget, KnownEntity,
+    KnownFact, Link, LinkResult, MemoryCaller, MemoryQuery, MemoryStore, NameMatch, NewEntity, PageRequest,
+    QueryResult, Removal, UpsertResult,
 };
 use std::sync::{Mutex, MutexGuard};
 
@@ -15,6 +15,7 @@ pub struct InMemoryStore(Mutex<Content>);
 #[derive(Default)]
 struct Content {
     entities: Vec<KnownEntity>,
+    ended: Vec<EndedFact>,
     links: Vec<Link>,
 }
 
@@ -149,6 +150,11 @@ impl MemoryStore for InMemoryStore {
         ready(QueryResult { total: entities.len() as u64, entities, ..QueryResult::default() })
     }
 
+    fn history(&self, _: MemoryCaller, name: String, _: usize) -> BoxFuture<'_, StoreResult<Vec<EndedFact>>> {
+        let of_entity = |ended: &&EndedFact| ended.entity == name;
+        ready(self.lock().ended.iter().rev().filter(of_entity).cloned().collect())
+    }
+
     fn list(&self, _: MemoryCaller, page: PageRequest) -> BoxFuture<'_, StoreResult<EntityPage>> {
         let content = self.lock();
         let brief = |known: &KnownEntity| EntitySummary {
@@ -174,15 +180,32 @@ impl MemoryStore for InMemoryStore {
         ready(gone)
     }
 
-    fn forget(&self, _: MemoryCaller, what: ForgetTarget, _: Removal) -> BoxFuture<'_, StoreResult<u64>> {
+    fn forget(
+        &self,
+        _: MemoryCaller,
+        what: ForgetTarget,
+        removal: Removal,
+    ) -> BoxFuture<'_, StoreResult<u64>> {
         let mut content = self.lock();
+        let content = &mut *content;
+        let ended = &mut content.ended;
         let before =
             content.links.len() + content.entities.iter().map(|known| known.facts.len()).sum::<usize>();
         match what {
             ForgetTarget::Link(link) => content.links.retain(|there| *there != link),
             ForgetTarget::Fact { entity, text } => {
                 let known = content.entities.iter_mut().filter(|known| known.name == entity);
-                known.for_each(|known| known.facts.retain(|fact| fact.text != text));
+                for known in known {
+                    let is_meant = |fact: &KnownFact| fact.text == text;
+                    let (past, facts) = known.facts.drain(..).partition::<Vec<_>, _>(is_meant);
+                    known.facts = facts;
+                    let past = past.into_iter().filter(|_| removal == Removal::Ended);
+                    ended.extend(past.map(|fact| EndedFact {
+                        entity: entity.clone(),
+                        fact,
+                        until: jiff::Timestamp::UNIX_EPOCH,
+                    }));
+                }
             }
         }
         let after =

@@ -76,7 +76,9 @@ fn with_unknown_outcome(error: ToolError, fate: TransactionEnd) -> ToolError {
         return error;
     }
     let message = format!("{} It is unknown whether the statement took effect.", error.message);
-    ToolError { message: message.into(), ..error }.hint("Check with db_query before trying again.")
+    ToolError { message: message.into(), ..error }
+        .hint("Check with db_query before trying again.")
+        .with_unknown_outcome()
 }
 
 /// `INSERT 0 5`, `UPDATE 3`, `CREATE TABLE`.

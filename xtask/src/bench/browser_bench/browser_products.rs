@@ -58,6 +58,7 @@ impl BrowserProduct {
         let mut command = Command::new(program);
         command.args(["stdio", "--config"]).arg(file).current_dir(folder);
         command.env("OCTOPROX_STATE_DIR", folder.join("s")).env("OCTOPROX_WORKSPACE", folder);
+        command.env("OCTOPROX_SURFACE", "full");
         Self::start(command)
     }
 

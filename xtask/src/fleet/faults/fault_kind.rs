@@ -1,19 +1,19 @@
 //! The faults that are injected, one at a time.
 
 use crate::fleet::faults::seeded_random::SeededRandom;
-use crate::fleet::node_process::{NodeProcess, children};
-use crate::fleet::running_fleet::{RunningFleet, nats_address, postgres_address};
+use crate::fleet::node_process::NodeProcess;
+use crate::fleet::running_fleet::{RunningFleet, nats_address};
 use crate::fleet::stop_signal::StopSignal;
 use crate::fleet::system_commands::wait_until;
 use anyhow::{Context, Result};
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::Write;
 use std::time::Duration;
 
 /// Longer than a lease, and than anything that nodes wait for each other.
 const LONG_FAULT: Duration = Duration::from_secs(13);
-/// Longer than a worker keeps its lease without NATS.
+/// Longer than a worker keeps its lease without NATS, and than Patroni waits for a primary.
 const OFFLINE_FAULT: Duration = Duration::from_secs(25);
 /// Shorter than a lease.
 const SHORT_FAULT: Duration = Duration::from_secs(3);
@@ -114,6 +114,11 @@ impl FaultKind {
         matches!(self, Self::JumpFrontClock | Self::JumpPostgresClock)
     }
 
+    /// Whether it concerns the server that accepts writes.
+    fn is_at_postgres(self) -> bool {
+        matches!(self, Self::SuspendPostgres | Self::CutPostgres | Self::JumpPostgresClock)
+    }
+
     pub fn from_name(name: &str) -> Result<Self> {
         let names = || Self::ALL.map(Self::name).join(", ");
         let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
@@ -177,7 +182,7 @@ impl FaultInjector<'_> {
             return any;
         }
         let sql = format!("SELECT holder FROM octoprox.leases WHERE name = '{SERVICE_LEASE}'");
-        let holder = self.fleet.query(&sql).unwrap_or_default().concat();
+        let holder = self.fleet.database.query(&sql).unwrap_or_default().concat();
         let serves = |worker: &NodeProcess| holder.split(' ').next() == Some(worker.node());
         self.fleet.workers.iter().position(serves).unwrap_or(any)
     }
@@ -185,30 +190,46 @@ impl FaultInjector<'_> {
     fn kill_backend(&mut self) -> Result<String> {
         let sql =
             "SELECT pid FROM pg_stat_activity WHERE usename = 'octoprox' AND backend_type = 'client backend'";
-        let pids: Vec<i32> = self.fleet.query(sql)?.iter().filter_map(|pid| pid.parse().ok()).collect();
-        let chosen = *self.random.choose(&pids).context("no connections to PostgreSQL")?;
-        let backends = children(self.fleet.postgres.pid()?)?;
-        let backend = backends.into_iter().find(|pid| pid.as_raw_nonzero().get() == chosen);
-        kill_process(backend.context("the connection has ended")?, Signal::KILL)?;
+        let pids: Vec<i32> =
+            self.fleet.database.query(sql)?.iter().filter_map(|pid| pid.parse().ok()).collect();
+        let first = self.random.below(pids.len().max(1));
+        // Connections come and go.
+        let mut backends = pids.iter().cycle().skip(first).take(pids.len()).filter(|pid| is_backend(**pid));
+        let chosen = *backends.next().context("no connections to PostgreSQL")?;
+        kill_process(Pid::from_raw(chosen).context("not a process")?, Signal::KILL)?;
         Ok(format!("process {chosen}"))
     }
 
+    /// With Patroni, the whole node ends and another one takes over.
     fn restart_postgres(&mut self, signal: Signal) -> Result<String> {
-        self.fleet.postgres.signal(signal)?;
-        self.fleet.postgres.wait()?;
+        let database = &mut self.fleet.database;
+        database.wait_for_standbys()?;
+        let (is_replicated, primary) = (database.is_replicated(), database.primary()?);
+        let node = primary.node().to_owned();
+        if is_replicated && signal == Signal::KILL {
+            primary.signal_all(signal)?;
+        } else {
+            primary.signal(signal)?;
+        }
+        primary.wait()?;
+        if is_replicated {
+            wait_until("failover", START_TIMEOUT, || database.query("SELECT 1").is_ok())?;
+        }
         // The processes of the last server may need a moment to end.
-        let fleet = &mut *self.fleet;
         wait_until("PostgreSQL", START_TIMEOUT, || {
-            if !fleet.postgres.is_running() {
-                let _ = fleet.postgres.start_again();
-            }
-            fleet.query("SELECT 1").is_ok()
+            let server = database.servers.iter_mut().find(|server| server.node() == node);
+            let is_running = server.is_some_and(|server| server.is_running() || server.start_again().is_ok());
+            is_running && database.query("SELECT 1").is_ok()
         })?;
-        Ok("postgres".to_owned())
+        Ok(node)
     }
 
     /// The process of a node that a kind of fault concerns.
     fn target(&mut self, kind: FaultKind) -> Result<&NodeProcess> {
+        if kind.is_at_postgres() {
+            self.fleet.database.wait_for_standbys()?;
+            return self.fleet.database.primary().map(|primary| &*primary);
+        }
         let (fronts, members) = (self.fleet.fronts.len(), self.fleet.nats.len());
         let process = match kind {
             FaultKind::SuspendFront
@@ -223,9 +244,6 @@ impl FaultInjector<'_> {
                 let at = self.random.below(members);
                 self.fleet.nats.get(at)
             }
-            FaultKind::SuspendPostgres | FaultKind::CutPostgres | FaultKind::JumpPostgresClock => {
-                Some(&self.fleet.postgres)
-            }
             _ => {
                 let at = self.worker();
                 self.fleet.workers.get(at)
@@ -236,18 +254,23 @@ impl FaultInjector<'_> {
 
     /// As if the machine slept: the commands that a worker runs sleep, too.
     fn suspend(&mut self, kind: FaultKind) -> Result<String> {
-        let stop = self.stop;
+        let (stop, time) = (self.stop, self.long_fault(kind));
         let process = self.target(kind)?;
         process.signal_all(Signal::STOP)?;
-        let waited = stop.sleep(LONG_FAULT);
+        let waited = stop.sleep(time);
         process.signal_all(Signal::CONT)?;
         waited?;
         Ok(process.node().to_owned())
     }
 
     fn fault_time(&mut self, kind: FaultKind) -> Duration {
-        let long = if kind == FaultKind::SplitWorkerNats { OFFLINE_FAULT } else { LONG_FAULT };
+        let long = self.long_fault(kind);
         *self.random.choose(&[SHORT_FAULT, long]).unwrap_or(&long)
+    }
+
+    fn long_fault(&self, kind: FaultKind) -> Duration {
+        let fails_over = kind.is_at_postgres() && self.fleet.database.is_replicated();
+        if kind == FaultKind::SplitWorkerNats || fails_over { OFFLINE_FAULT } else { LONG_FAULT }
     }
 
     fn cut(&mut self, kind: FaultKind) -> Result<String> {
@@ -263,8 +286,10 @@ impl FaultInjector<'_> {
     fn split(&mut self, kind: FaultKind) -> Result<String> {
         let time = self.fault_time(kind);
         let node = self.target(kind)?.node().to_owned();
-        let peers = match kind {
-            FaultKind::SplitFrontPostgres | FaultKind::SplitWorkerPostgres => vec![postgres_address()],
+        let peers: Vec<_> = match kind {
+            FaultKind::SplitFrontPostgres | FaultKind::SplitWorkerPostgres => {
+                self.fleet.database.addresses().collect()
+            }
             _ => (1..).zip(&self.fleet.nats).map(|(number, _)| nats_address(number)).collect(),
         };
         let set_paths =
@@ -305,4 +330,9 @@ fn restart(process: &mut NodeProcess, signal: Signal) -> Result<String> {
     process.wait()?;
     process.start_again()?;
     Ok(process.node().to_owned())
+}
+
+/// Whether a process of this machine is a process of PostgreSQL, also below Patroni.
+fn is_backend(pid: i32) -> bool {
+    fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(b"postgres"))
 }

@@ -50,6 +50,18 @@ impl LoadClient<'_> {
         if self.number % 3 == 2 { &[CallKind::MemoryWrite, CallKind::MemoryRead] } else { &CallKind::ALL }
     }
 
+    /// As behind a load balancer, a front that cannot be reached is passed over.
+    fn connect(&self, front: &mut usize) -> Option<FrontClient> {
+        for _ in 0..self.fronts.len() {
+            let address = *self.fronts.get(*front % self.fronts.len())?;
+            if let Ok(client) = FrontClient::connect(address, self.token, CALL_DEADLINE) {
+                return Some(client);
+            }
+            *front += 1;
+        }
+        None
+    }
+
     pub fn run(mut self, stop: &AtomicBool) -> Result<()> {
         let mut front = self.number;
         let mut client = None;
@@ -58,11 +70,14 @@ impl LoadClient<'_> {
             count += 1;
             let id = format!("c{}n{count}", self.number);
             let kind = *self.random.choose(self.kinds()).context("no kinds")?;
+            if client.take_if(|client: &mut FrontClient| !client.is_open()).is_some() {
+                front += 1;
+            }
+            if client.is_none() {
+                client = self.connect(&mut front);
+            }
             let address = *self.fronts.get(front % self.fronts.len()).context("no fronts")?;
             self.history.start(&id, kind, &address.to_string())?;
-            if client.is_none() {
-                client = FrontClient::connect(address, self.token, CALL_DEADLINE).ok();
-            }
             let (outcome, detail, audit_id) = match &mut client {
                 None => (Outcome::NotSent, "no connection".to_owned(), None),
                 Some(connection) => match call(connection, kind, &id) {
@@ -114,7 +129,10 @@ fn call(client: &mut FrontClient, kind: CallKind, id: &str) -> Result<Value> {
 fn judge(kind: CallKind, reply: &Value) -> (Outcome, String, Option<String>) {
     let text = |path: &str| reply.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let audit_id = Some(text("/metadata/call_id")).filter(|id| !id.is_empty());
-    let is_unknown = |message: &str| message.contains("unknown whether");
+    let is_unknown = |message: &str| {
+        message.contains("unknown whether")
+            || reply.pointer("/error/outcome_unknown") == Some(&Value::Bool(true))
+    };
     let (outcome, detail) = if reply.get("success") == Some(&Value::Bool(true)) {
         match kind {
             CallKind::ShellAppend | CallKind::LongCall => match reply.pointer("/result/exit_code") {

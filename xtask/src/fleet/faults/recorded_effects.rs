@@ -18,7 +18,7 @@ pub fn collect(fleet: &RunningFleet) -> Result<Effects> {
     for text in [read(APPEND_FILE), read(WORKFLOW_FILE)] {
         complete_lines(&text).for_each(|line| count(line, 1));
     }
-    for row in fleet.query("SELECT text, count(*) FROM octoprox.memory_facts GROUP BY text")? {
+    for row in fleet.database.query("SELECT text, count(*) FROM octoprox.memory_facts GROUP BY text")? {
         let (text, times) = row.split_once('|').context("a row without count")?;
         count(text, times.parse()?);
     }
@@ -55,7 +55,8 @@ fn complete_lines(text: &str) -> impl Iterator<Item = &str> {
 
 /// When a worker began to serve, if a line of its log says so.
 fn service_start(line: &str) -> Option<u128> {
-    let line: Value = serde_json::from_str(line).ok()?;
+    // Earlier builds masked numbers without quotes.
+    let line: Value = serde_json::from_str(&line.replace(":***", ":\"***\"")).ok()?;
     let text = |name: &str| line.get(name).and_then(Value::as_str);
     let is_start = text("message") == Some("serving") && text("service") == Some(SERVICE);
     is_start.then(|| nanoseconds(text("timestamp")?)).flatten()

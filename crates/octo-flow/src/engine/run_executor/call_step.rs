@@ -189,8 +189,7 @@ impl RunExecutor {
         let retry = step.retry.as_ref()?;
         let tries = self.journal.failures(key);
         let wanted = tries < retry.times && retry.on.contains(&failure.kind);
-        // After a timeout the effect may have happened.
-        let safe = failure.kind != Kind::Timeout.as_str() || self.is_repeatable(step);
+        let safe = !failure.is_outcome_unknown || self.is_repeatable(step);
         if !wanted || !safe {
             return None;
         }

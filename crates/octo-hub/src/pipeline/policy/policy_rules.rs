@@ -2,8 +2,9 @@
 
 use super::{Obligations, PolicyDecision, PolicyEngine, PolicyRequest};
 use crate::catalogue::item::Entry;
-use crate::catalogue::profile::glob_set;
+use crate::catalogue::name_patterns::glob_set;
 use crate::catalogue::uri_spellings::{UriSpellings, is_uri_pattern, loosen};
+use crate::find::tools_call::{is_call_wrapper, is_hub_tool};
 use globset::GlobSet;
 use octo_model::{Caller, DEFAULT_TENANT, EffectClass};
 use schemars::JsonSchema;
@@ -131,7 +132,8 @@ impl PolicyEngine for PolicyRules {
         }
         match matching().next() {
             Some(allowed) => permit(&allowed.rule.name),
-            None if self.default == Decision::Allow => permit("default"),
+            // They give access to nothing by themselves: what is found and called is decided separately.
+            None if self.default == Decision::Allow || is_hub_tool(entry) => permit("default"),
             None => deny("default", None),
         }
     }
@@ -148,8 +150,10 @@ fn deny<'a>(rule: &'a str, hint: Option<&'a str>) -> PolicyDecision<'a> {
 impl CompiledRule {
     fn applies_to(&self, caller: &Caller, entry: &Entry) -> bool {
         let class = entry.effect().class();
-        let by_effect = self.rule.effects.is_empty()
-            || self.rule.effects.iter().any(|effect| effect.matches_class(class));
+        // The effect of a call through `tools_call` is that of the tool which it calls.
+        let has_effect =
+            || !is_call_wrapper(entry) && self.rule.effects.iter().any(|effect| effect.matches_class(class));
+        let by_effect = self.rule.effects.is_empty() || has_effect();
         by_effect && self.callers.as_ref().is_none_or(|globs| globs.is_match(caller.principal.to_string()))
     }
 

@@ -1,5 +1,5 @@
-//! Throughput beside bare `COPY` and bare `INSERT`: `cargo test --release -p octo-postgres --test audit --
-//! --ignored --nocapture speed`.
+//! Throughput beside bare `COPY` and bare `INSERT`: `cargo test --release -p octo-postgres --test postgres --
+//! --ignored --nocapture stored_audit::speed`.
 
 use super::{closing, start};
 use crate::postgres_schema::{PostgresSchema, client};

@@ -15,7 +15,7 @@ use crate::terminal::{async_stdio, console};
 use clap::{Args, ValueEnum};
 use null_stores::NullStores;
 use octo_grants::JqRunner;
-use octo_hub::{Hub, HubConfig, PolicySettings, Profile, ResultLimits};
+use octo_hub::{Hub, HubConfig, ListOptions, PolicySettings, Profile, ResultLimits};
 use octo_mcp::{Mcp, McpSettings};
 use octo_model::Caller;
 use octo_oauth::{ClientIdentity, LoginSpec, Logins};
@@ -151,11 +151,17 @@ async fn serve(remote: &Arc<RemoteSource>) -> Result<(), AppError> {
         rate_buckets: None,
         cache: Vec::new(),
         // The remote truncates results; the maximum message size bounds them here.
-        result_limits: ResultLimits { max_bytes: usize::MAX, max_resource_bytes: usize::MAX },
+        result_limits: ResultLimits {
+            inline_bytes: usize::MAX,
+            read_bytes: usize::MAX,
+            max_bytes: usize::MAX,
+            max_resource_bytes: usize::MAX,
+        },
         timeout: CALL_TIMEOUT,
         audit_log: Arc::new(NullStores),
         result_store: Arc::new(NullStores),
         jq: JqRunner::new(Arc::new(jq_workers::JqWorkers::new()?)),
+        code_child: None,
         tracer: None,
         remedy_text,
     });
@@ -165,7 +171,7 @@ async fn serve(remote: &Arc<RemoteSource>) -> Result<(), AppError> {
     let (mut term, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     let server = Arc::clone(&mcp);
     let served = tokio::select! {
-        served = server.serve_stdio(Arc::new(Caller::local()), BRIDGE_PROFILE.to_owned(), async_stdio::input(), async_stdio::output()) => served,
+        served = server.serve_stdio(Arc::new(Caller::local()), BRIDGE_PROFILE.to_owned(), ListOptions::default(), async_stdio::input(), async_stdio::output()) => served,
         _ = term.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),
     };

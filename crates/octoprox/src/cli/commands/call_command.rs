@@ -4,7 +4,7 @@ use crate::app_context::AppMode;
 use crate::app_error::AppError;
 use crate::attach::tool_queries::{CallReply, ToolAnswer, ToolQuery};
 use crate::cli::attachment::first_attachment;
-use crate::cli::commands::tools_command::native_tools;
+use crate::cli::commands::tool_listing::tools_command::native_tools;
 use crate::cli::result_text::{result_notice, result_text};
 use crate::cli::standalone::StandaloneOption;
 use crate::cli::tool_arguments;

@@ -4,7 +4,7 @@ use crate::app::{App, StartServers};
 use crate::app_context::{AppContext, AppMode, block_on_multi_thread, load_settings_silently};
 use crate::app_error::AppError;
 use crate::cli::admin_listener;
-use crate::fleet::{Fleet, Role, Roles, no_fleet};
+use crate::fleet::{Fleet, FrontServer, Role, Roles, no_fleet};
 use crate::process::service_manager::{self, ActivatedSockets};
 use crate::reloader::{ListenerAccess, Reloader};
 use crate::settings::{Flags, Settings, SettingsProblems, listen_address, unauthenticated_binding};
@@ -94,7 +94,7 @@ impl Serve {
                 );
             }
             let (router, mcp) = build_router(&session, &assembly, numbers, address, tokens.clone())?;
-            let _front = match &session.fleet {
+            let front = match &session.fleet {
                 Some(fleet) => Some(fleet.serve_front(&mcp).await?),
                 None => None,
             };
@@ -118,7 +118,7 @@ impl Serve {
             service_manager::notify_ready();
             service_manager::spawn_watchdog();
             let share = caller_share(octo_web::ListenerLimits::default().max_connections, settings);
-            serve_until_signal(listeners, &mcp, &assembly, share, (interrupts, terms)).await;
+            serve_until_signal(listeners, &mcp, &assembly, front, share, (interrupts, terms)).await;
             mcp.shutdown().await;
             assembly.shutdown().await;
             session.shutdown().await;
@@ -249,6 +249,7 @@ async fn serve_until_signal(
     listeners: Vec<(TcpListener, Router)>,
     mcp: &Mcp,
     assembly: &App,
+    front: Option<FrontServer>,
     connections_per_caller: usize,
     (mut interrupts, mut terms): (Signal, Signal),
 ) {
@@ -272,7 +273,14 @@ async fn serve_until_signal(
     // The calls of other nodes end in the same time as those of clients.
     let leaving = async {
         shutdown.cancelled().await;
-        assembly.leave_fleet().await;
+        let relayed = async {
+            match front {
+                Some(front) => Some(front.drain(DRAIN_TIMEOUT).await),
+                None => None,
+            }
+        };
+        // Calls of clients may wait for messages until they end.
+        tokio::join!(assembly.leave_fleet(), relayed).1
     };
     let ended = async { tokio::join!(futures_util::future::join_all(serving), leaving) };
     tokio::select! {

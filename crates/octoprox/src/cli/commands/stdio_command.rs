@@ -10,6 +10,7 @@ use crate::settings::Flags;
 use crate::telemetry::LogMode;
 use crate::terminal::{async_stdio, console};
 use clap::Args;
+use octo_hub::{ListOptions, Structure, Surface};
 use octo_model::Caller;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -32,6 +33,12 @@ pub struct Stdio {
     /// Profile to serve
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     profile: String,
+    /// Tools to list: auto, full, servers, profile or find [default: as set]
+    #[arg(long, value_name = "NAME", value_parser = surface)]
+    surface: Option<Surface>,
+    /// Structured results beside text: on or off [default: as set]
+    #[arg(long, value_name = "on|off", value_parser = structure)]
+    structure: Option<Structure>,
     #[command(flatten)]
     standalone: StandaloneOption,
 }
@@ -42,7 +49,7 @@ impl Stdio {
             return self.run_standalone(flags);
         }
         let attached = HubStartup::new(flags).map_err(AttachError::from);
-        match attached.and_then(|startup| SessionRelay::attach(startup, &self.profile)) {
+        match attached.and_then(|startup| SessionRelay::attach(startup, &self.profile, self.options())) {
             Ok(relay) => relay.run(),
             Err(error @ AttachError::Refused(_)) => Err(error.into()),
             Err(error @ AttachError::Unavailable(_)) => {
@@ -55,6 +62,10 @@ impl Stdio {
         }
     }
 
+    fn options(&self) -> ListOptions {
+        ListOptions { surface: self.surface, structure: self.structure }
+    }
+
     fn run_standalone(&self, flags: &Flags) -> Result<(), AppError> {
         let mut loaded = load_settings_silently(flags)?;
         block_on_multi_thread(async {
@@ -65,9 +76,9 @@ impl Stdio {
             let (input, output) = (async_stdio::input(), async_stdio::output());
             let mut term = signal(SignalKind::terminate())?;
             let mut interrupt = signal(SignalKind::interrupt())?;
-            let mcp = Arc::clone(&app.mcp);
+            let (mcp, caller) = (Arc::clone(&app.mcp), Arc::new(Caller::local()));
             let served = tokio::select! {
-                served = mcp.serve_stdio(Arc::new(Caller::local()), self.profile.clone(), input, output) => served,
+                served = mcp.serve_stdio(caller, self.profile.clone(), self.options(), input, output) => served,
                 _ = term.recv() => Ok(()),
                 _ = interrupt.recv() => Ok(()),
             };
@@ -75,4 +86,12 @@ impl Stdio {
             Ok(served?)
         })
     }
+}
+
+fn surface(text: &str) -> Result<Surface, String> {
+    Surface::parse(text).ok_or_else(|| format!("use one of {}", Surface::ALL.map(Surface::as_str).join(", ")))
+}
+
+fn structure(text: &str) -> Result<Structure, String> {
+    Structure::parse(text).ok_or_else(|| "use on or off".to_owned())
 }

@@ -122,6 +122,8 @@ impl Checks<'_> {
         let settings = self.settings;
         for (path, number, least) in [
             ("calls.timeout_seconds", settings.calls.timeout_seconds, 1),
+            ("results.inline_bytes", settings.results.inline_bytes as u64, 1_000),
+            ("results.read_bytes", settings.results.read_bytes as u64, 1_000),
             ("results.max_bytes", settings.results.max_bytes as u64, 1_000),
             ("http.max_body_bytes", settings.http.max_body_bytes as u64, 1_024),
             ("http.session_idle_seconds", settings.http.session_idle_seconds, 1),

@@ -42,6 +42,7 @@ const VARIABLES: &[(&str, &str, ValueFormat)] = &[
     ("OCTOPROX_ADMIN_HOST", "admin.host", ValueFormat::Text),
     ("OCTOPROX_ADMIN_PORT", "admin.port", ValueFormat::Integer),
     ("OCTOPROX_ALLOWED_HOSTS", "http.allowed_hosts", ValueFormat::List),
+    ("OCTOPROX_SURFACE", "surface.tools", ValueFormat::Text),
     ("OCTOPROX_CALL_TIMEOUT", "calls.timeout_seconds", ValueFormat::Integer),
     ("OCTOPROX_NET_ALLOW", "net.allow", ValueFormat::List),
     ("OCTOPROX_NET_CONTACT", "net.contact", ValueFormat::Text),

@@ -8,7 +8,7 @@ use crate::settings::model::section_models::{
 use crate::settings::model::server_model::Server;
 use crate::settings::model::toolbox_switches::Toolboxes;
 use crate::settings::model::workspace_models::{Files, Root};
-use octo_hub::{CacheRule, LimitRule, PolicySettings, ProfileSettings, ResultLimits};
+use octo_hub::{CacheRule, LimitRule, PolicySettings, ProfileSettings, ResultLimits, SurfaceSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -46,6 +46,8 @@ pub struct Settings {
     pub registries: Vec<String>,
     /// Named views of the catalogue, each served at `/mcp/<name>`.
     pub profiles: BTreeMap<String, ProfileSettings>,
+    /// What is listed to MCP clients.
+    pub surface: SurfaceSettings,
     /// Access policy: rules that allow or deny calls.
     pub policy: PolicySettings,
     /// Rate limits per caller.

@@ -10,6 +10,7 @@ pub fn with_reloadable(current: &Settings, new: &Settings) -> Settings {
     let mut settings = current.clone();
     settings.servers.clone_from(&new.servers);
     settings.profiles.clone_from(&new.profiles);
+    settings.surface.clone_from(&new.surface);
     settings.policy.clone_from(&new.policy);
     settings.limits.clone_from(&new.limits);
     settings.cache.clone_from(&new.cache);
@@ -38,6 +39,7 @@ pub fn changed_settings(old: &Settings, new: &Settings) -> Vec<String> {
         servers: _,
         registries: _,
         profiles,
+        surface,
         policy,
         limits,
         cache,
@@ -71,6 +73,7 @@ pub fn changed_settings(old: &Settings, new: &Settings) -> Vec<String> {
     compare_section(&mut names, "admin", &old.admin, admin);
     compare_section(&mut names, "toolboxes", &old.toolboxes, toolboxes);
     compare_section(&mut names, "profiles", &old.profiles, profiles);
+    compare_section(&mut names, "surface", &old.surface, surface);
     compare_section(&mut names, "policy", &old.policy, policy);
     compare_section(&mut names, "limits", &old.limits, limits);
     compare_section(&mut names, "cache", &old.cache, cache);

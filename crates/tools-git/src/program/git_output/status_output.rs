@@ -19,6 +19,19 @@ pub enum FileChange {
 }
 
 impl FileChange {
+    /// As in git's short format.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Added => 'A',
+            Self::Modified => 'M',
+            Self::Deleted => 'D',
+            Self::Renamed => 'R',
+            Self::Copied => 'C',
+            Self::TypeChanged => 'T',
+            Self::Unmerged => 'U',
+        }
+    }
+
     pub fn from_letter(letter: char) -> Option<Self> {
         Some(match letter {
             'A' => Self::Added,

@@ -30,6 +30,7 @@ impl Checks<'_> {
                 );
             }
             self.check_patterns(format!("profiles.{name}.tools"), &profile.tools);
+            self.check_patterns(format!("profiles.{name}.listed"), &profile.listed);
             for listed in
                 profile.overrides.keys().filter(|listed| octo_model::listed_name(listed) != **listed)
             {
@@ -41,6 +42,7 @@ impl Checks<'_> {
 
     pub fn check_rules(&mut self) {
         let settings = self.settings;
+        self.check_patterns("surface.listed".to_owned(), &settings.surface.listed);
         for (at, rule) in settings.policy.rules.iter().enumerate() {
             let alone = PolicySettings { rules: vec![rule.clone()], ..PolicySettings::default() };
             if let Err(error) = PolicyRules::new(&alone) {

@@ -1,8 +1,9 @@
 //! A fleet of one test: its own NATS server and its own schema in PostgreSQL.
 
+use crate::http_client::HttpClient;
+use crate::hub_process::{HubHome, RunningHub};
+use crate::test_binaries::service_variable;
 use anyhow::{Context, Result, bail, ensure};
-use octo_tests::http_client::HttpClient;
-use octo_tests::hub_process::{HubHome, RunningHub};
 use serde_json::{Value, json};
 use std::net::TcpListener;
 use std::process::Stdio;
@@ -31,10 +32,6 @@ pub struct RunningWorker {
     pub process: Child,
 }
 
-fn variable(name: &str) -> Result<String> {
-    std::env::var(name).with_context(|| format!("{name} is not set: run scripts/services"))
-}
-
 impl TestFleet {
     pub async fn start() -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -49,7 +46,7 @@ impl TestFleet {
     /// NATS listens on this address.
     pub fn without_database(address: &str) -> Result<Self> {
         let port = TcpListener::bind((address, 0))?.local_addr()?.port();
-        let process = Command::new(variable("NATS_SERVER")?)
+        let process = Command::new(service_variable("NATS_SERVER")?)
             .args(["--addr", address, "--port", &port.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -60,17 +57,22 @@ impl TestFleet {
     }
 
     /// A home for a node of the fleet.
-    pub fn home(&self, node: &str, database: Database, mut settings: Value) -> Result<HubHome> {
+    pub fn home(&self, node: &str, database: Database, settings: Value) -> Result<HubHome> {
+        HubHome::new(&self.settings(node, database, settings)?)
+    }
+
+    /// Settings of a node of the fleet.
+    pub fn settings(&self, node: &str, database: Database, mut settings: Value) -> Result<Value> {
         settings["fleet"] = json!({"nats": [self.nats_url]});
         let address = settings["store"]["postgres"].take();
         settings["store"] = json!({"node": node});
         if database == Database::Shared {
-            let shared = if address.is_null() { variable("POSTGRES")?.into() } else { address };
+            let shared = if address.is_null() { service_variable("POSTGRES")?.into() } else { address };
             settings["store"]["postgres"] = shared;
             settings["store"]["schema"] = self.schema.as_deref().context("no database")?.into();
-            settings["logins"] = json!({"secret": SECRET});
+            settings["logins"]["secret"] = SECRET.into();
         }
-        HubHome::new(&settings)
+        Ok(settings)
     }
 
     pub async fn stop_nats(&mut self) -> Result<()> {
