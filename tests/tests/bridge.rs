@@ -98,6 +98,15 @@ impl RunningBridge {
         self.request(era, "tools/call", json!({"name": name, "arguments": arguments})).await
     }
 
+    /// Until the remote fixture has counted one call of `fix_sleep` under this name.
+    async fn until_counted(&mut self, name: &str) -> Result<()> {
+        eventually(name, async || {
+            let answer = self.tool(LEGACY, "fix_cancelled", json!({})).await.ok()?;
+            (answer["result"]["structuredContent"][name] == 1).then_some(())
+        })
+        .await
+    }
+
     /// Names of all four lists.
     async fn lists(&mut self, era: &str) -> Result<Vec<Vec<String>>> {
         let mut all = Vec::new();
@@ -236,19 +245,11 @@ async fn progress_logs_and_cancellation_pass() -> Result<()> {
         assert!(logs >= 1, "{remote}: no log line came through");
         let sleep = json!({"jsonrpc": "2.0", "id": "s", "method": "tools/call", "params": {"name": "fix_sleep", "arguments": {"ms": 60_000}}});
         bridge.pipes.send(&sleep).await?;
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        bridge.until_counted("begun").await.context(remote)?;
         let cancel =
             json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "s"}});
         bridge.pipes.send(&cancel).await?;
-        let deadline = Instant::now() + Duration::from_secs(10);
-        loop {
-            let answer = bridge.tool(LEGACY, "fix_cancelled", json!({})).await?;
-            if answer["result"]["structuredContent"]["cancelled"] == 1 {
-                break;
-            }
-            ensure!(Instant::now() < deadline, "{remote}: {answer}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        bridge.until_counted("cancelled").await.context(remote)?;
     }
     Ok(())
 }

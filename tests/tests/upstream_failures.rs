@@ -206,14 +206,16 @@ async fn progress_comes_back_under_the_clients_own_token() -> Result<()> {
     Ok(())
 }
 
-async fn cancelled_count(client: &ModernClient, target: &str) -> Result<u64> {
-    let turn = client.call_tool(&format!("{target}__fix_cancelled"), json!({})).await?;
-    turn.result()?["structuredContent"]["cancelled"].as_u64().context("no count")
+/// Counts of calls of `fix_sleep` at one server: begun, cancelled.
+async fn sleep_count(client: &ModernClient, target: &str, name: &str) -> Option<u64> {
+    let turn = client.call_tool(&format!("{target}__fix_cancelled"), json!({})).await.ok()?;
+    turn.result().ok()?["structuredContent"][name].as_u64()
 }
 
 /// Of three servers only the called one is notified of the cancellation.
 #[tokio::test]
 async fn cancellation_is_exact() -> Result<()> {
+    const TARGETS: [&str; 3] = ["old", "new", "pipe"];
     let (legacy, modern) =
         (FixtureServer::http("legacy", &[]).await?, FixtureServer::http("modern", &[]).await?);
     let home = HubHome::new(&json!({"servers": {
@@ -222,36 +224,47 @@ async fn cancellation_is_exact() -> Result<()> {
     let server = home.serve().await?;
     let new_client = ModernClient::new(&server.mcp_url(), json!({}), answer_nothing);
     let old_client = LegacyClient::connect(&server.mcp_url(), json!({}), answer_nothing).await?;
+    let observer = ModernClient::new(&server.mcp_url(), json!({}), answer_nothing);
     let mut expected = [0, 0, 0];
-    for (at, target) in ["old", "new", "pipe"].into_iter().enumerate() {
-        let params = json!({"name": format!("{target}__fix_sleep"), "arguments": {"ms": 60_000}});
-        // A modern client's disconnect is a cancel.
-        let left = tokio::time::timeout(
-            Duration::from_millis(700),
-            new_client.request("tools/call", params.clone()),
-        )
-        .await;
-        assert!(left.is_err());
-        // A legacy client says so.
-        let call = old_client.call_with_id(json!("to-cancel"), "tools/call", params);
-        let says = async {
-            tokio::time::sleep(Duration::from_millis(400)).await;
-            old_client.notify("notifications/cancelled", json!({"requestId": "to-cancel"})).await
+    for (at, target) in TARGETS.into_iter().enumerate() {
+        let params = json!({"name": format!("{target}__fix_sleep"), "arguments": {"ms": 300_000}});
+        let begins = async |count| {
+            eventually("the call runs", async || {
+                (sleep_count(&observer, target, "begun").await? == count).then_some(())
+            })
+            .await
         };
-        let (_, told) = tokio::join!(tokio::time::timeout(Duration::from_secs(5), call), says);
-        told?;
-        if let Some(count) = expected.get_mut(at) {
-            *count += 2;
+        let cancelled = async |expected: [u64; 3]| {
+            eventually("only the called server is notified", async || {
+                let mut counts = [0; 3];
+                for (count, target) in counts.iter_mut().zip(TARGETS) {
+                    *count = sleep_count(&observer, target, "cancelled").await?;
+                }
+                (counts == expected).then_some(())
+            })
+            .await
+        };
+        // A modern client's disconnect is a cancel.
+        tokio::select! {
+            turn = new_client.request("tools/call", params.clone()) => panic!("{target}: {turn:?}"),
+            begun = begins(1) => begun?,
         }
-        eventually("the server has heard of both", async || {
-            let counts = [
-                cancelled_count(&new_client, "old").await.ok()?,
-                cancelled_count(&new_client, "new").await.ok()?,
-                cancelled_count(&new_client, "pipe").await.ok()?,
-            ];
-            (counts == expected).then_some(())
-        })
-        .await?;
+        expected[at] = 1;
+        cancelled(expected).await?;
+        // A legacy client says so, and stays connected.
+        let mut call = std::pin::pin!(old_client.call_with_id(json!("to-cancel"), "tools/call", params));
+        tokio::select! {
+            turn = &mut call => panic!("{target}: {turn:?}"),
+            begun = begins(2) => begun?,
+        }
+        expected[at] = 2;
+        let notified = async {
+            old_client.notify("notifications/cancelled", json!({"requestId": "to-cancel"})).await?;
+            cancelled(expected).await
+        };
+        // The cancelled call gets no reply, or an end of its stream.
+        let (notified, _) = tokio::join!(notified, tokio::time::timeout(Duration::from_secs(2), call));
+        notified?;
     }
     Ok(())
 }

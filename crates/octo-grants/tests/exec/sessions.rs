@@ -134,8 +134,14 @@ async fn what_is_typed_reaches_the_program_and_not_its_sandbox() {
             "trap 'echo interrupted' INT; stty -echo; echo ready; while :; do read x && echo got $x; done";
         let id = sessions.start(&owner, bench.job(line), Some(SIZE)).await.unwrap();
         read_until(&sessions, &owner, &id, "ready").await;
-        sessions.write(&owner, &id, b"\x03").await.unwrap();
-        read_until(&sessions, &owner, &id, "interrupted").await;
+        // A shell that is just about to read notices a signal only at the next one.
+        let (begun, mut seen) = (Instant::now(), String::new());
+        while !seen.contains("interrupted") {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{seen:?}");
+            sessions.write(&owner, &id, b"\x03").await.unwrap();
+            let reading = sessions.read(&owner, &id, None, 10_000, Duration::from_secs(1)).await.unwrap();
+            seen.push_str(&String::from_utf8_lossy(&reading.bytes));
+        }
         sessions.write(&owner, &id, b"more\n").await.unwrap();
         read_until(&sessions, &owner, &id, "got more").await;
         sessions.stop(&owner, &id).await.unwrap();
