@@ -30,8 +30,7 @@ pub enum ProgramError {
     #[error("{0}")]
     Limit(ProgramLimit),
     #[error(
-        "The program waits for nothing: a promise that it awaits can never be settled. Await calls of tools only; \
-         there are no timers."
+        "The program awaits a promise that can never be settled. Await only calls of tools; there are no timers."
     )]
     Deadlock,
     #[error("The program crashed its process. Nest code and data less deeply, or use less memory.")]

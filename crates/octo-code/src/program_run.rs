@@ -203,6 +203,9 @@ impl ProgramRun<'_> {
         if !arguments.is_object() {
             return broken("arguments that are no object");
         }
+        if arguments.bytes().len() > MAX_ARGUMENT_BYTES {
+            return broken("arguments that are too long");
+        }
         (self.calls, self.unanswered) = (self.calls + 1, self.unanswered + 1);
         Ok(())
     }

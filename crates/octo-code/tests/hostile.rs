@@ -285,7 +285,15 @@ async fn forged_frames() {
         frame(&format!(r#"{{"Call":{{"id":{id},"name":"{name}","arguments":{arguments}}}}}"#))
     };
     let print = frame(r#"{"Print":"xxxxxxxxxxxxxxxx"}"#);
+    // Doubled in the shell, since the sandbox lets it start no program.
+    let [head, tail, doublings] = [r#"{"Call":{"id":0,"name":"echo","arguments":{"a":""#, r#""}}}"#, "21"];
+    let length = u32::try_from(head.len() + (1 << 21) + tail.len()).unwrap().to_le_bytes();
+    let length: String = length.iter().map(|byte| format!("\\{byte:03o}")).collect();
+    let long_call = format!(
+        "a=x; i=0; while [ $i -lt {doublings} ]; do a=$a$a; i=$((i+1)); done; printf '{length}%s' '{head}'; printf %s \"$a\" '{tail}'"
+    );
     for (script, code) in [
+        (long_call, "protocol_error"),
         (format!("printf '{}'", frame("nonsense")), "protocol_error"),
         ("printf '\\377\\377\\377\\377x'".to_owned(), "protocol_error"),
         (format!("printf '{}'", frame(r#"{"Start":{}}"#)), "protocol_error"),

@@ -293,7 +293,7 @@ async fn errors_name_their_place() {
         ("return 1n", "uncaught_error", &["not JSON"]),
         ("const a = {}; a.a = a; return a", "uncaught_error", &["not JSON", "circular"]),
         ("tools.fail({})", "uncaught_error", &["nothing awaited", "No such thing."]),
-        ("await new Promise(() => {})", "deadlock", &["waits for nothing"]),
+        ("await new Promise(() => {})", "deadlock", &["can never be settled"]),
     ] {
         let error = run(source).await.expect_err(source).error;
         let text = error.to_string();

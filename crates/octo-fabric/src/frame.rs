@@ -6,7 +6,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// Version of the protocol. A node refuses frames of a newer one, and its answer names the version that it knows.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 /// Bytes in front of the data of any frame.
 pub(crate) const MAX_HEADER_LEN: usize = 1 + 1 + 4 + 1 + HASH_LEN;
 pub(crate) const HASH_LEN: usize = 32;
@@ -221,13 +221,13 @@ mod tests {
     fn newer_versions_are_refused_by_number() {
         let newer = |frame: &Frame| {
             let mut text = frame.encode().to_vec();
-            text[0] = 2;
+            text[0] = VERSION + 1;
             Frame::decode(text.into())
         };
         for frame in frames() {
             let expected = match frame {
                 Frame::Version(version) => Ok(Frame::Version(version)),
-                _ => Err(FrameError::Version(2)),
+                _ => Err(FrameError::Version(VERSION + 1)),
             };
             assert_eq!(newer(&frame), expected);
         }

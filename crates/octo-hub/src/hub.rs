@@ -30,7 +30,7 @@ use crate::pipeline::response_cache::CacheRule;
 use crate::pipeline::telemetry::{Excerpts, Tracer};
 use crate::pipeline::validate::ArgumentValidator;
 use crate::results::jq_eval::JqRunner;
-use crate::results::result_limit::{ResultLimiter, ResultLimits};
+use crate::results::result_limit::{HANDLE_META_KEY, ResultLimiter, ResultLimits};
 use crate::results::results_source;
 use crate::subscriptions::subscription_counts::SubscriptionCounts;
 use arc_swap::ArcSwap;
@@ -277,7 +277,7 @@ impl Hub {
 
     /// Returns a reply as it was before truncation.
     pub async fn untruncated(&self, caller: &Caller, result: JsonObject) -> Result<JsonObject, ToolError> {
-        match result.inner_text("_meta", "octoprox/result_handle") {
+        match result.inner_text("_meta", HANDLE_META_KEY) {
             Some(handle) => {
                 self.results.store.load(caller, &handle).await?.members().map_err(ToolError::internal)
             }

@@ -48,7 +48,7 @@ pub use pipeline::rate_limit::LimitRule;
 pub use pipeline::response_cache::CacheRule;
 pub use pipeline::telemetry::{Excerpts, Tracer};
 pub use results::jq_eval;
-pub use results::repeated_structure::repeats_structure;
+pub use results::repeated_structure::shows_structure;
 pub use results::result_failure::{ResultFailure, block_text};
 pub use results::result_limit::ResultLimits;
 pub use results::result_read::RESULT_READ_TOOL;

@@ -3,7 +3,6 @@
 pub(crate) mod image_size;
 pub mod jq_eval;
 pub(crate) mod json_shape;
-pub(crate) mod model_text;
 pub(crate) mod preview_text;
 pub(crate) mod repeated_structure;
 pub(crate) mod reply_size;
@@ -14,3 +13,4 @@ pub(crate) mod result_read;
 pub(crate) mod results_source;
 pub(crate) mod structure_text;
 pub(crate) mod truncate;
+pub(crate) mod truncate_text;

@@ -8,7 +8,7 @@ use crate::client_context::ClientContext;
 use crate::discover::method_not_found;
 use crate::mcp::Mcp;
 use crate::rpc_errors::{map_error, rpc_error};
-use octo_hub::{CallOutcome, ClientFeatures, ListRequest, Request, supports_apps};
+use octo_hub::{CallOutcome, ClientFeatures, ListRequest, Request, Structure, supports_apps};
 use octo_model::{ItemKind, Json, JsonObject, Method, Operation, RpcError};
 use octo_toolkit::Peer;
 use octo_wire::{Era, code};
@@ -82,9 +82,16 @@ impl Mcp {
     ) -> Result<JsonObject, RpcError> {
         match called.outcome {
             Ok(result) if method == Method::CallTool => {
-                let structure = self.hub.view(&client.profile).map(|view| view.structure(client.options));
+                let structure = match called.from_app {
+                    true => Structure::On,
+                    false => self
+                        .hub
+                        .view(&client.profile)
+                        .map(|view| view.structure(client.options))
+                        .unwrap_or_default(),
+                };
                 let is_native = called.entry.is_some_and(|entry| entry.item.source.is_native());
-                Ok(without_structure(result, structure.unwrap_or_default(), is_native))
+                Ok(without_structure(result, structure, is_native))
             }
             Ok(result) => Ok(result),
             Err(error) => map_error(method, &error, client.revision),

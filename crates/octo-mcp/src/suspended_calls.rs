@@ -51,7 +51,7 @@ impl RunningCall {
 
 fn failed_call(error: &JoinError) -> CallOutcome {
     let outcome = Err(ToolError::internal(error));
-    CallOutcome { id: CallId::fresh(), took: Duration::ZERO, entry: None, outcome }
+    CallOutcome { id: CallId::fresh(), took: Duration::ZERO, entry: None, from_app: false, outcome }
 }
 
 /// A call with the questions it asked.
@@ -137,7 +137,7 @@ mod tests {
             tokio::task::yield_now().await;
             let _ = ended.send(());
             let outcome = Ok(JsonObject::new().with("answer", Json::text("done")));
-            CallOutcome { id: CallId::fresh(), took: Duration::ZERO, entry: None, outcome }
+            CallOutcome { id: CallId::fresh(), took: Duration::ZERO, entry: None, from_app: false, outcome }
         };
         let mut running = running_call("ada", Box::pin(call));
         calls.admit(&mut running).unwrap();

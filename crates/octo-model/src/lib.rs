@@ -12,6 +12,7 @@ mod json;
 mod json_object;
 mod json_scan;
 mod operation;
+mod quote_numbers;
 mod remedy;
 mod secret;
 mod suggest;
@@ -29,6 +30,7 @@ pub use item_name::{MAX_NAME_LEN, is_valid_name, listed_name, normalized_name, w
 pub use json::{Json, JsonError, json_len};
 pub use json_object::JsonObject;
 pub use operation::{CallId, Frontend, Method, Operation};
+pub use quote_numbers::quote_numbers;
 pub use remedy::{Remedy, RemedyText};
 pub use secret::{MASK, Secret, exposed_secret};
 pub use suggest::{edit_distance, nearest};

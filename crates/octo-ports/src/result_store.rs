@@ -4,7 +4,7 @@ mod result_text;
 
 pub use result_text::{OWN_TEXT_META_KEY, ReadSeek, StoredText, TextSize, write_text};
 
-use crate::StoreResult;
+use crate::{StoreError, StoreResult};
 use octo_model::{BoxFuture, CallId, Caller, Json, JsonObject};
 use std::sync::Arc;
 
@@ -27,7 +27,11 @@ pub trait ResultStore: Send + Sync {
         caller: &'a Caller,
         handle: &'a str,
     ) -> BoxFuture<'a, StoreResult<StoredText>> {
-        Box::pin(async move { StoredText::render(&self.load(caller, handle).await?) })
+        Box::pin(async move {
+            let whole = self.load(caller, handle).await?;
+            let text = tokio::task::spawn_blocking(move || StoredText::render(&whole)).await;
+            text.unwrap_or_else(|error| Err(StoreError::internal(error)))
+        })
     }
 }
 

@@ -42,19 +42,19 @@ fn argument_list(schema: &Value) -> String {
     for name in names.by_ref().take(MAX_REQUIRED_ARGUMENTS) {
         arguments.push(argument(name, "", properties.get(name), schema));
     }
-    let mut is_cut = names.next().is_some();
+    let mut is_truncated = names.next().is_some();
     let mut chars: usize = arguments.iter().map(|argument| argument.chars().count()).sum();
     let optional = properties.iter().filter(|(name, _)| !required.contains(&name.as_str()));
     for (count, (name, parameter)) in optional.enumerate() {
         if count == MAX_OPTIONAL_ARGUMENTS || chars > MAX_ARGUMENT_CHARS {
-            is_cut = true;
+            is_truncated = true;
             break;
         }
         let argument = argument(name, "?", Some(parameter), schema);
         chars += argument.chars().count();
         arguments.push(argument);
     }
-    if is_cut {
+    if is_truncated {
         arguments.push(ELLIPSIS.to_owned());
     }
     arguments.join(", ")

@@ -33,7 +33,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tools_memory::MemoryByMeaning;
+use tools_memory::SemanticMemory;
 
 /// Maximum time to write the records of the last calls.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -53,7 +53,7 @@ pub struct App {
     pub workflows: Option<WorkflowEngine>,
     pub gateway: Gateway,
     /// Not available in read-only mode.
-    pub memory: Option<Arc<MemoryByMeaning>>,
+    pub memory: Option<Arc<SemanticMemory>>,
     /// Argument excerpts for logs and the audit log.
     pub contents: Arc<ArgumentExcerpts>,
     /// Background commands; not available in read-only mode.
@@ -164,7 +164,7 @@ impl App {
         let hub = hub.map_err(|error| invalid_pattern(&error))?;
         let flows = doors.open::<WorkflowEngine>().ok();
         let commands = doors.open::<Sessions>().ok();
-        let memory = doors.open::<Arc<MemoryByMeaning>>().ok();
+        let memory = doors.open::<Arc<SemanticMemory>>().ok();
         hub.set_absent_servers(gateway.absent_servers());
         let contents = Arc::new(ArgumentExcerpts::new(Arc::clone(&session.redactor), settings));
         hub.set_excerpts(Arc::clone(&contents) as _);

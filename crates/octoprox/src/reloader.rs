@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::signal::unix::Signal;
 use tokio_util::task::AbortOnDropHandle;
-use tools_memory::MemoryByMeaning;
+use tools_memory::SemanticMemory;
 
 /// Result of a reload. Names settings and servers, never values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub struct Reloader {
     logs: Arc<Logs>,
     contents: Arc<ArgumentExcerpts>,
     state_dir: Option<PathBuf>,
-    memory: Option<Arc<MemoryByMeaning>>,
+    memory: Option<Arc<SemanticMemory>>,
     pruner: Pruner,
     _pruning: Option<AbortOnDropHandle<()>>,
     access: Option<ListenerAccess>,
@@ -202,7 +202,7 @@ impl Reloader {
 }
 
 /// The model for the search by meaning may have been installed since the last time.
-fn load_text_model(state_dir: Option<&Path>, hub: &Arc<Hub>, memory: Option<&Arc<MemoryByMeaning>>) {
+fn load_text_model(state_dir: Option<&Path>, hub: &Arc<Hub>, memory: Option<&Arc<SemanticMemory>>) {
     if let Some(state_dir) = state_dir {
         TextModel::new(state_dir).load(hub, memory);
     }

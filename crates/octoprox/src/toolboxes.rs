@@ -17,7 +17,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tools_memory::MemoryByMeaning;
+use tools_memory::SemanticMemory;
 use url::Url;
 
 /// Hidden command that starts programs.
@@ -154,7 +154,7 @@ pub fn open_capabilities(
         ..exec_spec(settings, workspace.clone(), state, program, command_search_path(settings))
     })?;
     let net = Net::new(net_spec(settings))?;
-    let memory = Arc::new(MemoryByMeaning::new(Arc::clone(&stores.memory)));
+    let memory = Arc::new(SemanticMemory::new(Arc::clone(&stores.memory)));
     let mut doors = no_capabilities()
         .with(net.clone())
         .with(Chromium::new(chromium_spec(

@@ -154,8 +154,8 @@ fn by_file(matches: &[SearchMatch]) -> Vec<String> {
         let (Some(line), Some(text)) = (found.line, &found.text) else { continue };
         let before = (1..=found.before.len() as u64).rev().map(|up| line.saturating_sub(up));
         lines.extend(before.zip(&found.before).map(|(line, text)| format!("  {line}- {text}")));
-        let cut = if found.cut { " [line cut]" } else { "" };
-        lines.push(format!("  {line}: {text}{cut}"));
+        let mark = if found.cut { " [line truncated]" } else { "" };
+        lines.push(format!("  {line}: {text}{mark}"));
         lines.extend((line + 1..).zip(&found.after).map(|(line, text)| format!("  {line}- {text}")));
     }
     lines

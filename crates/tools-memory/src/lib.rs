@@ -7,15 +7,15 @@ mod fact_vectors;
 mod forget;
 mod import;
 mod input_validation;
-mod memory_by_meaning;
 mod memory_file;
 mod memory_list;
 mod query;
-mod query_turns;
+mod query_slots;
+mod semantic_memory;
 mod shown_facts;
 mod upsert_entities;
 
-pub use memory_by_meaning::MemoryByMeaning;
+pub use semantic_memory::SemanticMemory;
 
 use octo_toolkit::Toolbox;
 

@@ -9,6 +9,7 @@ use octo_toolkit::{CallContext, Effect, Example, Kind, Memory, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use std::collections::{HashMap, HashSet};
 
 /// Observations that an error names, and characters of each.
 const MAX_SHOWN_FACTS: usize = 10;
@@ -139,21 +140,28 @@ async fn outdated_facts(
     if texts.is_empty() {
         return Ok(Vec::new());
     }
+    if texts.len() > MAX_FACTS {
+        let many = format!("`{name}` has {} outdated observations; the maximum is {MAX_FACTS}.", texts.len());
+        return Err(ToolError::new(Kind::TooLarge, many).hint("End them in several calls."));
+    }
     let question =
         MemoryQuery { name: Some(name.to_owned()), limit: 2, facts: MAX_FACTS, ..MemoryQuery::default() };
     let known = memory.query(caller(cx), question).await?.entities;
     let known = known.iter().find(|entity| entity.name == name).or(known.first());
     let facts = known.map(|entity| entity.facts.as_slice()).unwrap_or_default();
-    let target = |text: &String| {
-        let is_meant = |fact: &&KnownFact| fact.text.to_lowercase() == text.trim().to_lowercase();
-        let fact = facts.iter().find(|fact| fact.text == *text).or_else(|| facts.iter().find(is_meant));
-        let found = known.zip(fact).map(|(entity, fact)| ForgetTarget::Fact {
-            entity: entity.name.clone(),
-            text: fact.text.clone(),
-        });
-        found.ok_or_else(|| unknown_fact(name, text, facts))
-    };
-    texts.iter().map(target).collect()
+    let exact: HashSet<&str> = facts.iter().map(|fact| fact.text.as_str()).collect();
+    let any_case: HashMap<String, &str> =
+        facts.iter().rev().map(|fact| (fact.text.to_lowercase(), fact.text.as_str())).collect();
+    let mut named = HashSet::new();
+    let mut targets = Vec::new();
+    for text in texts {
+        let found = exact.get(text.as_str()).or_else(|| any_case.get(&text.trim().to_lowercase()));
+        let (entity, fact) = known.zip(found).ok_or_else(|| unknown_fact(name, text, facts))?;
+        if named.insert(*fact) {
+            targets.push(ForgetTarget::Fact { entity: entity.name.clone(), text: (*fact).to_owned() });
+        }
+    }
+    Ok(targets)
 }
 
 fn unknown_fact(name: &str, text: &str, facts: &[KnownFact]) -> ToolError {

@@ -19,7 +19,7 @@ const MAX_NAME_CHARS: usize = 100;
 pub struct ToolBridge {
     output: Box<dyn Write>,
     tools: Vec<ToolBinding>,
-    /// Every name and dotted path of a tool, with its index.
+    /// Every name of a tool that `tools_call` takes, and its dotted path, with its index.
     names: HashMap<String, usize>,
     /// Calls that wait until others are answered.
     waiting: VecDeque<WaitingCall>,
@@ -42,11 +42,22 @@ struct WaitingCall {
 
 impl ToolBridge {
     pub fn new(start: &Start, output: Box<dyn Write>) -> Self {
-        let paths = start.tools.iter().enumerate().map(|(index, tool)| (tool.path.join("."), index));
-        let names = start.tools.iter().enumerate().map(|(index, tool)| (tool.name.clone(), index));
+        let named = |name: fn(&ToolBinding) -> String| {
+            start.tools.iter().enumerate().map(move |(index, tool)| (name(tool), index))
+        };
+        let mut of_servers: HashMap<String, Vec<usize>> = HashMap::new();
+        for (name, index) in named(|tool| tool.path.last().cloned().unwrap_or_default()) {
+            of_servers.entry(name).or_default().push(index);
+        }
+        let unique =
+            of_servers.into_iter().filter_map(|(name, tools)| Some((name, *tools.first()?, tools.len())));
+        // Of two tools with one name, the later kind wins: what a client sees is what is called.
+        let names = unique.filter(|(_, _, count)| *count == 1).map(|(name, index, _)| (name, index));
+        let names = names.chain(named(|tool| tool.path.join(":")));
+        let names = names.chain(named(|tool| tool.path.join("."))).chain(named(|tool| tool.name.clone()));
         Self {
             output,
-            names: paths.chain(names).collect(),
+            names: names.collect(),
             tools: start.tools.clone(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,

@@ -106,6 +106,9 @@ async fn a_claimant_is_refused_at_once(fleet: Claimants) {
     assert!(ServiceClaim::acquire(&fleet.nodes[1], "workspace/two").await.unwrap().is_some());
 }
 
+/// The version of the protocol.
+const PROTOCOL: u8 = 2;
+
 fn claim_frame(version: u8, kind: u8, body: &str) -> Bytes {
     [&[version, 1, 0, 0, 0, 0, kind], body.as_bytes()].concat().into()
 }
@@ -118,15 +121,15 @@ async fn malformed_claims_are_ignored(fleet: Claimants) {
     let frames = [
         Bytes::new(),
         Bytes::from_static(b"garbage of another program"),
-        claim_frame(1, CLAIM, ""),
-        claim_frame(1, CLAIM, "{"),
-        claim_frame(1, CLAIM, "{}"),
-        claim_frame(1, CLAIM, &json!({"id": id, "standing": "king", "sent_ms": 0}).to_string()),
-        claim_frame(1, CLAIM, &json!({"id": id, "standing": "lease", "sent_ms": -1}).to_string()),
-        claim_frame(1, CLAIM, &best("")),
-        claim_frame(1, CLAIM, &best(&"0".repeat(10_000))),
-        claim_frame(1, CLAIM + 1, &best(&id)),
-        claim_frame(2, CLAIM, &best(&id)),
+        claim_frame(PROTOCOL, CLAIM, ""),
+        claim_frame(PROTOCOL, CLAIM, "{"),
+        claim_frame(PROTOCOL, CLAIM, "{}"),
+        claim_frame(PROTOCOL, CLAIM, &json!({"id": id, "standing": "king", "sent_ms": 0}).to_string()),
+        claim_frame(PROTOCOL, CLAIM, &json!({"id": id, "standing": "lease", "sent_ms": -1}).to_string()),
+        claim_frame(PROTOCOL, CLAIM, &best("")),
+        claim_frame(PROTOCOL, CLAIM, &best(&"0".repeat(10_000))),
+        claim_frame(PROTOCOL, CLAIM + 1, &best(&id)),
+        claim_frame(PROTOCOL + 1, CLAIM, &best(&id)),
     ];
     for frame in frames {
         hostile.bus().publish(Message::new(Subject::new(CLAIMS), None, frame)).await.unwrap();
@@ -137,7 +140,7 @@ async fn malformed_claims_are_ignored(fleet: Claimants) {
     drop(claim);
     let flood = async {
         loop {
-            let message = Message::new(Subject::new(CLAIMS), None, claim_frame(1, CLAIM, &best("")));
+            let message = Message::new(Subject::new(CLAIMS), None, claim_frame(PROTOCOL, CLAIM, &best("")));
             hostile.bus().publish(message).await.unwrap();
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
@@ -148,7 +151,7 @@ async fn malformed_claims_are_ignored(fleet: Claimants) {
     }
     // The same frame with a well-formed id is a better claim.
     let claim = acquire_when_free(other).await;
-    let message = Message::new(Subject::new(CLAIMS), None, claim_frame(1, CLAIM, &best(&id)));
+    let message = Message::new(Subject::new(CLAIMS), None, claim_frame(PROTOCOL, CLAIM, &best(&id)));
     hostile.bus().publish(message).await.unwrap();
     timeout(DEADLINE, claim.check().lost()).await.unwrap();
 }

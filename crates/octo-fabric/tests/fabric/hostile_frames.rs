@@ -19,13 +19,15 @@ const PART: u8 = 3;
 const LAST: u8 = 4;
 const GONE: u8 = 8;
 const VERSION: u8 = 9;
+/// The version of the protocol.
+const PROTOCOL: u8 = 2;
 const CALL: u8 = 4;
 const RESULT: u8 = 16;
 const ERROR: u8 = 17;
 const MAX_LARGE_REQUESTS: usize = 256;
 
 fn frame(kind: u8, sequence: u32, rest: &[u8]) -> Bytes {
-    [&[1, kind], sequence.to_be_bytes().as_slice(), rest].concat().into()
+    [&[PROTOCOL, kind], sequence.to_be_bytes().as_slice(), rest].concat().into()
 }
 
 fn first(len: u64, body: &[u8]) -> Bytes {
@@ -112,9 +114,9 @@ async fn newer_versions_are_answered_with_ours() {
     let bus = fleet.front.bus();
     let mut replies = subscribe(bus.as_ref(), "hostile.reply").await;
     let reply = Some(Subject::new("hostile.reply"));
-    let newer = Bytes::from_static(&[2, WHOLE, 0, 0, 0, 0, CALL]);
+    let newer = Bytes::from_static(&[PROTOCOL + 1, WHOLE, 0, 0, 0, 0, CALL]);
     bus.publish(Message::new(requests(bus.as_ref()).await, reply, newer)).await.unwrap();
-    assert_eq!(next(&mut replies).await.payload.as_ref(), [1, VERSION, 1]);
+    assert_eq!(next(&mut replies).await.payload.as_ref(), [PROTOCOL, VERSION, PROTOCOL]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -212,8 +214,8 @@ async fn hostile_replies_fail_the_call() {
         (vec![frame(WHOLE, 0, &[17, b'{'])], Kind::Internal),
         (vec![first(u64::MAX, b"x")], Kind::TooLarge),
         (wrong_hash, Kind::Unavailable),
-        (vec![Bytes::from_static(&[1, VERSION, 9])], Kind::Unavailable),
-        (vec![Bytes::from_static(&[1, GONE])], Kind::Unavailable),
+        (vec![Bytes::from_static(&[PROTOCOL, VERSION, 9])], Kind::Unavailable),
+        (vec![Bytes::from_static(&[PROTOCOL, GONE])], Kind::Unavailable),
         // More than anybody granted.
         (vec![frame(PART, 0, b"x"); 1_000], Kind::Unavailable),
     ];

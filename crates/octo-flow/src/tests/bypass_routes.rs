@@ -124,7 +124,7 @@ const ROUTES: [Route; 11] = [
 ];
 
 #[tokio::test]
-async fn no_route_passes_the_policy() {
+async fn no_route_bypasses_the_policy() {
     for route in &ROUTES {
         // The tool, its line, whether the call succeeds, and the outcome in the audit log.
         for (tool, line, succeeds, recorded) in [

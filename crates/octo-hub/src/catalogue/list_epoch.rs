@@ -8,14 +8,17 @@ use crate::catalogue::rendered_list::RenderedList;
 use crate::catalogue::surface::Surface;
 use crate::catalogue::surface_choice::{SurfaceChoice, SurfaceReason};
 use arc_swap::ArcSwap;
-use octo_model::ItemKind;
+use octo_model::{ItemKind, Principal};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Items that are appended within an epoch to those of each source. A server that makes up new names would
 /// otherwise fill the memory of the hub and the context of the model; the rest is listed in the next epoch.
 const MAX_APPENDED_ITEMS: usize = 500;
+
+/// Callers whose surface is remembered in an epoch.
+const MAX_SURFACES: usize = 10_000;
 
 /// The views of all profiles. Loaded under the lock of the epochs, so that no epoch begins with an outdated one.
 pub type Views = ArcSwap<HashMap<String, Arc<View>>>;
@@ -30,8 +33,8 @@ pub struct ListEpoch {
     appended: Mutex<HashMap<String, usize>>,
     /// Version of the last view that had the same items.
     current_at: AtomicU64,
-    /// What `auto` chose for its first list. What is appended does not change it.
-    surface: OnceLock<SurfaceChoice>,
+    /// What `auto` chose for each caller at the first list. What is appended does not change it.
+    surfaces: Mutex<HashMap<Principal, SurfaceChoice>>,
 }
 
 /// The epoch of one client, which begins with its first list.
@@ -110,7 +113,7 @@ impl ListEpoch {
             lists: Mutex::new(lists.collect()),
             appended: Mutex::default(),
             current_at: AtomicU64::new(view.version),
-            surface: OnceLock::new(),
+            surfaces: Mutex::default(),
         }
     }
 
@@ -122,17 +125,32 @@ impl ListEpoch {
         self.lists().get(&kind).cloned().unwrap_or_default()
     }
 
-    /// What `auto` chooses for the clients of this epoch.
-    pub fn automatic_surface(&self, view: &View, shows: impl Fn(&Entry) -> bool) -> &SurfaceChoice {
-        self.surface.get_or_init(|| {
-            SurfaceChoice::automatic(&view.profile, &self.list(ItemKind::Tool), view.is_starting, shows)
-        })
+    /// What `auto` chooses for the clients of a caller in this epoch.
+    pub fn automatic_surface(
+        &self,
+        view: &View,
+        who: &Principal,
+        shows: impl Fn(&Entry) -> bool,
+    ) -> SurfaceChoice {
+        if let Some(known) = self.surfaces().get(who) {
+            return known.clone();
+        }
+        let list = self.list(ItemKind::Tool);
+        let choice = SurfaceChoice::automatic(&view.profile, &list, view.is_starting, shows);
+        let mut surfaces = self.surfaces();
+        if surfaces.len() >= MAX_SURFACES {
+            return choice;
+        }
+        surfaces.entry(who.clone()).or_insert(choice).clone()
     }
 
-    /// Whether its surface was chosen before all sources had listed their tools, which they have now.
+    fn surfaces(&self) -> MutexGuard<'_, HashMap<Principal, SurfaceChoice>> {
+        self.surfaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a surface was chosen before all sources had listed their tools, which they have now.
     fn was_chosen_early(&self, view: &View) -> bool {
-        let reason = self.surface.get().map(|choice| choice.reason);
-        reason == Some(SurfaceReason::Starting) && !view.is_starting
+        !view.is_starting && self.surfaces().values().any(|choice| choice.reason == SurfaceReason::Starting)
     }
 
     /// Kinds of lists that differ from the view.

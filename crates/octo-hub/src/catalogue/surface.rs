@@ -4,7 +4,7 @@ use crate::catalogue::item::Entry;
 use crate::catalogue::name_patterns::glob_set;
 use crate::code::run_code::RUN_CODE_TOOL;
 use crate::declared::DECLARED_SOURCE;
-use crate::find::tools_call::is_hub_tool;
+use crate::find::tools_call::is_find_or_call_tool;
 use crate::find::tools_find::FIND_TOOL;
 use crate::results::result_read::RESULT_READ_TOOL;
 use globset::GlobSet;
@@ -139,9 +139,9 @@ impl Surface {
     /// Whether a tool is listed.
     pub fn lists(self, listed: &ListedTools, entry: &Entry) -> bool {
         let is_native = |name: &str| entry.item.source.is_native() && entry.item.key == name;
-        let is_needed = || is_hub_tool(entry) || is_native(RESULT_READ_TOOL);
+        let is_needed = || is_find_or_call_tool(entry) || is_native(RESULT_READ_TOOL);
         match self {
-            Self::Auto | Self::Full => !is_hub_tool(entry),
+            Self::Auto | Self::Full => !is_find_or_call_tool(entry),
             Self::Servers => is_needed() || listed.includes(entry) || is_of_user(entry),
             Self::Profile => is_needed() || listed.includes(entry),
             Self::Find => is_needed(),

@@ -5,7 +5,7 @@ use crate::catalogue::profile::Profile;
 use crate::catalogue::profile_view::View;
 use crate::catalogue::rendered_list::RenderedList;
 use crate::catalogue::surface::{Surface, is_of_user};
-use crate::find::tools_call::is_hub_tool;
+use crate::find::tools_call::is_find_or_call_tool;
 use octo_model::{ItemKind, Json, JsonObject};
 use std::fmt;
 
@@ -74,7 +74,7 @@ pub enum SurfaceReason {
 impl fmt::Display for SurfaceReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Requested => f.write_str("It is set."),
+            Self::Requested => f.write_str("Set by the client, its profile or `surface.tools`."),
             Self::Starting => f.write_str("Not all servers have listed their tools yet."),
             Self::OwnNames => f.write_str("The profile gives tools its own names."),
             Self::Small(all) => write!(f, "{all}, which is within the limit of {MAX_FULL_TOKENS}."),
@@ -92,7 +92,7 @@ impl fmt::Display for SurfaceReason {
             ),
             Self::Large(all) => write!(
                 f,
-                "{all}, more than {MAX_FULL_TOKENS}, and those of `surface.listed` are none, or take more than {MAX_LISTED_TOKENS}."
+                "{all}, more than {MAX_FULL_TOKENS}, and `surface.listed` matches no tools, or more than {MAX_LISTED_TOKENS} tokens of them."
             ),
         }
     }
@@ -131,7 +131,7 @@ impl SurfaceChoice {
             return Self { surface: Surface::Full, reason: SurfaceReason::OwnNames };
         }
         let [mut all, mut servers, mut selected] = [ListSize::default(); 3];
-        for entry in list.entries.iter().filter(|entry| !is_hub_tool(entry) && shows(entry)) {
+        for entry in list.entries.iter().filter(|entry| !is_find_or_call_tool(entry) && shows(entry)) {
             let bytes = model_bytes(&entry.definition());
             let is_selected = profile.listed.includes(entry);
             all.add(bytes);

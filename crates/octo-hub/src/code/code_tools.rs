@@ -11,6 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// With more tools than this, a program can call those that it names.
 const MAX_BOUND_TOOLS: usize = 1_000;
+/// Tools that a program can call.
+const MAX_NAMED_TOOLS: usize = 10_000;
+/// Tools with longer names cannot be called by programs.
+const MAX_NAME_BYTES: usize = 256;
 /// Tools that are declared in one reply.
 const MAX_DECLARED_TOOLS: usize = 200;
 /// Characters of an unknown name that are shown.
@@ -33,11 +37,16 @@ impl<'a> CodeTools<'a> {
     /// The tools that a program can call.
     pub fn bindings(&self, source: &str) -> Result<Vec<ToolBinding>, ToolError> {
         let words: HashSet<&str> = words(source).collect();
-        let is_named = |name: &str| self::words(name).all(|word| words.contains(word));
+        let is_named = |name: &str| {
+            let mut of_name = self::words(name).peekable();
+            of_name.peek().is_some() && of_name.all(|word| words.contains(word))
+        };
         let all = self
             .hub
             .callable_tools(self.cx, MAX_BOUND_TOOLS, &|tool| is_named(&tool.tool) || is_named(&tool.name))?;
-        Ok(all.into_iter().map(binding).collect())
+        // A server could otherwise fill the first message to every program.
+        let is_short = |tool: &CallableTool| tool.tool.len().max(tool.name.len()) <= MAX_NAME_BYTES;
+        Ok(all.into_iter().filter(is_short).take(MAX_NAMED_TOOLS).map(binding).collect())
     }
 
     /// An error of a call as the program sees it. One about arguments declares the tool.

@@ -36,15 +36,27 @@ impl Default for ProgramSlots {
 impl ProgramSlots {
     /// Takes a slot, or refuses at once.
     pub fn acquire(&self, who: &Principal) -> Result<ProgramSlot, ToolError> {
-        let refused = |reason: ShedReason| reason.error("Code mode");
         let mut callers = lock(&self.callers);
         if callers.get(who).is_some_and(|running| *running >= MAX_PROGRAMS_PER_CALLER) {
-            return Err(refused(self.all.shed(ShedReason::Caller)));
+            return Err(refusal(self.all.shed(ShedReason::Caller)));
         }
-        let slot = self.all.try_acquire(who).map_err(refused)?;
+        let slot = self.all.try_acquire(who).map_err(refusal)?;
         *callers.entry(who.clone()).or_default() += 1;
         drop(callers);
         Ok(ProgramSlot { callers: Arc::clone(&self.callers), who: who.clone(), _slot: slot })
+    }
+}
+
+fn refusal(reason: ShedReason) -> ToolError {
+    let error = reason.error("Code mode");
+    match reason {
+        ShedReason::Caller => {
+            ToolError { message: "Too many programs of this caller run at once.".into(), ..error }
+        }
+        ShedReason::Tenant => {
+            ToolError { message: "Too many programs of this tenant run at once.".into(), ..error }
+        }
+        _ => error,
     }
 }
 
@@ -81,7 +93,7 @@ mod tests {
         assert_eq!((of_ada.len(), of_bob.len()), (MAX_PROGRAMS_PER_CALLER, MAX_PROGRAMS_PER_CALLER));
         let refused = slots.acquire(&ada).err().unwrap();
         assert_eq!(refused.kind, Kind::RateLimited);
-        assert_eq!(refused.message, "Code mode runs too many calls of this caller at once.");
+        assert_eq!(refused.message, "Too many programs of this caller run at once.");
         assert_eq!(fill(&eve).len(), MAX_PROGRAMS_PER_CALLER);
         of_ada.pop();
         of_ada.extend(fill(&ada));

@@ -196,7 +196,10 @@ fn program_error(failure: ProgramFailure) -> ToolError {
     if !hints.is_empty() && !message.ends_with(['.', '!', '?']) {
         message.push('.');
     }
-    let error = ToolError::new(kind, message);
+    let mut error = ToolError::new(kind, message);
+    if failure.calls > 0 {
+        error = error.with_unknown_outcome();
+    }
     if hints.is_empty() { error } else { error.hint(hints.join(" ")) }
 }
 
@@ -230,7 +233,8 @@ mod tests {
             let (line, column) = (None, None);
             let error = ProgramError::Uncaught { message: thrown.to_owned(), error_code: None, line, column };
             let failure = ProgramFailure { error, calls, printed: String::new() };
-            assert_eq!(program_error(failure).text(), text);
+            let error = program_error(failure);
+            assert_eq!((error.text().as_str(), error.is_outcome_unknown), (text, calls > 0));
         }
     }
 

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 pub fn found_text(found: &FoundTools) -> String {
     if found.tools.is_empty() {
         return match found.servers.as_slice() {
-            [] => "No tool matches, and there are no tools for you.".to_owned(),
+            [] => "No tool matches. No tools are available to you.".to_owned(),
             servers => format!("No tool matches. Search with other words. Servers: {}.", servers.join(", ")),
         };
     }
@@ -92,6 +92,6 @@ mod tests {
     fn an_empty_reply_names_the_servers() {
         let found = FoundTools { servers: vec!["a".into(), "b".into()], ..FoundTools::default() };
         assert_eq!(found_text(&found), "No tool matches. Search with other words. Servers: a, b.");
-        assert_eq!(found_text(&FoundTools::default()), "No tool matches, and there are no tools for you.");
+        assert_eq!(found_text(&FoundTools::default()), "No tool matches. No tools are available to you.");
     }
 }

@@ -1,5 +1,5 @@
-//! The index of the tools of all sources. It is brought up to date on a blocking thread, one source at a time; searches use
-//! the last snapshot and take no lock.
+//! The index of the tools of all sources. It is brought up to date on a blocking thread; searches wait briefly for that, and
+//! then use the last snapshot.
 
 use crate::catalogue::Catalogue;
 use crate::catalogue::item::Item;
@@ -14,12 +14,15 @@ use octo_toolkit::SearchTexts;
 use std::collections::{BTreeMap, HashMap};
 use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 /// Bytes of a text about a server that are indexed.
 const MAX_GROUP_TEXT_BYTES: usize = 2_000;
 /// Bytes of a description that are indexed.
 const MAX_DESCRIPTION_BYTES: usize = 4_000;
+/// How long a search waits for an update of the index.
+const MAX_UPDATE_WAIT: Duration = Duration::from_millis(500);
 /// Ends the group name of a toolbox, since a server may have the same name.
 const TOOLBOX_MARK: char = '\u{1f}';
 
@@ -27,7 +30,7 @@ const TOOLBOX_MARK: char = '\u{1f}';
 pub struct ToolIndex {
     current: Arc<ArcSwap<IndexedTools>>,
     /// Held during an update.
-    updating: Arc<Mutex<()>>,
+    updating: Arc<tokio::sync::Mutex<()>>,
     /// Whether anybody has searched.
     is_used: AtomicBool,
     /// What knows the embeddings of tools, if they are found by meaning.
@@ -113,10 +116,22 @@ impl ToolIndex {
         if known.version == catalogue.version() {
             return Ok(known);
         }
-        let (current, updating) = (Arc::clone(&self.current), Arc::clone(&self.updating));
+        let update = self.update(catalogue);
+        if known.sources.is_empty() {
+            return update.await;
+        }
+        match tokio::time::timeout(MAX_UPDATE_WAIT, update).await {
+            Ok(updated) => updated,
+            Err(_) => Ok(known),
+        }
+    }
+
+    async fn update(&self, catalogue: &Arc<Catalogue>) -> Result<Arc<IndexedTools>, ToolError> {
+        let updating = Arc::clone(&self.updating).lock_owned().await;
+        let current = Arc::clone(&self.current);
         let (catalogue, vectors) = (Arc::clone(catalogue), Arc::clone(&self.vectors));
         let updated = tokio::task::spawn_blocking(move || {
-            let _updating = updating.lock().unwrap_or_else(PoisonError::into_inner);
+            let _updating = updating;
             let known = current.load_full();
             let (version, snapshots) = catalogue.snapshots();
             if known.version == version {

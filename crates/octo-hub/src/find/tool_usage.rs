@@ -12,9 +12,9 @@ const MAX_TOOLS: usize = 200;
 /// Longer names are not remembered.
 const MAX_TARGET_BYTES: usize = 300;
 /// The most by which a score grows: what fits clearly better stays ahead.
-const MAX_NUDGE: f32 = 0.05;
+const MAX_BOOST: f32 = 0.05;
 /// Calls after which it has grown by half of that.
-const HALF_NUDGE_CALLS: f32 = 3.0;
+const HALF_BOOST_CALLS: f32 = 3.0;
 
 /// Successful calls of each tool, by caller: nothing of one is visible to another.
 #[derive(Default)]
@@ -47,7 +47,7 @@ impl ToolUsage {
         let principals = self.lock();
         let calls = principals.get(principal).and_then(|tools| tools.calls.get(&target(source, key)));
         let calls = calls.copied().unwrap_or_default() as f32;
-        1.0 + MAX_NUDGE * calls / (calls + HALF_NUDGE_CALLS)
+        1.0 + MAX_BOOST * calls / (calls + HALF_BOOST_CALLS)
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Principal, UsedTools>> {
@@ -91,7 +91,7 @@ mod tests {
             assert!(factor > last || calls > 500, "{calls}: {factor}");
             last = factor;
         }
-        assert!((1.04..=1.0 + MAX_NUDGE).contains(&last), "{last}");
+        assert!((1.04..=1.0 + MAX_BOOST).contains(&last), "{last}");
         assert_eq!(usage.factor(&ann, "mail", "list"), 1.0);
         assert_eq!(usage.factor(&bob, "mail", "send"), 1.0);
     }

@@ -58,7 +58,7 @@ pub fn is_call_wrapper(entry: &Entry) -> bool {
 }
 
 /// Whether the entry is one of the two tools through which others are found and called.
-pub fn is_hub_tool(entry: &Entry) -> bool {
+pub fn is_find_or_call_tool(entry: &Entry) -> bool {
     is_call_wrapper(entry) || (entry.item.source.is_native() && entry.item.key == FIND_TOOL)
 }
 

@@ -15,6 +15,7 @@ use crate::pipeline::telemetry;
 use crate::pipeline::telemetry::CallLog;
 use crate::pipeline::upstream_telemetry::UpstreamCallTimer;
 use crate::results::reply_size::max_reply_bytes;
+use crate::results::result_limit::is_stored;
 use crate::trust::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
 use futures_util::FutureExt;
 use octo_admission::FairSlot;
@@ -32,13 +33,15 @@ pub struct CallOutcome {
     pub took: Duration,
     /// The entry that the call resolved to, as defined at that time.
     pub entry: Option<Entry>,
+    /// Whether an MCP App called; no model reads the result.
+    pub from_app: bool,
     pub outcome: Result<JsonObject, ToolError>,
 }
 
 impl Hub {
     /// The only way to make a call, for every frontend and for nested calls.
     pub async fn call(&self, request: Request) -> CallOutcome {
-        let (id, begun) = (CallId::fresh(), Instant::now());
+        let (id, begun, from_app) = (CallId::fresh(), Instant::now(), request.from_app);
         let span = telemetry::span(self.tracer.as_ref(), id, &request);
         let mut log = CallLog::begin(id, &request, begun, self.excerpts());
         let outcome = self.run_recorded(id, &request, &mut log).instrument(span.clone()).await;
@@ -47,7 +50,7 @@ impl Hub {
         }
         let entry = log.entry.clone();
         drop(log);
-        CallOutcome { id, took: begun.elapsed(), entry, outcome }
+        CallOutcome { id, took: begun.elapsed(), entry, from_app, outcome }
     }
 
     /// Admits a call of a client. Nested calls need no slot: they run within that of their parent.
@@ -74,7 +77,7 @@ impl Hub {
         let outcome = outcome.map_err(|error| self.finish_error(error));
         let word = record.set_outcome(&outcome);
         log.entry.clone_from(&record.entry);
-        self.note_use(request, record.entry.as_ref(), word);
+        self.record_use(request, record.entry.as_ref(), word);
         log.finish(word, record.bytes(), outcome.as_ref().err());
         outcome
     }
@@ -144,7 +147,7 @@ impl Hub {
         if let Some(slot) = &slot
             && let Some(answer) = rules.cache.get(slot).await
         {
-            return Ok(answer);
+            return Ok(call.coercions.annotate(answer, request.depth > 0));
         }
         // Run.
         let outdate = rules.cache.invalidate_after(entry, &request.op);
@@ -157,11 +160,13 @@ impl Hub {
         let result = self.redact_result(&request.caller, result, &permit.obligations, is_native).await?;
         // Truncate and store.
         let result = self.results.limit(&self.validator, &permit, request, result, max_bytes, record).await?;
-        let result = call.coercions.annotate(result);
-        if let Some(slot) = slot {
+        // What is only in the result store for a nested call would be truncated for others.
+        if let Some(slot) = slot
+            && !(request.depth > 0 && is_stored(&result))
+        {
             rules.cache.put(slot, &result).await;
         }
-        Ok(result)
+        Ok(call.coercions.annotate(result, request.depth > 0))
     }
 
     /// Runs off the runtime's threads, since a result may be large.

@@ -5,7 +5,7 @@ use crate::catalogue::list_epoch::ClientEpoch;
 use crate::catalogue::profile_view::View;
 use crate::catalogue::surface::{ListOptions, Surface};
 use crate::catalogue::surface_choice::SurfaceChoice;
-use crate::find::tools_call::is_hub_tool;
+use crate::find::tools_call::is_find_or_call_tool;
 use crate::find::tools_find::FIND_TOOL;
 use crate::hub::Hub;
 use crate::pipeline::policy::is_visible;
@@ -43,14 +43,16 @@ impl Hub {
         let surface = SurfaceChoice::new(view, options.surface, shows).surface;
         let tools = &view.rendered_list(ItemKind::Tool).entries;
         let additional = view.unlisted_hub_tools(surface);
-        let mut found =
-            tools.iter().chain(&additional).filter(|entry| is_hub_tool(entry) && entry.item.key == FIND_TOOL);
+        let mut found = tools
+            .iter()
+            .chain(&additional)
+            .filter(|entry| is_find_or_call_tool(entry) && entry.item.key == FIND_TOOL);
         if !found.any(|entry| surface.lists(&view.profile.listed, entry) && shows(entry)) {
             return INSTRUCTIONS.to_owned();
         }
         let unlisted = tools
             .iter()
-            .filter(|entry| !is_hub_tool(entry) && !surface.lists(&view.profile.listed, entry))
+            .filter(|entry| !is_find_or_call_tool(entry) && !surface.lists(&view.profile.listed, entry))
             .filter(|entry| shows(entry));
         let servers: BTreeSet<&str> = unlisted.map(Entry::source_name).collect();
         if servers.is_empty() {

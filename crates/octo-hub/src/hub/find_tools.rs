@@ -5,7 +5,7 @@ use crate::catalogue::profile_view::View;
 use crate::find::tool_index::{IndexedTools, group_name, source_of_group};
 use crate::find::tool_signatures::{entry_schema, entry_signature, is_plain_name, shown_name};
 use crate::find::tool_usage::ToolUsage;
-use crate::find::tools_call::is_hub_tool;
+use crate::find::tools_call::is_find_or_call_tool;
 use crate::hub::Hub;
 use crate::pipeline::call_request::Request;
 use crate::pipeline::policy::{PolicyEngine, is_visible};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// Servers whose other tools are named.
 const MAX_SIBLING_SERVERS: usize = 3;
 /// Tools that match next best and are named, whichever their server.
-const MAX_NEXT_HITS: usize = 8;
+const MAX_NEXT_HITS: usize = 12;
 /// Names of other tools of a server.
 const MAX_SIBLINGS: usize = 20;
 /// Hits of which the caller's are looked for.
@@ -28,7 +28,7 @@ const MAX_CHECKED_HITS: usize = 20_000;
 /// Hits of the caller that are looked at.
 const MAX_HITS: usize = 1_000;
 /// The best hits, among which those come first that the caller uses.
-const NUDGED_HITS: usize = 32;
+const BOOSTED_HITS: usize = 32;
 /// Schemas that are shown if the query may be the name of several tools.
 const MAX_SCHEMAS: usize = 2;
 /// Other servers of the same tool that are named.
@@ -52,7 +52,7 @@ impl Visibility<'_> {
     fn shows(&self, entry: &Entry) -> bool {
         let item = &entry.item;
         let has_effect = self.search.max_effect.is_none_or(|max| entry.effect().class() <= max);
-        !is_hub_tool(entry)
+        !is_find_or_call_tool(entry)
             && has_effect
             && item.app.is_for_model
             && is_visible(&*self.policy, &self.cx.profile, &self.cx.caller, entry)
@@ -116,11 +116,11 @@ impl Hub {
     }
 
     /// Remembers a call that succeeded.
-    pub(crate) fn note_use(&self, request: &Request, entry: Option<&Entry>, outcome: Outcome) {
+    pub(crate) fn record_use(&self, request: &Request, entry: Option<&Entry>, outcome: Outcome) {
         if let Some(entry) = entry
             && outcome == Outcome::Ok
             && request.op.method == Method::CallTool
-            && !is_hub_tool(entry)
+            && !is_find_or_call_tool(entry)
         {
             self.tool_usage.record(&request.caller.principal, entry.source_name(), &entry.item.key);
         }
@@ -151,8 +151,8 @@ impl Hub {
         let named = seen.named(search.query.trim());
         let max_schemas = if named.is_some() { 1 } else { MAX_SCHEMAS };
         let mut ranked = seen.ranked(&tools, &ranking);
-        let mut first: Vec<FoundEntry> = ranked.by_ref().take(NUDGED_HITS).collect();
-        nudge(&self.tool_usage, who, &mut first);
+        let mut first: Vec<FoundEntry> = ranked.by_ref().take(BOOSTED_HITS).collect();
+        boost_used_tools(&self.tool_usage, who, &mut first);
         let mut found = FoundTools::default();
         let mut groups: Vec<String> = Vec::new();
         let mut shown = BTreeSet::new();
@@ -189,7 +189,7 @@ impl Hub {
 }
 
 /// Moves tools that the caller uses ahead of others that fit about equally well.
-fn nudge(usage: &ToolUsage, who: &Principal, found: &mut [FoundEntry]) {
+fn boost_used_tools(usage: &ToolUsage, who: &Principal, found: &mut [FoundEntry]) {
     for FoundEntry { entry, score, .. } in found.iter_mut() {
         *score *= usage.factor(who, entry.source_name(), &entry.item.key);
     }
@@ -275,7 +275,7 @@ fn servers(seen: &Visibility<'_>) -> Vec<String> {
 /// Fails if the caller has no tools of this server, and names those that it has.
 fn check_server(seen: &Visibility<'_>, server: &str) -> Result<(), ToolError> {
     let is_of_caller = |entry: &&Entry| {
-        !is_hub_tool(entry) && is_visible(&*seen.policy, &seen.cx.profile, &seen.cx.caller, entry)
+        !is_find_or_call_tool(entry) && is_visible(&*seen.policy, &seen.cx.profile, &seen.cx.caller, entry)
     };
     let mut of_server = seen.view.list(ItemKind::Tool).iter().filter(|entry| entry.source_name() == server);
     if of_server.any(|entry| is_of_caller(&entry)) {

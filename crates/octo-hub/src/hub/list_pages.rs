@@ -69,7 +69,7 @@ impl Hub {
             Surface::Auto => epoch.map_or(Surface::Full, |epoch| {
                 let policy = &*self.rules().policy;
                 let shows = |entry: &Entry| is_visible(policy, &view.profile.name, caller, entry);
-                epoch.automatic_surface(&view, shows).surface
+                epoch.automatic_surface(&view, &caller.principal, shows).surface
             }),
             surface => surface,
         };

@@ -2,7 +2,7 @@
 
 use crate::catalogue::item::Entry;
 use crate::code::run_code::is_program_tool;
-use crate::find::tools_call::is_hub_tool;
+use crate::find::tools_call::is_find_or_call_tool;
 use crate::hub::Hub;
 use crate::hub::call_pipeline::CallOutcome;
 use crate::pipeline::call_request::Request;
@@ -67,7 +67,7 @@ impl NestedCalls for Hub {
         let policy = Arc::clone(&self.rules().policy);
         let entries = view.list(ItemKind::Tool);
         let shows = |entry: &Entry| {
-            !(is_hub_tool(entry) || is_program_tool(entry))
+            !(is_find_or_call_tool(entry) || is_program_tool(entry))
                 && entry.item.app.is_for_model
                 && is_visible(&*policy, &outer.profile, &outer.caller, entry)
         };

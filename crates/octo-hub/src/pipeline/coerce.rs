@@ -53,17 +53,19 @@ impl Coercions {
         self.listed.iter().cloned().chain(more).collect()
     }
 
-    /// Adds a note about the changes to the reply: a content block, and a list in `_meta` for frontends that
-    /// show no blocks.
-    pub fn annotate(&self, mut reply: JsonObject) -> JsonObject {
+    /// Adds a note about the changes to the reply: a list in `_meta`, and a content block if a client called. To a program
+    /// or a workflow the block would be a part of the data.
+    pub fn annotate(&self, mut reply: JsonObject, is_nested: bool) -> JsonObject {
         if self.is_empty() || reply.text("resultType").as_deref() == Some("input_required") {
             return reply;
         }
         let list = self.list();
-        let note = format!("[Arguments adjusted: {}.]", list.join("; "));
-        let block = JsonObject::new().with("type", "text").with("text", note.as_str()).to_json();
-        let blocks: Vec<Json> = reply.list("content").into_iter().chain([block]).collect();
-        reply.set("content", Json::array(&blocks));
+        if !is_nested {
+            let note = format!("[Arguments adjusted: {}.]", list.join("; "));
+            let block = JsonObject::new().with("type", "text").with("text", note.as_str()).to_json();
+            let blocks: Vec<Json> = reply.list("content").into_iter().chain([block]).collect();
+            reply.set("content", Json::array(&blocks));
+        }
         let meta = reply.object("_meta").with(COERCED_META_KEY, Json::of(&list));
         reply.with("_meta", meta)
     }
@@ -400,7 +402,9 @@ mod tests {
         let many: Vec<String> = (0..5_000).map(|n| n.to_string()).collect();
         let mut arguments = json!({"lines": many});
         let changes = coerce(&mut arguments, &schema(), true).unwrap();
-        let reply = changes.annotate(JsonObject::new().with("content", Json::array([])));
+        let nested = changes.annotate(JsonObject::new(), true);
+        assert!(nested.get("content").is_none() && nested.object("_meta").get(COERCED_META_KEY).is_some());
+        let reply = changes.annotate(JsonObject::new().with("content", Json::array([])), false);
         assert!(reply.size() < 1_000, "{}", reply.size());
         assert_eq!(reply.object("_meta").list("octoprox/coerced").len(), 5);
         assert!(reply.to_json().as_str().contains("4996 more"), "{}", reply.to_json());

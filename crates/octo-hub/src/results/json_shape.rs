@@ -2,6 +2,7 @@
 
 use octo_model::Json;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use std::cell::Cell;
 use std::fmt;
 
 /// Levels that are read; deeper ones are counted.
@@ -10,6 +11,8 @@ const MAX_DEPTH: usize = 6;
 const MAX_MEMBERS: usize = 24;
 /// Elements of one list that are compared.
 const MAX_ELEMENTS: usize = 100;
+/// Members of all objects that are read by their names.
+const MAX_NAMED: usize = 20_000;
 /// Characters of one name.
 const MAX_NAME_CHARS: usize = 40;
 
@@ -17,7 +20,8 @@ const MAX_NAME_CHARS: usize = 40;
 /// members, and one that is not JSON.
 pub fn json_shape(text: &str, max_bytes: usize) -> Option<String> {
     let mut source = serde_json::Deserializer::from_str(text);
-    let shape = ShapeSeed { depth: 0 }.deserialize(&mut source).ok()?;
+    let named = Cell::new(0);
+    let shape = ShapeSeed { depth: 0, named: &named }.deserialize(&mut source).ok()?;
     source.end().ok()?;
     if matches!(shape, Shape::Scalar) {
         return None;
@@ -101,11 +105,13 @@ fn display_name(name: &str) -> String {
 }
 
 #[derive(Clone, Copy)]
-struct ShapeSeed {
+struct ShapeSeed<'a> {
     depth: usize,
+    /// Members that were named so far.
+    named: &'a Cell<usize>,
 }
 
-impl<'de> DeserializeSeed<'de> for ShapeSeed {
+impl<'de> DeserializeSeed<'de> for ShapeSeed<'_> {
     type Value = Shape;
 
     fn deserialize<D: Deserializer<'de>>(self, source: D) -> Result<Shape, D::Error> {
@@ -122,7 +128,7 @@ macro_rules! scalars {
     };
 }
 
-impl<'de> Visitor<'de> for ShapeSeed {
+impl<'de> Visitor<'de> for ShapeSeed<'_> {
     type Value = Shape;
 
     fn expecting(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -137,7 +143,7 @@ impl<'de> Visitor<'de> for ShapeSeed {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Shape, A::Error> {
         let (mut count, mut element) = (0, Shape::Scalar);
-        let below = Self { depth: self.depth + 1 };
+        let below = Self { depth: self.depth + 1, ..self };
         while count < MAX_ELEMENTS && below.depth < MAX_DEPTH {
             let Some(shape) = list.next_element_seed(below)? else { break };
             element.merge(shape);
@@ -151,12 +157,14 @@ impl<'de> Visitor<'de> for ShapeSeed {
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Shape, A::Error> {
         let (mut members, mut others) = (Vec::new(), 0);
-        let below = Self { depth: self.depth + 1 };
+        let below = Self { depth: self.depth + 1, ..self };
         while let Some(name) = object.next_key::<String>()? {
             if members.len() < MAX_MEMBERS
                 && below.depth < MAX_DEPTH
+                && self.named.get() < MAX_NAMED
                 && name.chars().count() <= MAX_NAME_CHARS
             {
+                self.named.set(self.named.get() + 1);
                 members.push((name, object.next_value_seed(below)?));
             } else {
                 others += 1;
@@ -196,6 +204,19 @@ mod tests {
             assert_eq!(json_shape(text, 200).as_deref(), shape, "{text}");
         }
         assert!(json_shape(&wide, 200).is_some_and(|shape| shape.ends_with("k23, … 76 more}")));
+    }
+
+    #[test]
+    fn a_wide_and_deep_value_takes_little_memory() {
+        let level = |inner: &str| {
+            let members: Vec<String> = ('a'..='x').map(|name| format!("\"{name}\":{inner}")).collect();
+            format!("{{{}}}", members.join(","))
+        };
+        let text = (0..4).fold("1".to_owned(), |inner, _| level(&inner));
+        let named = Cell::new(0);
+        let seed = ShapeSeed { depth: 0, named: &named };
+        assert!(seed.deserialize(&mut serde_json::Deserializer::from_str(&text)).is_ok());
+        assert_eq!(named.get(), MAX_NAMED);
     }
 
     #[test]

@@ -8,13 +8,14 @@ use crate::pipeline::policy::Permit;
 use crate::pipeline::validate::ArgumentValidator;
 use crate::results::image_size;
 use crate::results::json_shape::json_shape;
-use crate::results::model_text::{is_position, truncate_model_text};
 use crate::results::preview_text::preview_text;
 use crate::results::repeated_structure::repeats_structure;
 use crate::results::truncate::truncate_value;
+use crate::results::truncate_text::{is_position, truncate_model_text};
 use octo_grants::jq::MAX_INPUT_BYTES;
 use octo_model::{Json, JsonObject, Kind, Method, ToolError};
 use octo_ports::{OWN_TEXT_META_KEY, ResultStore};
+use octo_toolkit::counted;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,6 +44,8 @@ impl Default for ResultLimits {
     }
 }
 
+/// The `_meta` member with the handle of a truncated result.
+pub(crate) const HANDLE_META_KEY: &str = "octoprox/result_handle";
 pub(crate) const HANDLE_SCHEME: &str = "octoprox://results/";
 
 /// Larger replies are assembled on a blocking thread.
@@ -98,12 +101,22 @@ impl ResultLimiter {
         if !is_tool {
             return Err(stored_whole_error(size, cap, &handle));
         }
+        if request.depth > 0 {
+            // Nested calls load the whole.
+            let meta = JsonObject::new().with(HANDLE_META_KEY, handle.as_str());
+            return Ok(JsonObject::new().with("_meta", meta).with("isError", result.is_true("isError")));
+        }
         let who = &request.caller.principal;
         let truncate = move || {
             LargeReply { item: &item, result: &result, has_own_text, handle: &handle, size }.truncate(cap)
         };
         validator.run_blocking(who, truncate).await
     }
+}
+
+/// Whether a result is truncated, and the whole is stored.
+pub(crate) fn is_stored(result: &JsonObject) -> bool {
+    result.inner("_meta", HANDLE_META_KEY).is_some()
 }
 
 /// The call has run, so the caller is not asked to repeat it.
@@ -131,8 +144,7 @@ async fn find_own_text(
         return Ok((result, false));
     };
     let content = result.list("content");
-    let has_text = content.iter().any(|block| block.member("text").is_some());
-    let find = move || has_text && !repeats_structure(&content, &structure);
+    let find = move || !repeats_structure(&content, &structure);
     if size <= MAX_INLINE_BYTES {
         return Ok((result, find()));
     }
@@ -280,7 +292,7 @@ impl LargeReply<'_> {
         let meta = result.get("_meta").filter(|meta| meta.bytes().len() <= MAX_KEPT_MEMBER_BYTES);
         let mut meta = meta.and_then(|meta| meta.members().ok()).unwrap_or_default();
         meta.remove(OWN_TEXT_META_KEY);
-        short.with("_meta", meta.with("octoprox/truncated", true).with("octoprox/result_handle", handle))
+        short.with("_meta", meta.with("octoprox/truncated", true).with(HANDLE_META_KEY, handle))
     }
 }
 
@@ -295,7 +307,8 @@ fn shape_sentence(result: &JsonObject) -> String {
 /// The shape of what a jq expression gets.
 fn reply_shape(result: &JsonObject) -> Option<String> {
     if let Some(structure) = result.get("structuredContent") {
-        return json_shape(structure.as_str(), MAX_SHAPE_BYTES);
+        let is_readable = structure.bytes().len() <= MAX_INPUT_BYTES;
+        return is_readable.then(|| json_shape(structure.as_str(), MAX_SHAPE_BYTES)).flatten();
     }
     let [block] = result.list("content").try_into().ok()?;
     let text = Json::member(&block, "text")?;
@@ -367,6 +380,7 @@ fn update_counts(value: &mut Value, before: &[usize]) {
 /// Truncates text; omits other blocks that do not fit, but for images if they are not counted.
 fn truncate_blocks(blocks: &[Json], budget: usize, keeps_images: bool) -> Vec<Json> {
     let mut left = budget;
+    let mut omitted = blocks.len().saturating_sub(MAX_BLOCKS);
     let mut kept = Vec::new();
     for block in blocks.iter().take(MAX_BLOCKS) {
         let size = block.bytes().len() + 1;
@@ -375,10 +389,16 @@ fn truncate_blocks(blocks: &[Json], budget: usize, keeps_images: bool) -> Vec<Js
         } else if size <= left {
             left -= size;
             kept.push(block.clone());
-        } else if let Some(text) = block.member("text") {
+        } else if let Some(text) = block.member("text").filter(|_| left > 0) {
             kept.extend(preview_text(&text, left).map(text_block));
             left = 0;
+        } else {
+            omitted += 1;
         }
+    }
+    if omitted > 0 {
+        let mark = format!("[… {} left out …]", counted(omitted, "content block", "content blocks"));
+        kept.push(text_block(Json::text(&mark)));
     }
     kept
 }

@@ -2,7 +2,7 @@
 
 use crate::results::jq_eval::JqRunner;
 use crate::results::reply_text::{LineReader, TextLine, read_range};
-use octo_admission::{FairSlots, SlotLimits};
+use octo_admission::{FairSlot, FairSlots, SlotLimits};
 use octo_grants::jq::{MAX_INPUT_BYTES, too_large};
 use octo_grants::{Capabilities, Grant};
 use octo_model::{Effect, Json, Kind, ToolError};
@@ -53,20 +53,12 @@ impl ResultReader {
         Self { result_store, jq, reads: FairSlots::new("result_reads", limits) }
     }
 
-    /// Runs blocking work on the text of a stored reply, off the runtime's threads.
-    async fn read<T: Send + 'static>(
-        &self,
-        text: StoredText,
-        cx: &CallContext,
-        work: impl FnOnce(StoredText) -> Result<T, ToolError> + Send + 'static,
-    ) -> Result<T, ToolError> {
-        let turn = self.reads.acquire(&cx.caller.principal, cx.deadline.into()).await;
-        let turn = turn.map_err(|reason| reason.error("The hub"))?;
-        let work = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
-            work(text)
-        });
-        work.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
+    /// Opens a stored reply in a slot, since a store may have to load it for that.
+    async fn open(&self, handle: &str, cx: &CallContext) -> Result<OpenText, ToolError> {
+        let slot = self.reads.acquire(&cx.caller.principal, cx.deadline.into()).await;
+        let slot = slot.map_err(|reason| reason.error("The hub"))?;
+        let text = self.result_store.open_text(&cx.caller, handle).await?;
+        Ok(OpenText { text, slot })
     }
 
     async fn jq(
@@ -85,6 +77,27 @@ impl ResultReader {
         let input = tokio::task::spawn_blocking(move || jq_input(&whole)).await;
         let input = input.unwrap_or_else(|error| Err(ToolError::internal(error)))?;
         turn.run(program, input).await
+    }
+}
+
+/// The text of a stored reply, and the slot of its reader.
+struct OpenText {
+    text: StoredText,
+    slot: FairSlot,
+}
+
+impl OpenText {
+    /// Runs blocking work on the text, off the runtime's threads.
+    async fn read<T: Send + 'static>(
+        self,
+        work: impl FnOnce(StoredText) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let Self { text, slot } = self;
+        let work = tokio::task::spawn_blocking(move || {
+            let _slot = slot;
+            work(text)
+        });
+        work.await.unwrap_or_else(|error| Err(ToolError::internal(error)))
     }
 }
 
@@ -182,15 +195,17 @@ impl Tool for ResultRead {
     }
 
     async fn run(&self, input: Input, kept: ResultReader, cx: &CallContext) -> Result<Output, ToolError> {
-        let text = kept.result_store.open_text(&cx.caller, &input.handle).await?;
-        let TextSize { lines: total_lines, bytes: total_bytes } = text.size;
+        let open = kept.open(&input.handle, cx).await?;
+        let size = open.text.size;
+        let TextSize { lines: total_lines, bytes: total_bytes } = size;
         let room = cx.reply.remaining_after(ENVELOPE_BYTES).min(MAX_PAGE_BYTES);
         let Page { text, next, next_byte } = if let Some(program) = &input.jq {
-            let found = kept.jq(program, &input.handle, text.size, cx).await?;
+            drop(open);
+            let found = kept.jq(program, &input.handle, size, cx).await?;
             read_within(input.bytes, room, |length| Ok(page(&found, input.from_byte.unwrap_or(0), length)))?
         } else {
             let reading = cx.clone();
-            kept.read(text, cx, move |text| read_part(text, &input, room, &reading)).await?
+            open.read(move |text| read_part(text, &input, room, &reading)).await?
         };
         Ok(Output { text, total_lines, total_bytes, next, next_byte })
     }

@@ -2,8 +2,8 @@
 
 use crate::hub_fixture::HubFixture;
 use crate::limits::{UntrustedSource, definition, reply, tools};
-use octo_hub::ResultLimits;
-use octo_model::{Effect, Frontend, JsonObject, ToolError};
+use octo_hub::{Request, ResultLimits};
+use octo_model::{Caller, Effect, Frontend, JsonObject, ToolError};
 use serde_json::{Value, json};
 
 /// Bytes of a reply to a model, with the notice.
@@ -76,6 +76,69 @@ async fn text_and_structure_share_the_limit() {
     let structure = result.get("structuredContent").unwrap().bytes().len();
     let shown: usize = texts(&result).iter().map(String::len).sum();
     assert!(structure + shown < MAX_BYTES && structure > 1_000 && shown > 1_000, "{structure} {shown}");
+}
+
+#[tokio::test]
+async fn nested_calls_get_the_whole_and_no_notes() {
+    // Its schema permits no truncation.
+    let schema =
+        json!({"type": "object", "required": ["rows"], "properties": {"rows": {"minItems": 600_000}}});
+    let structure = json!({"rows": vec![12_345_678; 600_000]});
+    let bench = hub(schema, json!({"content": [], "structuredContent": structure}));
+    assert!(shown(&bench).await.is_err());
+    let request = Request { depth: 1, ..HubFixture::request("evil__do", json!({})) };
+    let stored = bench.call_request(request).await.outcome.unwrap();
+    assert!(!stored.is_true("isError"));
+    let whole = bench.hub.untruncated(&Caller::local(), stored).await.unwrap();
+    assert_eq!(whole.get("structuredContent").unwrap().as_str(), structure.to_string());
+
+    // The audit log knows from the short one that the call failed.
+    let text = json!({"type": "text", "text": "x".repeat(200_000)});
+    let bench = hub(json!({"type": "object"}), json!({"content": [text], "isError": true}));
+    let request = Request { depth: 1, ..HubFixture::request("evil__do", json!({})) };
+    let failed = bench.call_request(request).await.outcome.unwrap();
+    assert!(failed.is_true("isError") && failed.get("content").is_none());
+
+    let input = json!({"type": "object", "properties": {"id": {"type": "integer"}}});
+    let tool = json!({"name": "do", "inputSchema": input});
+    let source = UntrustedSource::new(tools(vec![definition("do", tool, Effect::unknown())]), |_| {
+        reply(json!({"content": [{"type": "text", "text": "{\"a\":1}"}]}))
+    });
+    let bench = HubFixture::new(vec![source], |_| {});
+    for (depth, blocks) in [(0, 2), (1, 1)] {
+        let request = Request { depth, ..HubFixture::request("evil__do", json!({"id": "7"})) };
+        let result = bench.call_request(request).await.outcome.unwrap();
+        assert_eq!(result.list("content").len(), blocks);
+        assert!(result.object("_meta").get("octoprox/coerced").is_some());
+    }
+}
+
+#[tokio::test]
+async fn many_small_blocks_are_shown_as_far_as_they_fit() {
+    let blocks: Vec<Value> = (0..300)
+        .map(|at| json!({"type": "text", "text": format!("block {at} {}", "x".repeat(90))}))
+        .collect();
+    let bench = hub(json!({"type": "object"}), json!({"content": blocks}));
+    let result = shown(&bench).await.unwrap();
+    let texts = texts(&result);
+    assert!(texts.len() > 50 && texts[0].starts_with("block 0 "), "{texts:?}");
+    assert!(texts.iter().any(|text| text.ends_with(" content blocks left out …]")), "{texts:?}");
+    assert!(result.to_json().bytes().len() < MAX_BYTES);
+    assert!(read_all(&bench, &result).await.contains("block 299 "));
+}
+
+#[tokio::test]
+async fn a_warning_and_a_file_beside_the_structure_can_be_read() {
+    let rows = json!({"rows": vec!["a row of a table"; 2_000]});
+    let warning = json!({"type": "text", "text": "WARNING: incomplete"});
+    let same = json!({"type": "text", "text": rows.to_string()});
+    let file = json!({"type": "resource", "resource": {"uri": "file:///a", "text": "of the file"}});
+    for (content, expected) in [(json!([warning, same]), "WARNING"), (json!([same, file]), "of the file")] {
+        let bench =
+            hub(json!({"type": "object"}), json!({"content": content, "structuredContent": rows.clone()}));
+        let result = shown(&bench).await.unwrap();
+        assert!(read_all(&bench, &result).await.contains(expected), "{expected}");
+    }
 }
 
 #[tokio::test]

@@ -30,9 +30,18 @@ fn fixture(source: &Arc<ScriptedSource>, surface: Surface) -> HubFixture {
 }
 
 async fn list(bench: &HubFixture, client: &ClientEpoch, profile: &str, options: ListOptions) -> Vec<Value> {
-    let caller = Caller::local();
+    list_as(&Caller::local(), bench, client, profile, options).await
+}
+
+async fn list_as(
+    caller: &Caller,
+    bench: &HubFixture,
+    client: &ClientEpoch,
+    profile: &str,
+    options: ListOptions,
+) -> Vec<Value> {
     let features = ClientFeatures::default();
-    let request = ListRequest { kind: ItemKind::Tool, caller: &caller, features, options, cursor: None };
+    let request = ListRequest { kind: ItemKind::Tool, caller, features, options, cursor: None };
     let page = bench.hub.list_in_epoch(client, profile, request);
     page.await.unwrap().items.to().unwrap()
 }
@@ -114,6 +123,24 @@ async fn auto_is_decided_once_per_epoch_by_size() {
         bench.hub.surface("own", &Caller::local(), Some(Surface::Find)).unwrap().surface,
         Surface::Find
     );
+}
+
+#[tokio::test]
+async fn auto_is_decided_for_each_caller() {
+    let source = ScriptedSource::new("up", tools(200));
+    let denied = json!({"name": "no", "tools": ["up__*"], "callers": ["ada"], "decision": "deny"});
+    let rules = vec![serde_json::from_value(denied).unwrap()];
+    let bench = HubFixture::new(vec![source as Arc<dyn Source>], |parts| {
+        parts.profiles = vec![Profile::everything_with(&settings(Surface::Auto)).unwrap()];
+        parts.policy = PolicySettings { default: Decision::Allow, rules };
+    });
+    let [ada, bob] = ["ada", "bob"].map(Caller::named);
+    let (first, second) = (ClientEpoch::default(), ClientEpoch::default());
+    for _ in 0..2 {
+        let of_ada = list_as(&ada, &bench, &first, "", ListOptions::default()).await;
+        assert_eq!(names(&of_ada), ["result_read"]);
+        assert_eq!(names(&list_as(&bob, &bench, &second, "", ListOptions::default()).await), PROFILE);
+    }
 }
 
 #[tokio::test]

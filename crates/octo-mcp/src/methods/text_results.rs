@@ -1,6 +1,6 @@
 //! Results for clients that get no structured content.
 
-use octo_hub::{Structure, remove_text_only_mark, repeats_structure};
+use octo_hub::{Structure, remove_text_only_mark, shows_structure};
 use octo_model::{Json, JsonObject};
 
 /// Larger structured content stays as it is. Only replies to apps are larger.
@@ -18,7 +18,7 @@ pub fn without_structure(mut result: JsonObject, structure: Structure, is_native
     }
     if let Some(structure) = result.remove("structuredContent")
         && !is_native
-        && !repeats_structure(&content, &structure)
+        && !shows_structure(&content, &structure)
     {
         let block = JsonObject::new().with("type", "text").with("text", structure.as_str());
         content.push(block.to_json());

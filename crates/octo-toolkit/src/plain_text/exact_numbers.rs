@@ -1,5 +1,6 @@
 //! Numbers that a parser would change.
 
+use octo_model::quote_numbers;
 use serde_json::Number;
 use std::borrow::Cow;
 
@@ -8,44 +9,7 @@ const MAX_PLAIN_DIGITS: usize = 15;
 
 /// JSON in which numbers that would be rounded or written differently, such as `1.10`, are texts of the same digits.
 pub(super) fn quote_inexact_numbers(json: &str) -> Cow<'_, str> {
-    let (mut quoted, mut copied) = (String::new(), 0);
-    let mut rest = json;
-    let position = |rest: &str| json.len() - rest.len();
-    while let Some(start) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
-        rest = rest.get(start..).unwrap_or_default();
-        if let Some(string) = rest.strip_prefix('"') {
-            rest = after_string(string);
-            continue;
-        }
-        let is_end = |c: char| !matches!(c, '0'..='9' | '-' | '+' | '.' | 'e' | 'E');
-        let (number, after) = rest.split_at(rest.find(is_end).unwrap_or(rest.len()));
-        if !is_exact(number) {
-            quoted.push_str(json.get(copied..position(rest)).unwrap_or_default());
-            quoted.push('"');
-            quoted.push_str(number);
-            quoted.push('"');
-            copied = position(after);
-        }
-        rest = after;
-    }
-    if copied == 0 {
-        return Cow::Borrowed(json);
-    }
-    quoted.push_str(json.get(copied..).unwrap_or_default());
-    Cow::Owned(quoted)
-}
-
-/// What follows the string whose opening quote precedes the text.
-fn after_string(text: &str) -> &str {
-    let mut rest = text;
-    while let Some(at) = rest.find(['"', '\\']) {
-        let is_end = rest.as_bytes().get(at) == Some(&b'"');
-        rest = rest.get(at + if is_end { 1 } else { 2 }..).unwrap_or_default();
-        if is_end {
-            return rest;
-        }
-    }
-    ""
+    quote_numbers(json, |number| !is_exact(number))
 }
 
 fn is_exact(number: &str) -> bool {

@@ -96,8 +96,13 @@ mod tests {
 
     fn reply(outcome: Result<&str, ToolError>) -> Value {
         let outcome = outcome.map(|text| JsonObject::parse(text.to_owned()).unwrap());
-        let called =
-            CallOutcome { id: CallId::fresh(), took: Duration::from_micros(1500), entry: None, outcome };
+        let called = CallOutcome {
+            id: CallId::fresh(),
+            took: Duration::from_micros(1500),
+            entry: None,
+            from_app: false,
+            outcome,
+        };
         serde_json::from_str(&tool_reply(&called, "a")).unwrap()
     }
 

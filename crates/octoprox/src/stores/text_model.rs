@@ -10,7 +10,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::NamedTempFile;
-use tools_memory::MemoryByMeaning;
+use tools_memory::SemanticMemory;
 
 /// Name of the model.
 pub const MODEL_NAME: &str = "all-MiniLM-L6-v2";
@@ -70,7 +70,8 @@ impl TextModel {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(invalid(&error)),
         };
-        ModelPack::parse(&pack).map(|pack| Some(TextEncoder::new(pack))).map_err(|error| invalid(&error))
+        let pack = ModelPack::parse(&pack).and_then(|pack| pack.check_origin().map(|()| pack));
+        pack.map(|pack| Some(TextEncoder::new(pack))).map_err(|error| invalid(&error))
     }
 
     /// Removes the model and what was computed with it. Returns whether it was installed.
@@ -88,7 +89,7 @@ impl TextModel {
 
     /// Loads the model for a hub and its memory in the background, if it is installed and the hub has none. Needs a
     /// runtime.
-    pub fn load(self, hub: &Arc<Hub>, memory: Option<&Arc<MemoryByMeaning>>) {
+    pub fn load(self, hub: &Arc<Hub>, memory: Option<&Arc<SemanticMemory>>) {
         if hub.has_text_encoder() {
             return;
         }

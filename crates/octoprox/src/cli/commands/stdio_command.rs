@@ -33,10 +33,10 @@ pub struct Stdio {
     /// Profile to serve
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     profile: String,
-    /// Tools to list: auto, full, servers, profile or find [default: as set]
+    /// Tools to list: auto, full, servers, profile, find or code [default: from the settings]
     #[arg(long, value_name = "NAME", value_parser = surface)]
     surface: Option<Surface>,
-    /// Structured results beside text: on or off [default: as set]
+    /// Structured results in addition to text: on or off [default: from the settings]
     #[arg(long, value_name = "on|off", value_parser = structure)]
     structure: Option<Structure>,
     #[command(flatten)]

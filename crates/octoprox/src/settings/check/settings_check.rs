@@ -15,7 +15,7 @@ use tracing_subscriber::filter::Targets;
 use url::Url;
 
 /// Names reserved for the hub, in addition to the toolbox names.
-const RESERVED_NAMES: [&str; 3] = ["results", "hub", "octoprox"];
+const RESERVED_NAMES: [&str; 4] = ["results", "tools", "hub", "octoprox"];
 
 /// Returns all problems, in the order of the settings.
 pub fn check_settings(settings: &Settings, layers: &Layers) -> Vec<SettingsProblem> {

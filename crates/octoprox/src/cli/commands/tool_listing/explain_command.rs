@@ -7,12 +7,16 @@ use crate::cli::standalone::StandaloneOption;
 use crate::cli::tool_client::ToolSession;
 use crate::settings::Flags;
 use crate::terminal::console;
+use crate::terminal::terminal_width::{columns, wrap_words};
 use crate::terminal::text_table::sanitize_line;
 use clap::{Args, Subcommand};
 use octo_hub::{estimate_tokens, model_bytes};
 use octo_model::Json;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+
+/// Below the names of fields.
+const FIELD_INDENT: &str = "         ";
 
 /// Explain what the hub decides.
 #[derive(Args)]
@@ -94,11 +98,12 @@ fn to_json(report: &SurfaceReport) -> String {
 
 fn to_text(report: &SurfaceReport) -> String {
     let mut text = format!("surface  {}\n", report.surface.as_str());
-    let _ = writeln!(text, "why      {}", report.reason);
+    let reason = wrap_words(&report.reason.to_string(), columns() - FIELD_INDENT.len());
+    let _ = writeln!(text, "why      {}", reason.join(&format!("\n{FIELD_INDENT}")));
     let count = report.listed.len();
     let _ = writeln!(text, "listed   {count} of {} tools, about {} tokens", report.all, tokens(report));
     for name in names(report) {
-        let _ = writeln!(text, "         {}", sanitize_line(name));
+        let _ = writeln!(text, "{FIELD_INDENT}{}", sanitize_line(name));
     }
     text
 }

@@ -1,7 +1,7 @@
 //! A memory that is searched by meaning, too, once it has a text encoder.
 
 use crate::fact_vectors::FactVectors;
-use crate::query_turns::QueryTurns;
+use crate::query_slots::QuerySlots;
 use crate::shown_facts::{QueryWords, show_fact};
 use octo_embed::TextEncoder;
 use octo_ports::StoreResult;
@@ -36,10 +36,10 @@ const MIN_SHARE_OF_BEST: f64 = 0.7;
 const MAX_FOUND_BY_MEANING: usize = 5;
 
 /// A store of memories and, once it is set, what searches it by meaning.
-pub struct MemoryByMeaning {
+pub struct SemanticMemory {
     store: Memory,
     vectors: OnceLock<Arc<FactVectors>>,
-    turns: QueryTurns,
+    slots: QuerySlots,
 }
 
 /// An entity whose texts were compared with a query.
@@ -85,9 +85,9 @@ struct RankedEntity {
     known: Option<KnownEntity>,
 }
 
-impl MemoryByMeaning {
+impl SemanticMemory {
     pub fn new(store: Memory) -> Self {
-        Self { store, vectors: OnceLock::new(), turns: QueryTurns::default() }
+        Self { store, vectors: OnceLock::new(), slots: QuerySlots::default() }
     }
 
     /// From now on, questions are answered by meaning, too. Only the first call has an effect.
@@ -145,7 +145,7 @@ impl MemoryByMeaning {
         text: String,
     ) -> StoreResult<QueryResult> {
         let by_words = self.store.query(asker.clone(), question.clone()).await?;
-        let Some(turn) = self.turns.take(&asker.principal).await else { return Ok(by_words) };
+        let Some(slot) = self.slots.take(&asker.principal).await else { return Ok(by_words) };
         let Some(mut entities) = self.all_entities(&asker).await? else { return Ok(by_words) };
         if let Some(kind) = question.kind.as_deref().map(normalize_name) {
             entities.retain(|entity| normalize_name(&entity.kind) == kind);
@@ -156,7 +156,7 @@ impl MemoryByMeaning {
         let (sender, compared) = oneshot::channel();
         tokio::task::spawn_blocking(move || {
             let similarities = vectors.similarities(&owner, &query, &texts, || !sender.is_closed());
-            drop(turn);
+            drop(slot);
             let _ = sender.send(similarities);
         });
         // Without similarities, the words remain.
@@ -260,7 +260,7 @@ fn texts_of(entity: &KnownEntity, stated_only: bool) -> Vec<String> {
     std::iter::once(head.clone()).chain(facts).collect()
 }
 
-impl MemoryStore for MemoryByMeaning {
+impl MemoryStore for SemanticMemory {
     fn upsert(
         &self,
         asker: MemoryCaller,

@@ -18,7 +18,7 @@ use octo_toolkit::memory::{
 use octo_toolkit::{Caller, Memory};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, LazyLock};
-use tools_memory::MemoryByMeaning;
+use tools_memory::SemanticMemory;
 
 static ENCODER: LazyLock<Arc<TextEncoder>> = LazyLock::new(|| {
     let file = std::env::var("EMBEDDING_WHEEL");
@@ -31,12 +31,12 @@ static ENCODER: LazyLock<Arc<TextEncoder>> = LazyLock::new(|| {
 const QUESTION: &str = "how expensive is the lawyer?";
 const FACT: &str = "Outside counsel, charges 240 euros per hour";
 
-fn memory() -> MemoryByMeaning {
+fn memory() -> SemanticMemory {
     by_meaning(Stores::in_memory().memory)
 }
 
-fn by_meaning(store: Memory) -> MemoryByMeaning {
-    let memory = MemoryByMeaning::new(store);
+fn by_meaning(store: Memory) -> SemanticMemory {
+    let memory = SemanticMemory::new(store);
     memory.set_text_encoder(Arc::clone(&ENCODER));
     memory
 }
@@ -54,7 +54,7 @@ fn entity(name: &str, facts: &[String]) -> NewEntity {
     }
 }
 
-async fn put(memory: &MemoryByMeaning, subject: &str, entities: Vec<NewEntity>) {
+async fn put(memory: &SemanticMemory, subject: &str, entities: Vec<NewEntity>) {
     memory.upsert(asker(subject), entities, NameMatch::Exact).await.unwrap();
 }
 
@@ -68,7 +68,7 @@ fn question() -> MemoryQuery {
     }
 }
 
-async fn found(memory: &MemoryByMeaning, subject: &str, question: MemoryQuery) -> Vec<String> {
+async fn found(memory: &SemanticMemory, subject: &str, question: MemoryQuery) -> Vec<String> {
     let found = memory.query(asker(subject), question).await.unwrap();
     found.entities.into_iter().map(|entity| entity.name).collect()
 }
