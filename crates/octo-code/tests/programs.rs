@@ -57,6 +57,8 @@ async fn programs_return_values() {
         ("return await call('echo', { a: [1, null, 'x'] })", json!({ "a": [1, null, "x"] })),
         ("return await call('github.list_issues', { page: 3 }).then(r => r.next ?? 'end')", json!("end")),
         ("return (await tools['my-server']['echo.v2']({ b: true })).b", json!(true)),
+        ("return (await call('my-server:echo.v2', { b: 2 })).b", json!(2)),
+        ("return (await call('list_issues', { page: 3 })).next ?? 'end'", json!("end")),
         // Errors of tools.
         (
             "try { await tools.fail({ data: { id: 7 } }) } catch (e) {\n  return [e instanceof Error, e.name, e.code, e.message, e.data.id]\n}",

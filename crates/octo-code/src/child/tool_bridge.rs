@@ -19,7 +19,7 @@ const MAX_NAME_CHARS: usize = 100;
 pub struct ToolBridge {
     output: Box<dyn Write>,
     tools: Vec<ToolBinding>,
-    /// Every name of a tool that `tools_call` takes, and its dotted path, with its index.
+    /// Every name of a tool, with its index: as it is listed, `server.tool`, `server:tool`, and alone if it is unique.
     names: HashMap<String, usize>,
     /// Calls that wait until others are answered.
     waiting: VecDeque<WaitingCall>,

@@ -183,7 +183,7 @@ fn program_error(failure: ProgramFailure) -> ToolError {
     let mut hints = Vec::new();
     if failure.calls > 0 {
         let calls = counted(failure.calls, "call", "calls");
-        hints.push(format!("The program made {calls} before; their effects remain."));
+        hints.push(format!("The program made {calls} before; any effects remain."));
     }
     let printed = failure.printed.trim_end();
     if !printed.is_empty() {
@@ -227,8 +227,8 @@ mod tests {
     fn what_a_program_throws_is_a_sentence_before_a_hint() {
         for (thrown, calls, text) in [
             ("boom", 0, "Uncaught error: boom"),
-            ("boom", 1, "Uncaught error: boom. The program made 1 call before; their effects remain."),
-            ("Why?", 1, "Uncaught error: Why? The program made 1 call before; their effects remain."),
+            ("boom", 1, "Uncaught error: boom. The program made 1 call before; any effects remain."),
+            ("Why?", 1, "Uncaught error: Why? The program made 1 call before; any effects remain."),
         ] {
             let (line, column) = (None, None);
             let error = ProgramError::Uncaught { message: thrown.to_owned(), error_code: None, line, column };
