@@ -36,7 +36,8 @@ def answer(method, params):
         if name == "turn": html, kind = "<p>second</p>", params.get("arguments", {}).get("type", kind)
         text = json.dumps(declared) if name == "capabilities" else NAME + " " + name
         if name.startswith("zoom"): text += " " + "x" * 300000
-        return {"content": [{"type": "text", "text": text}, {"type": "resource_link", "uri": APP, "name": "app"}]}
+        return {"content": [{"type": "text", "text": text}, {"type": "resource_link", "uri": APP, "name": "app"}],
+            **({"structuredContent": {"app": NAME}} if name == "turn" or name.startswith("zoom") else {})}
     return {} if method == "ping" else None
 for line in sys.stdin:
     message = json.loads(line)
@@ -186,6 +187,20 @@ async fn an_app_reaches_the_tools_of_its_server_by_their_own_names() -> Result<(
     let other = hub.client().await?;
     assert!(text(&other.call_tool("zoom_maps", json!({})).await?).contains("not found"));
     assert!(text(&other.call_tool("pay__refresh", json!({})).await?).starts_with("pay refresh"));
+    Ok(())
+}
+
+/// No model reads what an app gets.
+#[tokio::test]
+async fn an_app_gets_structured_results_where_models_get_text() -> Result<()> {
+    let hub = AppHub::new("hold").await?;
+    let url = format!("{}?structure=off", hub.hub.mcp_url());
+    let client = LegacyClient::connect(&url, shows_apps(), answer_nothing).await?;
+    client.call_tool("maps__show", json!({})).await?;
+    let zoomed = client.call_tool("zoom_maps", json!({})).await?.result()?.clone();
+    assert_eq!(zoomed["structuredContent"]["app"], "maps");
+    let turned = client.call_tool("maps__turn", json!({})).await?.result()?.clone();
+    assert!(turned["content"].is_array() && turned.get("structuredContent").is_none(), "{turned}");
     Ok(())
 }
 

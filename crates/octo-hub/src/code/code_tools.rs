@@ -37,16 +37,9 @@ impl<'a> CodeTools<'a> {
     /// The tools that a program can call.
     pub fn bindings(&self, source: &str) -> Result<Vec<ToolBinding>, ToolError> {
         let words: HashSet<&str> = words(source).collect();
-        let is_named = |name: &str| {
-            let mut of_name = self::words(name).peekable();
-            of_name.peek().is_some() && of_name.all(|word| words.contains(word))
-        };
-        let all = self
-            .hub
-            .callable_tools(self.cx, MAX_BOUND_TOOLS, &|tool| is_named(&tool.tool) || is_named(&tool.name))?;
-        // A server could otherwise fill the first message to every program.
-        let is_short = |tool: &CallableTool| tool.tool.len().max(tool.name.len()) <= MAX_NAME_BYTES;
-        Ok(all.into_iter().filter(is_short).take(MAX_NAMED_TOOLS).map(binding).collect())
+        let is_named = |tool: &CallableTool| are_known(&tool.tool, &words) || are_known(&tool.name, &words);
+        let all = self.hub.callable_tools(self.cx, MAX_BOUND_TOOLS, &is_named)?;
+        Ok(all.into_iter().filter(has_short_name).take(MAX_NAMED_TOOLS).map(binding).collect())
     }
 
     /// An error of a call as the program sees it. One about arguments declares the tool.
@@ -106,6 +99,17 @@ pub fn declared_tools(
         0 => text,
         left_out => format!("// {left_out} tools that match are left out. Name fewer.\n{text}"),
     })
+}
+
+/// A server could otherwise fill the first message to every program.
+fn has_short_name(tool: &CallableTool) -> bool {
+    tool.tool.len().max(tool.name.len()) <= MAX_NAME_BYTES
+}
+
+/// Whether a program has all words of a name. A name without words is not known.
+fn are_known(name: &str, known: &HashSet<&str>) -> bool {
+    let mut of_name = words(name).peekable();
+    of_name.peek().is_some() && of_name.all(|word| known.contains(word))
 }
 
 fn binding(tool: CallableTool) -> ToolBinding {
@@ -208,6 +212,21 @@ mod tests {
         ] {
             let pattern = NamePattern::new(name);
             assert_eq!((pattern.matches(&send), pattern.matches(&read)), (of_mail, of_files), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_long_or_has_no_words_reaches_no_program() {
+        let program = HashSet::from(["send", "all"]);
+        for (name, is_known) in
+            [("send-all", true), ("send", true), ("send_all", false), ("-----", false), ("", false)]
+        {
+            assert_eq!(are_known(name, &program), is_known, "{name}");
+        }
+        for (bytes, is_short) in [(MAX_NAME_BYTES, true), (MAX_NAME_BYTES + 1, false), (20 << 20, false)] {
+            let tool =
+                CallableTool { name: "x".to_owned(), server: Some("s".to_owned()), tool: "x".repeat(bytes) };
+            assert_eq!(has_short_name(&tool), is_short, "{bytes}");
         }
     }
 

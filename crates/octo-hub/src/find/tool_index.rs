@@ -259,6 +259,20 @@ mod tests {
         hits.iter().map(|hit| item(hit.group, hit.position)).collect()
     }
 
+    #[tokio::test]
+    async fn a_search_waits_briefly_for_a_long_update() {
+        let catalogue = Catalogue::new(Vec::new(), Vec::new(), |_| String::new());
+        let index = ToolIndex::default();
+        let known =
+            IndexedTools::default().updated(catalogue.version() + 1, &[snapshot("mail", &[("send", "")])]);
+        index.current.store(Arc::new(known));
+        let updating = Arc::clone(&index.updating).lock_owned().await;
+        let known = index.current(&catalogue).await.unwrap();
+        assert!(known.sources.contains_key("mail"), "the last snapshot");
+        drop(updating);
+        assert!(index.current(&catalogue).await.unwrap().sources.is_empty(), "the catalogue as it is");
+    }
+
     #[test]
     fn an_update_indexes_changed_sources_only() {
         let mail = snapshot("mail", &[("send", "Send a letter"), ("list", "List letters")]);

@@ -3,8 +3,12 @@
 use crate::hub_fixture::HubFixture;
 use crate::limits::{UntrustedSource, definition, reply, tools};
 use octo_hub::{Request, ResultLimits};
-use octo_model::{Caller, Effect, Frontend, JsonObject, ToolError};
+use octo_model::{BoxFuture, CallId, Caller, Effect, Frontend, Json, JsonObject, ToolError};
+use octo_ports::{ResultStore, StoreResult};
 use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// Bytes of a reply to a model, with the notice.
 const MAX_BYTES: usize = 8_000 + 1_600;
@@ -111,6 +115,41 @@ async fn nested_calls_get_the_whole_and_no_notes() {
         assert_eq!(result.list("content").len(), blocks);
         assert!(result.object("_meta").get("octoprox/coerced").is_some());
     }
+}
+
+/// A store that loads the whole to open it, and remembers how many it opens at once.
+#[derive(Default)]
+struct LoadingStore {
+    open: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl ResultStore for LoadingStore {
+    fn store<'a>(&'a self, _: &'a Caller, _: CallId, _: Json) -> BoxFuture<'a, StoreResult<String>> {
+        Box::pin(async { Ok("r_1".to_owned()) })
+    }
+
+    fn load<'a>(&'a self, _: &'a Caller, _: &'a str) -> BoxFuture<'a, StoreResult<Json>> {
+        Box::pin(async {
+            let open = self.open.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most.fetch_max(open, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            self.open.fetch_sub(1, Ordering::SeqCst);
+            Ok(Json::from(json!({"content": [{"type": "text", "text": "the whole"}]})))
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_caller_opens_two_stored_replies_at_once() {
+    let store = Arc::new(LoadingStore::default());
+    let results = Arc::clone(&store);
+    let bench = HubFixture::new(Vec::new(), |parts| parts.result_store = results);
+    let reads = (0..40).map(|_| bench.call("result_read", json!({"handle": "r_1"})));
+    for read in futures_util::future::join_all(reads).await {
+        assert!(read.unwrap().to_json().as_str().contains("the whole"));
+    }
+    assert_eq!(store.most.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]

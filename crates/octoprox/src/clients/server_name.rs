@@ -40,6 +40,7 @@ mod tests {
             ("Google Drive", &[], "Google-Drive"),
             ("com.example/tool", &[], "com-example-tool"),
             ("git", &[], "git-mcp"),
+            ("tools", &[], "tools-mcp"),
             ("a__b--c", &[], "a_b-c"),
             ("notion", &["Notion"], "notion-mcp"),
             ("time", &["time_mcp"], "time-2"),
