@@ -1,12 +1,14 @@
 // Applies the rules for prose to the files it is given; site/prose starts it.
 
 import { readFileSync } from 'node:fs';
+import { harmProblems } from './prose_harmless.mjs';
 import { proseProblems } from './prose_rules.mjs';
 
 const files = process.argv.slice(2);
 let count = 0;
 for (const file of files) {
-  for (const { line, text } of proseProblems(readFileSync(file, 'utf8'), { guide: /docs\/(guide|tutorials)\//.test(file) })) {
+  const page = readFileSync(file, 'utf8');
+  for (const { line, text } of [...proseProblems(page, { guide: /docs\/(guide|tutorials)\//.test(file) }), ...harmProblems(page)]) {
     console.error(`${file}:${line}: ${text}`);
     count += 1;
   }

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert';
 import test from 'node:test';
+import { harmProblems } from './prose_harmless.mjs';
 import { proseProblems } from './prose_rules.mjs';
 
 const words = (count) => Array.from({ length: count }, () => 'w').join(' ');
@@ -45,4 +46,50 @@ test('plain text passes', () => {
 test('guides address the reader', () => {
   assert.strictEqual(proseProblems('We recommend our hub.', { guide: true }).length, 2);
   assert.deepStrictEqual(proseProblems('We recommend our hub.'), []);
+});
+
+const OWN = '```sh run\nexport XDG_CONFIG_HOME=$(mktemp -d) XDG_STATE_HOME=$(mktemp -d)\n```\n';
+
+const HARMFUL = [
+  "echo '{}' > ~/.cursor/mcp.json",
+  'cat >> "$HOME/.zshrc" <<X',
+  'octoprox tools | tee ~/tools.txt',
+  'mkdir -p ~/.claude',
+  'mkdir notes && mv notes ~/notes',
+  'cp clock.py ~/clock.py',
+  'rm -rf ~/.npm/_npx',
+  "sed -i 's/a/b/' ~/.config/octoprox/octoprox.yaml",
+  'printf x > $XDG_CONFIG_HOME/octoprox/octoprox.yaml',
+  'cp .env.example .env',
+  "psql -c 'DROP SCHEMA hubs CASCADE'",
+  'TRUNCATE teas;',
+  'git reset --hard',
+  'octoprox servers remove notion',
+  'octoprox secret set GITHUB_TOKEN',
+  "octoprox call memory_delete entity_names='[\"Ada\"]'",
+];
+
+const HARMLESS = [
+  'octoprox init --dry-run',
+  'cp -a ~/.local/state/octoprox backup   # of ~',
+  'cp -n .env.example .env',
+  "octoprox call db_query sql='SELECT 1; DROP TABLE teas' || echo refused",
+  'octoprox add notion --dry-run',
+  'cat notes.md 2>&1 > out.txt',
+  'export OCTOPROX_TOOLS=$(mktemp -d)     # in your set-up a directory such as ~/tools',
+];
+
+test('commands that harm a reader are found', () => {
+  for (const line of HARMFUL) assert.strictEqual(harmProblems(`\`\`\`sh run\n${line}\n\`\`\`\n`).length, 1, line);
+  assert.strictEqual(harmProblems('```json ~/.cursor/mcp.json\n{}\n```\n').length, 1);
+});
+
+test('commands that harm nobody pass', () => {
+  for (const line of HARMLESS) assert.deepStrictEqual(harmProblems(`\`\`\`sh run\n${line}\n\`\`\`\n`), [], line);
+  const own = ['printf x > "$XDG_CONFIG_HOME/octoprox/octoprox.yaml"', 'octoprox servers remove notion', 'octoprox call memory_forget x=1'];
+  for (const line of own) assert.deepStrictEqual(harmProblems(`${OWN}\`\`\`sh run\n${line}\n\`\`\`\n`), [], line);
+});
+
+test('the set-up of a page is not read as prose', () => {
+  assert.deepStrictEqual(proseProblems('# A\n\n<!-- setup\nsimply just do it!\n-->\n\nText.'), []);
 });

@@ -1,11 +1,21 @@
 // What the generator of the site and the prose checks share: reading Markdown line by line, without its code.
 
+/** Commands that a page needs as a test, and that no reader sees. */
+const SETUP = /^<!-- setup\n[\s\S]*?^-->\n+/gm;
+
+/** The page without them. */
+function withoutSetup(text) {
+  return text.replace(SETUP, '');
+}
+
 /** Lines of a page, each with its number and whether it belongs to a fenced or indented block of code. */
 export function* markdownLines(text) {
   let fence = null;
   let previousBlank = true;
   let indented = false;
-  for (const [index, line] of text.split('\n').entries()) {
+  // Line numbers stay those of the file.
+  const visible = text.replace(SETUP, (setup) => setup.replace(/[^\n]/g, ''));
+  for (const [index, line] of visible.split('\n').entries()) {
     const mark = line.match(/^\s*(`{3,}|~{3,})/)?.[1];
     const blank = line.trim() === '';
     let code = fence !== null;
@@ -37,7 +47,7 @@ export function outsideCode(text, change) {
 
 /** Title (the first heading), description (the first paragraph) and the text below the title. */
 export function splitTitle(text, path) {
-  const match = text.replace(/^<!--[\s\S]*?-->\s*/, '').match(/^# (.+)\n+([\s\S]*)$/);
+  const match = withoutSetup(text).replace(/^<!--[\s\S]*?-->\s*/, '').match(/^# (.+)\n+([\s\S]*)$/);
   if (!match) throw new Error(`${path}: the first line must be a heading "# …"`);
   const [, title, body] = match;
   const paragraph = body.match(/^(?![#|`\-!<>\s])[\s\S]*?(?=\n\n|\n```|$)/)?.[0] ?? '';

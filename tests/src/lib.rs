@@ -12,6 +12,7 @@ pub mod http_client;
 pub mod hub_process;
 pub mod mcp_clients;
 pub mod processes;
+pub mod reader_home;
 pub mod stdio_client;
 pub mod test_binaries;
 pub mod test_fleet;

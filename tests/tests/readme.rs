@@ -1,5 +1,6 @@
 //! The README, the guide and the tutorials lead to a call: their commands run as written, in a directory that has only
-//! the files that the page shows, and produce the pictures.
+//! the files that the page shows, and produce the pictures. The home directory and the database are those of a reader who
+//! has settings, clients and data already: no page changes them.
 
 #![allow(
     clippy::disallowed_methods,
@@ -11,6 +12,7 @@
 )]
 
 use anyhow::{Context, Result};
+use octo_tests::reader_home::{ReaderDatabase, check_reader_files, write_reader_files};
 use octo_tests::test_binaries::{binary_path, service_variable};
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, RandomState};
@@ -34,14 +36,25 @@ struct PageRun {
     stderr: String,
 }
 
-/// The commands marked to be run, block by block.
-fn blocks(page: &str) -> Vec<&str> {
-    page.split("```sh run\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
+const VISIBLE_BLOCK: &str = "```sh run\n";
+/// Commands that a page needs as a test, and that no reader sees.
+const SETUP_BLOCK: &str = "<!-- setup\n";
+/// A role that a page creates: one name for all databases of a server.
+const ROLE: &str = "teas_reader";
+
+/// The commands marked to be run, block by block, each after the set-up before it.
+fn blocks(page: &str) -> Vec<String> {
+    let parts = page.split(VISIBLE_BLOCK).map(|part| {
+        let setups = part.split(SETUP_BLOCK).skip(1).filter_map(|rest| rest.split("-->").next());
+        (part.split("```").next().unwrap_or_default(), setups.collect::<String>())
+    });
+    let parts: Vec<_> = parts.collect();
+    parts.windows(2).map(|pair| format!("{}{}", pair[0].1, pair[1].0)).collect()
 }
 
 /// Expected output of each block: the lines of the text that follows it, before the next one.
 fn expected_output(page: &str) -> Vec<Vec<&str>> {
-    let parts = page.split("```sh run\n").skip(1);
+    let parts = page.split(VISIBLE_BLOCK).skip(1);
     parts
         .map(|part| {
             part.split("```text\n")
@@ -102,7 +115,16 @@ fn run_page(page: &str) -> Result<PageRun> {
     let (hub, admin, shop, nats) = (free_port()?, free_port()?, free_port()?, free_port()?);
     let script = script.replace("127.0.0.1:7000", &format!("127.0.0.1:{hub}"));
     let script = script.replace("127.0.0.1:3100", &format!("127.0.0.1:{admin}")).replace("8008", &shop);
-    let script = script.replace("4222", &nats);
+    let unique = RandomState::new().hash_one(0);
+    let role = format!("{ROLE}_{unique}");
+    let script = script.replace("4222", &nats).replace(ROLE, &role);
+    let database = match std::env::var("POSTGRES") {
+        Ok(server) if page.contains("$DATABASE_URL") => {
+            Some(ReaderDatabase::create(&server, format!("reader_{unique}"))?)
+        }
+        _ => None,
+    };
+    write_reader_files(home.path())?;
     // The hub's own data lie beside the folder, as they do for everybody.
     let work = home.path().join("work");
     std::fs::create_dir(&work)?;
@@ -126,7 +148,7 @@ fn run_page(page: &str) -> Result<PageRun> {
         .env("OCTOPROX_STANDALONE", if is_attached { "false" } else { "true" })
         .env("OCTOPROX_PORT", &hub)
         .env("OCTOPROX_ADMIN_PORT", &admin)
-        .env("DATABASE_URL", std::env::var("POSTGRES").unwrap_or_default())
+        .env("DATABASE_URL", database.as_ref().map_or(Ok(String::new()), ReaderDatabase::url)?)
         .stdin(Stdio::null())
         .stdout(std::fs::File::create(&out_file)?)
         .stderr(std::fs::File::create(&err_file)?)
@@ -139,7 +161,12 @@ fn run_page(page: &str) -> Result<PageRun> {
     let (status, out, said) = (status?, std::fs::read(out_file)?, std::fs::read(err_file)?);
     let (out, said) = (String::from_utf8_lossy(&out), String::from_utf8_lossy(&said));
     assert!(status.success(), "{script}\n{out}\n{said}");
-    let out = out.replace(&shop, "8008");
+    check_reader_files(home.path()).with_context(|| script.clone())?;
+    if let Some(database) = database {
+        database.check()?;
+        database.drop_with_role(&role)?;
+    }
+    let out = out.replace(&shop, "8008").replace(&role, ROLE);
     let outputs = out.split("@@ block ").skip(1).map(str::to_owned).collect();
     Ok(PageRun { home, outputs, stderr: said.into_owned() })
 }
