@@ -1,6 +1,7 @@
 //! The audit log and its records.
 
 pub(crate) mod audit_record;
+pub mod retention_clock;
 
 use crate::{ArgumentKey, StoreResult};
 use octo_model::{BoxFuture, CallId, Frontend, Kind, Method, Principal};

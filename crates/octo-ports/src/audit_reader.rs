@@ -75,7 +75,12 @@ pub trait AuditReader: Send + Sync {
     /// Truncation at the end is detected with `anchors`, earlier heads.
     fn verify<'a>(&'a self, anchors: &'a [ChainAnchor]) -> BoxFuture<'a, StoreResult<Vec<Verified>>>;
 
-    /// Removes records beyond the retention and returns their number.
+    /// `now` without the time that no record accounts for: what the age of records is judged by, so that a clock that
+    /// is ahead deletes nothing.
+    fn trusted_now(&self, now: Timestamp) -> BoxFuture<'_, StoreResult<Timestamp>>;
+
+    /// Removes records beyond the retention and returns their number. A record that is not too old keeps those after
+    /// it, whatever their times.
     fn prune(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>>;
 
     /// Like `prune`, for periodic calls: waits until many records can be removed at once, since each pruning

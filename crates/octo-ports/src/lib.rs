@@ -30,6 +30,7 @@ pub use apis::{ApiStore, Apis};
 pub use argument_key::ArgumentKey;
 pub use audit_chain::{Anchor, ChainAnchor, Hash};
 pub use audit_log::audit_record::{AuditRecord, RecordKind};
+pub use audit_log::retention_clock;
 pub use audit_log::{AuditBacklog, AuditLog, CallEnded, CallStarted, Outcome};
 pub use audit_reader::{AuditCursor, AuditReader, Retention, Verified};
 pub use changes::{ChangeNotifier, Changes};

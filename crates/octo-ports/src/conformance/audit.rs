@@ -94,6 +94,12 @@ pub async fn pruned(open: &Open) -> StoreResult<()> {
     assert_eq!(reader.tail(1).await?.first().map(|record| record.kind), Some(RecordKind::Prune));
     let by_age = Retention { max_records: None, max_age: Some(Duration::from_secs(60 * 60)) };
     assert_eq!(reader.prune(by_age, now).await?, 0);
+    let ahead = now.checked_add(Duration::from_secs(500 * 24 * 60 * 60)).unwrap_or(now);
+    let trusted = reader.trusted_now(ahead).await?;
+    assert!(trusted.duration_since(now).as_hours() < 1, "no record proves the time that the clock is ahead");
+    assert_eq!(reader.prune_when_due(by_age, trusted).await?, 0);
+    let behind = now.checked_sub(Duration::from_secs(500 * 24 * 60 * 60)).unwrap_or(now);
+    assert_eq!(reader.prune_when_due(by_age, reader.trusted_now(behind).await?).await?, 0);
     let old = ChainAnchor { anchor: Anchor { seq: 2, ..before.anchor }, ..before.clone() };
     let old = verify(&**reader, &old).await;
     assert!(matches!(old, Err(StoreError::Corrupt { .. })), "the anchor was pruned: {old:?}");

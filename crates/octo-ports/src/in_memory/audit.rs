@@ -2,6 +2,7 @@
 
 use super::ready;
 use crate::audit_format::chain_verifier::{anchors_of, verify_missing_chains};
+use crate::retention_clock::{RecordsAround, trusted_now};
 use crate::{
     Anchor, AuditCursor, AuditLog, AuditReader, AuditRecord, CallEnded, CallStarted, ChainAnchor, Hash, Port,
     RecordKind, Retention, StoreError, StoreResult, Verified,
@@ -83,7 +84,8 @@ impl Log {
         let most = retention.max_records.map(|most| usize::try_from(most.max(1)).unwrap_or(usize::MAX));
         let by_number = most.map_or(0, |most| self.records.len().saturating_sub(most));
         let oldest = retention.max_age.and_then(|age| now.checked_sub(age).ok());
-        let by_age = oldest.map_or(0, |oldest| self.records.partition_point(|record| record.at < oldest));
+        let is_old = |record: &&AuditRecord| oldest.is_some_and(|oldest| record.at < oldest);
+        let by_age = self.records.iter().take_while(is_old).count();
         let count = by_number.max(by_age).min(self.records.len().saturating_sub(1));
         let Some(last) = self.records.drain(..count).next_back() else { return 0 };
         let pruned = anchor(&last);
@@ -150,6 +152,15 @@ impl AuditReader for InMemoryAudit {
 
     fn verify<'a>(&'a self, anchors: &'a [ChainAnchor]) -> BoxFuture<'a, StoreResult<Vec<Verified>>> {
         ready(self.lock().verify(anchors).map(|verified| vec![verified]))
+    }
+
+    fn trusted_now(&self, now: Timestamp) -> BoxFuture<'_, StoreResult<Timestamp>> {
+        let log = self.lock();
+        ready(trusted_now(now, |moment| {
+            let times = || log.records.iter().map(|record| record.at);
+            let before = times().filter(|at| *at < moment).max();
+            Ok(RecordsAround { before, after: times().filter(|at| *at >= moment).min() })
+        }))
     }
 
     fn prune(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>> {

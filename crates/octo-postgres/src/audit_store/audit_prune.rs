@@ -45,6 +45,14 @@ pub(super) async fn prune(database: &Database, retention: Retention, now: Timest
     Ok(pruned)
 }
 
+/// The earlier of `now` and the time of the database server: a node with a wrong clock does not prune the log of all.
+pub(super) async fn trusted_now(database: &Database, now: Timestamp) -> StoreResult<Timestamp> {
+    let server = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8";
+    let rows = database.read(PORT, Scope::AllTenants, server, &[]).await?;
+    let server = rows.first().and_then(|row| Timestamp::from_microsecond(row.get(0)).ok());
+    Ok(server.map_or(now, |server| server.min(now)))
+}
+
 /// Like `prune`, for periodic calls: waits until many records can be removed at once.
 pub(super) async fn prune_when_due(
     database: &Database,
@@ -168,7 +176,12 @@ async fn last_before(search: &mut Transaction, chain: &ChainRange, moment: i64) 
             high = middle;
         }
     }
-    Ok(Some(low - 1).filter(|last| *last >= chain.first))
+    let Some(last) = Some(low - 1).filter(|last| *last >= chain.first) else { return Ok(None) };
+    // After a change of the clock, the times are not in order: all records up to that one are older.
+    let newer = "SELECT min(seq) FROM audit WHERE chain = $1 AND seq BETWEEN $2 AND $3 AND at >= $4";
+    let newer = search.query_opt(newer, &[&chain.chain, &chain.first, &last, &moment]).await?;
+    let newer: Option<i64> = newer.and_then(|row| row.get(0));
+    Ok(newer.map_or(Some(last), |newer| Some(newer - 1).filter(|last| *last >= chain.first)))
 }
 
 fn missing(chain: &str, seq: i64) -> octo_ports::StoreError {

@@ -137,6 +137,10 @@ impl AuditReader for PostgresAuditReader {
         Box::pin(audit_verify::verify(&self.0, anchors))
     }
 
+    fn trusted_now(&self, now: Timestamp) -> BoxFuture<'_, StoreResult<Timestamp>> {
+        Box::pin(audit_prune::trusted_now(&self.0, now))
+    }
+
     fn prune(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>> {
         Box::pin(audit_prune::prune(&self.0, retention, now))
     }

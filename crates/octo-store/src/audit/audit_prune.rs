@@ -5,6 +5,7 @@ use crate::audit::audit_chains;
 use crate::{Durability, SqliteError, database};
 use jiff::Timestamp;
 use octo_ports::audit_format::{ChainHasher, record_codec};
+use octo_ports::retention_clock::{self, RecordsAround};
 use octo_ports::{Anchor, Hash, Retention};
 use rusqlite::{Connection, TransactionBehavior};
 use std::path::Path;
@@ -73,6 +74,23 @@ pub(crate) fn prune_when_due(dir: &Path, retention: Retention, now: Timestamp) -
     prune(dir, Retention { max_records, ..retention }, now)
 }
 
+/// `now` without the time that no record accounts for.
+pub(crate) fn trusted_now(dir: &Path, now: Timestamp) -> Result<Timestamp, SqliteError> {
+    let conn = database::read_audit(dir)?;
+    let chains = chain_ranges(&conn)?;
+    retention_clock::trusted_now(now, |moment| {
+        let mut around = RecordsAround::default();
+        for chain in &chains {
+            let last = last_before(&conn, chain, moment.as_microsecond())?;
+            let next = last.map_or(chain.first, |last| last + 1);
+            let (before, after) = (last.map(|seq| time_of(&conn, chain, seq)), Some(next));
+            let after = after.filter(|seq| *seq <= chain.last).map(|seq| time_of(&conn, chain, seq));
+            around = around.merge(RecordsAround { before: before.transpose()?, after: after.transpose()? });
+        }
+        Ok(around)
+    })
+}
+
 fn chain_ranges(conn: &Connection) -> Result<Vec<ChainRange>, SqliteError> {
     let mut ranges = Vec::new();
     for chain in audit_chains::names(conn)? {
@@ -98,7 +116,7 @@ fn last_prunable(
     let mut prunable = Vec::new();
     for (index, chain) in chains.into_iter().enumerate() {
         let by_age = match oldest {
-            Some(oldest) => last_before(conn, &chain, oldest.as_microsecond())?,
+            Some(oldest) => last_of_old(conn, &chain, oldest)?,
             None => None,
         };
         let by_number = too_many.get(index).copied().flatten();
@@ -176,6 +194,33 @@ pub(crate) fn set_pruned(conn: &Connection, chain: &str, last: i64) -> rusqlite:
     }
     conn.execute("DELETE FROM audit_pruned", ())?;
     conn.execute("INSERT INTO audit_pruned (seq) VALUES (?1)", [last]).map(drop)
+}
+
+/// The last of the records at the start of a chain that are all older than this. After a change of the clock, the times of
+/// records are not in order.
+fn last_of_old(conn: &Connection, chain: &ChainRange, oldest: Timestamp) -> Result<Option<u64>, SqliteError> {
+    let Some(last) = last_before(conn, chain, oldest.as_microsecond())? else { return Ok(None) };
+    let rows = audit_chains::rows(&chain.chain);
+    let mut find =
+        conn.prepare_cached(&format!("SELECT seq, record FROM {rows} AND seq <= ?2 ORDER BY seq"))?;
+    let mut rows = find.query((&chain.chain, last.cast_signed()))?;
+    while let Some(row) = rows.next()? {
+        let record = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
+        if !record_codec::micros(record).is_some_and(|at| at < oldest.as_microsecond()) {
+            let first_to_keep = row.get::<_, i64>(0)?.cast_unsigned();
+            return Ok(first_to_keep.checked_sub(1).filter(|last| *last >= chain.first));
+        }
+    }
+    Ok(Some(last))
+}
+
+/// When a record was written.
+fn time_of(conn: &Connection, chain: &ChainRange, seq: u64) -> Result<Timestamp, SqliteError> {
+    let find = format!("SELECT record FROM {} AND seq = ?2", audit_chains::rows(&chain.chain));
+    let mut find = conn.prepare_cached(&find)?;
+    let record: Vec<u8> = find.query_row((&chain.chain, seq.cast_signed()), |row| row.get(0))?;
+    let at = record_codec::micros(&record).and_then(|at| Timestamp::from_microsecond(at).ok());
+    Ok(at.unwrap_or(Timestamp::MIN))
 }
 
 /// The last record before a time in microseconds since 1970. Records are ordered by time except for clock changes, so

@@ -148,6 +148,10 @@ impl AuditReader for SqliteAuditReader {
         self.run(move |dir| audit_verify::verify_all(dir, &anchors))
     }
 
+    fn trusted_now(&self, now: Timestamp) -> BoxFuture<'_, StoreResult<Timestamp>> {
+        self.run(move |dir| audit_prune::trusted_now(dir, now))
+    }
+
     fn prune(&self, retention: Retention, now: Timestamp) -> BoxFuture<'_, StoreResult<u64>> {
         self.run(move |dir| audit_prune::prune(dir, retention, now))
     }

@@ -5,12 +5,13 @@ mod audit_filter;
 use crate::app_context::{block_on_current_thread, load_settings};
 use crate::app_error::AppError;
 use crate::settings::{Flags, state_dir};
+use crate::stores::audit_pruner::MAX_CLOCK_LEAD;
 use crate::stores::stores;
 use crate::terminal::console;
 use crate::terminal::text_table::sanitize_line;
 use audit_filter::{FilterArgs, RecordFilter};
 use clap::{Args, Subcommand};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use octo_ports::{
     AuditCursor, AuditReader, AuditRecord, ChainAnchor, RecordKind, Retention, StoreError, StoreResult,
     Verified,
@@ -79,6 +80,9 @@ struct Prune {
     /// Remove records older than this, such as `90d`
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     older_than: Option<Duration>,
+    /// Believe the clock, even if it is far ahead of the newest records
+    #[arg(long, requires = "older_than")]
+    trust_clock: bool,
     /// Print the result as JSON: {pruned}
     #[arg(long)]
     json: bool,
@@ -211,7 +215,19 @@ impl Export {
 impl Prune {
     async fn run(&self, audit: &dyn AuditReader) -> Result<(), AppError> {
         let retention = Retention { max_records: self.keep_records, max_age: self.older_than };
-        let pruned = audit.prune(retention, Timestamp::now()).await?;
+        let now = Timestamp::now();
+        let is_doubted = !self.trust_clock && self.older_than.is_some() && !is_missing(&audit.heads().await);
+        let unaccounted =
+            if is_doubted { audit.trusted_now(now).await?.duration_until(now) } else { SignedDuration::ZERO };
+        if unaccounted > MAX_CLOCK_LEAD {
+            let days = unaccounted.as_hours() / 24;
+            return Err(AppError::new(format!(
+                "The clock shows {}, and for {days} days before that there are no records, so nothing was removed. \
+                 If the clock is right, run the command again with --trust-clock.",
+                now.strftime("%F %T UTC")
+            )));
+        }
+        let pruned = audit.prune(retention, now).await?;
         let said = if self.json {
             serde_json::json!({"pruned": pruned}).to_string()
         } else {
