@@ -109,6 +109,9 @@ pub struct UpstreamSpec {
     pub list_timeout: Duration,
     /// Timeout of starting and negotiating a revision.
     pub start_timeout: Duration,
+    /// Of a program that downloads itself at its first start, such as `npx`: timeout of that start, if it is longer. Ending it
+    /// earlier would leave a broken cache.
+    pub install_timeout: Option<Duration>,
     /// Larger messages are rejected.
     pub max_message_bytes: usize,
     /// Era to use without negotiation; negotiated if unset.
@@ -157,6 +160,7 @@ impl UpstreamSpec {
             call_timeout: Duration::from_secs(300),
             list_timeout: Duration::from_secs(30),
             start_timeout: Duration::from_secs(30),
+            install_timeout: None,
             max_message_bytes: 256 << 20,
             era: None,
             sse: false,

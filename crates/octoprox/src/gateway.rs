@@ -2,6 +2,7 @@
 
 mod fleet_servers;
 pub mod login_spec;
+pub mod package_runner;
 mod upstream_factory;
 mod upstream_pool;
 

@@ -14,7 +14,7 @@ use octo_toolkit::Backoff;
 use octo_wire::Era;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, SemaphorePermit, oneshot};
 use tokio::task::JoinSet;
 
 /// A connection that is restored within this time is not reported as lost.
@@ -118,12 +118,26 @@ async fn wait_until_needed(link: &Link) -> bool {
     !link.stop.is_cancelled()
 }
 
+/// One after the other: package managers that fill the same cache at the same time are slow, and break it at times.
+static INSTALL_TURN: Semaphore = Semaphore::const_new(1);
+
+/// Timeout of a start. A program that may install itself first waits for its turn.
+async fn start_turn(link: &Link) -> (Duration, Option<SemaphorePermit<'static>>) {
+    let spec = &link.server.spec;
+    match spec.install_timeout {
+        Some(install) if !link.server.listing.is_ready() => {
+            (install.max(spec.start_timeout), INSTALL_TURN.acquire().await.ok())
+        }
+        _ => (spec.start_timeout, None),
+    }
+}
+
 /// Makes one attempt. A server that was ready has a grace period before it is marked as down; one that was idle may
 /// take longer.
 async fn connect(link: &Link) -> UpstreamResult<Arc<Connection>> {
     let is_reconnect = !link.is_starting();
     let plan = link.negotiation.plan(&link.server.spec);
-    let limit = link.server.spec.start_timeout;
+    let (limit, _turn) = start_turn(link).await;
     let opening = tokio::time::timeout(limit, open_connection(link, plan));
     tokio::pin!(opening);
     let opened = tokio::select! {

@@ -2,6 +2,7 @@
 
 use crate::app_context::AppContext;
 use crate::app_error::AppError;
+use crate::gateway::package_runner::{INSTALL_TIMEOUT, is_package_runner};
 use crate::packages::package_lookup;
 use crate::process::this_program::this_program;
 use crate::settings::{self, AppliedServers, Era, Server, Settings};
@@ -74,6 +75,7 @@ impl UpstreamFactory {
         spec.net = self.net.clone();
         spec.call_timeout = Duration::from_secs(server.timeout_seconds);
         spec.start_timeout = Duration::from_secs(server.start_timeout_seconds);
+        spec.install_timeout = is_package_runner(server).then_some(INSTALL_TIMEOUT);
         spec.idle_timeout = Duration::from_secs(server.idle_timeout_seconds);
         spec.launcher = vec![self.program.clone().into(), LAUNCHER_COMMAND.into()];
         spec.listing_cache = self.listing_cache.clone();

@@ -8,6 +8,7 @@ use crate::cli::commands::servers_command::server_listing::{
 };
 use crate::cli::commands::servers_command::test_servers::DEFAULT_TIMEOUT_SECONDS;
 use crate::gateway::Gateway;
+use crate::gateway::package_runner::{INSTALL_TIMEOUT, is_package_runner};
 use crate::settings::edit::settings_edit;
 use crate::settings::{Environment, Flags};
 use crate::telemetry::{LogMode, Redactor, settings_secrets};
@@ -65,6 +66,7 @@ impl Effects {
             let begun = Instant::now();
             let gateway = Gateway::start_uncached(&session, |name| name == line.name && line.is_ready())?;
             let timeout = Duration::from_secs(self.timeout.max(1));
+            let timeout = if is_package_runner(&server) { timeout.max(INSTALL_TIMEOUT) } else { timeout };
             let listing = match gateway.servers().all().get(&line.name) {
                 Some(known) if line.is_ready() => {
                     wait_for_listing(line, &server, known, begun, timeout).await

@@ -4,6 +4,7 @@ use crate::app_error::AppError;
 use crate::cli::commands::servers_command::list_servers::ServerLine;
 use crate::cli::commands::servers_command::similar_server;
 use crate::gateway::login_spec;
+use crate::gateway::package_runner::broken_npx_cache;
 use crate::settings::Server;
 use octo_model::ToolError;
 use octo_toolkit::{ListingState, Source, SourceState};
@@ -144,6 +145,9 @@ fn advice(name: &str, server: &Server, why: &str) -> String {
             "The server itself fails. Try again later, or contact its operator.".to_owned()
         }
         None if said("ertificate") => "Check the host's certificate and the URL.".to_owned(),
+        _ if let Some(cache) = broken_npx_cache(server, why) => format!(
+            "An earlier start of npx was interrupted and left its cache incomplete. Remove it, then try again: rm -r {cache}"
+        ),
         _ if said("did not answer within") => {
             format!(
                 "The first start of a program can be slow: octoprox servers test {name} --timeout 120. {by_hand}"
@@ -170,6 +174,7 @@ mod tests {
             ),
             (&program, "connection lost: the program has ended", "Run it by hand to see the cause: npx -y x"),
             (&program, "server did not answer within 30 s", "--timeout 120"),
+            (&program, "the process exited; last stderr output: requireStack: []", "rm -r ~/.npm/_npx"),
             (&program, "a is held. The package has changed", "octoprox servers diff a"),
             (&address, "needs a login", "octoprox login a"),
             (&address, "server returned HTTP status 404: Not Found", "many end in /mcp"),

@@ -7,6 +7,7 @@ use crate::cli::commands::servers_command::server_listing::{
     MessageAndHint, find_line, not_started, sentence, wait_for_listing,
 };
 use crate::gateway::Gateway;
+use crate::gateway::package_runner::{INSTALL_TIMEOUT, is_package_runner};
 use crate::settings::{Environment, Flags};
 use crate::telemetry::{LogMode, Redactor, settings_secrets};
 use crate::terminal::console;
@@ -30,9 +31,10 @@ pub const DEFAULT_TIMEOUT_SECONDS: u64 = 30;
 pub struct TestServers {
     /// Servers to test [default: all enabled servers]
     names: Vec<String>,
-    /// Timeout per server, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = DEFAULT_TIMEOUT_SECONDS)]
-    timeout: u64,
+    /// Timeout per server, in seconds [default: 30]. Servers that `npx`, `uvx` and the like start have at least 180: ending
+    /// a download early would leave a broken cache
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
     /// List the names of the tools
     #[arg(long)]
     tools: bool,
@@ -61,11 +63,14 @@ struct TestOutcome {
 impl TestServers {
     /// A test of one server with the default options.
     pub fn of(name: &str) -> Self {
-        Self { names: vec![name.to_owned()], timeout: DEFAULT_TIMEOUT_SECONDS, tools: false, json: false }
+        Self { names: vec![name.to_owned()], timeout: None, tools: false, json: false }
     }
 
     pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
-        let loaded = load_settings(flags)?;
+        let mut loaded = load_settings(flags)?;
+        for server in loaded.settings.servers.values_mut() {
+            server.start_timeout_seconds = server.start_timeout_seconds.max(self.timeout.unwrap_or_default());
+        }
         let standing = server_lines(&loaded, &Environment::current());
         let chosen = self.selected(&standing)?;
         if chosen.is_empty() && self.json {
@@ -80,7 +85,13 @@ impl TestServers {
             let session = AppContext::start(loaded, LogMode::Command, AppMode::ReadOnly)?;
             // Servers start concurrently; results are printed in order.
             let begun = Instant::now();
-            let timeout = Duration::from_secs(self.timeout.max(1));
+            let timeout = Duration::from_secs(self.timeout.unwrap_or(DEFAULT_TIMEOUT_SECONDS).max(1));
+            let is_runner = |line: &&ServerLine| {
+                session.loaded.settings.servers.get(&line.name).is_some_and(is_package_runner)
+            };
+            // They start one after the other.
+            let installs = chosen.iter().copied().filter(is_runner).count();
+            let install_timeout = INSTALL_TIMEOUT * u32::try_from(installs).unwrap_or(u32::MAX);
             let gateway = Gateway::start_uncached(&session, |name| {
                 chosen.iter().any(|line| line.name == name && line.is_ready())
             })?;
@@ -90,6 +101,7 @@ impl TestServers {
                 .map(|line| {
                     let known = sources.remove(&line.name);
                     let server = session.loaded.settings.servers.get(&line.name);
+                    let timeout = if is_runner(&line) { timeout.max(install_timeout) } else { timeout };
                     async move {
                         let listing = match (&known, server) {
                             (Some(known), Some(server)) => {
