@@ -9,6 +9,7 @@ mod list_cost;
 mod report_error;
 mod result_text;
 mod standalone;
+mod system_service;
 mod tool_arguments;
 mod tool_client;
 mod tool_help;
@@ -18,7 +19,7 @@ use self::report_error::report_error;
 use crate::app_error::AppError;
 use crate::attach::HUB_COMMAND;
 use crate::jq_workers;
-use crate::settings::Flags;
+use crate::settings::{Environment, Flags, named_file, user_file};
 use crate::terminal::console;
 use crate::toolboxes::{LAUNCHER_COMMAND, PDF_WORKER_COMMAND};
 use clap::error::ErrorKind;
@@ -62,6 +63,9 @@ struct Common {
     /// Additional MCP servers, in the format of other clients: {"mcpServers": {…}}
     #[arg(long, global = true, value_name = "FILE")]
     servers: Option<PathBuf>,
+    /// Run the command for the system service: with /etc/octoprox/octoprox.yaml, as its user
+    #[arg(long, global = true, conflicts_with = "config")]
+    system: bool,
 }
 
 impl Common {
@@ -152,10 +156,48 @@ pub fn main() -> ExitCode {
     if let Err(error) = octo_grants::disable_core_dumps() {
         console::print_err(&format!("octoprox: cannot disable core dumps: {error}"));
     }
+    if cli.common.system {
+        let Err(error) = system_service::run_as_service();
+        return report_error(&error, std::env::args_os().any(|word| word == "--json"));
+    }
+    if cli.is_about_a_hub() && is_about_another_installation(&cli) {
+        console::print_err(
+            "This is about your own hub. For the system service of this machine: octoprox --system …",
+        );
+    }
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report_error(&error, std::env::args_os().any(|word| word == "--json")),
     }
+}
+
+impl Cli {
+    /// Whether the command shows or changes the state of a hub.
+    const fn is_about_a_hub(&self) -> bool {
+        matches!(
+            self.command,
+            Command::Audit(_)
+                | Command::Config(_)
+                | Command::Doctor(_)
+                | Command::Login(_)
+                | Command::Logout(_)
+                | Command::Logs(_)
+                | Command::Secret(_)
+                | Command::Servers(_)
+                | Command::Status(_)
+                | Command::Stop(_)
+                | Command::Token(_)
+        )
+    }
+}
+
+/// Whether root types a command, has no settings, and the machine has a system service: it is probably meant.
+fn is_about_another_installation(cli: &Cli) -> bool {
+    let world = Environment::current();
+    rustix::process::geteuid().is_root()
+        && named_file(&world, cli.common.config.as_ref()).is_none()
+        && user_file(&world).is_none()
+        && system_service::is_installed()
 }
 
 /// Help text of a command that prints it itself.

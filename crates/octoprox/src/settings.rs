@@ -22,6 +22,7 @@ pub use load::seal_keys::seal_keys;
 pub use load::secret_references::{SecretSettings, open_default_secret_store};
 pub use load::secret_store::{SecretStore, is_secret_slot, is_secret_store_name};
 pub use load::settings_file::SettingsFile;
+pub use load::settings_locations::{named_file, user_file};
 pub use load::settings_sources::Flags;
 pub use load::state_dir::state_dir;
 pub use load::unset_variables::UnsetVariables;

@@ -230,7 +230,7 @@ async fn state_folder(settings: &Settings, health: &dyn HealthCheck) -> Finding 
             Fail,
             NAME,
             format!("{shown} belongs to another user"),
-            "Change its owner, or set `state_dir` to a directory that you own.",
+            "Run this as its owner (`--system` for the system service), or set `state_dir` to a directory of yours.",
         ),
         Ok(_) if !is_writable(folder) => Finding::problem(
             Fail,
