@@ -153,7 +153,7 @@ pub fn open_capabilities(
         pass_env: pass_env.map(|(name, value)| (name.clone(), value.clone())).collect(),
         ..exec_spec(settings, workspace.clone(), state, program, command_search_path(settings))
     })?;
-    let net = Net::new(net_spec(settings))?;
+    let net = Net::new(tool_net_spec(settings))?;
     let memory = Arc::new(SemanticMemory::new(Arc::clone(&stores.memory)));
     let mut doors = no_capabilities()
         .with(net.clone())
@@ -167,7 +167,7 @@ pub fn open_capabilities(
         .with(workspace.clone())
         .with(exec.clone())
         .with(Sessions::new(exec))
-        .with(Sql::new(&sql_spec(settings, &net))?)
+        .with(Sql::new(&sql_spec(settings, &Net::new(net_spec(settings))?))?)
         .with(Arc::clone(&memory))
         .with(memory as Memory)
         .with(Arc::clone(&stores.apis))
@@ -230,10 +230,15 @@ pub fn net_spec(settings: &Settings) -> NetSpec {
     }
 }
 
+/// Returns the egress rules of tools: also restricted to the hosts of `net.only`.
+fn tool_net_spec(settings: &Settings) -> NetSpec {
+    NetSpec { only: settings.net.only.clone(), ..net_spec(settings) }
+}
+
 /// Returns the egress rules of the browser: if loopback is allowed, it may connect to the hub after a login.
 fn browser_net_spec(settings: &Settings) -> NetSpec {
     let opens_loopback = |entry: &String| LOOPBACK.contains(&entry.as_str()) || entry == "127.0.0.1";
-    let mut reach = net_spec(settings);
+    let mut reach = tool_net_spec(settings);
     if settings.net.allow.iter().any(opens_loopback) {
         reach.own_ports.retain(|port| *port != settings.admin.port);
     }
@@ -243,7 +248,7 @@ fn browser_net_spec(settings: &Settings) -> NetSpec {
 /// Returns the capabilities of one toolbox. Only the toolbox that names a private host may connect to it.
 pub fn toolbox_capabilities(toolbox: &Toolbox, settings: &Settings, doors: &Capabilities) -> Capabilities {
     let net = toolbox.egress.as_ref().and_then(|host| {
-        let mut reach = net_spec(settings);
+        let mut reach = tool_net_spec(settings);
         reach.allow.push(host.clone());
         doors.open::<Net>().and_then(|_| Net::new(reach)).ok()
     });

@@ -70,6 +70,19 @@ impl AllowList {
         self.0.iter().any(|entry| entry.matches_port(port) && entry.rule.matches_name(name))
     }
 
+    /// Whether the host is listed as it is written, a name or a literal address.
+    pub(super) fn lists(&self, host: &Host, port: u16) -> bool {
+        match host {
+            Host::Domain(name) => self.allows_host(name, port),
+            Host::Ipv4(address) => self.allows_address(IpAddr::V4(*address), port),
+            Host::Ipv6(address) => self.allows_address(IpAddr::V6(*address), port),
+        }
+    }
+
+    pub(super) fn has_networks(&self) -> bool {
+        self.0.iter().any(|entry| matches!(entry.rule, AllowRule::Network(_)))
+    }
+
     pub(super) fn allows_address(&self, address: IpAddr, port: u16) -> bool {
         self.0.iter().any(|entry| entry.matches_port(port) && entry.rule.contains_address(address))
     }

@@ -33,6 +33,8 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct Dialler {
     allow: Arc<AllowList>,
+    /// The only public hosts that may be reached, if there is such a list.
+    only: Option<Arc<AllowList>>,
     /// Ports on which the hub itself listens. It treats connections from loopback as its own user.
     own_ports: Arc<[u16]>,
     configured_host: Option<Arc<ConfiguredHost>>,
@@ -45,6 +47,8 @@ pub enum DialError {
     NotAHost,
     Unresolved(Option<io::Error>),
     Refused,
+    /// There is a list of hosts, and this one is not on it.
+    Unlisted,
     /// The hub itself.
     Own,
     Unreachable(io::Error),
@@ -52,7 +56,12 @@ pub enum DialError {
 
 impl Dialler {
     pub(super) fn public(allow: Arc<AllowList>, resolver: Arc<dyn Resolver>) -> Self {
-        Self { allow, own_ports: Arc::default(), configured_host: None, resolver }
+        Self { allow, only: None, own_ports: Arc::default(), configured_host: None, resolver }
+    }
+
+    /// Restricts it to a list of hosts, and to what `allow` names.
+    pub(super) fn restricted_to(self, only: Option<Arc<AllowList>>) -> Self {
+        Self { only, ..self }
     }
 
     pub(super) fn refusing_ports(self, own_ports: &[u16]) -> Self {
@@ -61,7 +70,7 @@ impl Dialler {
 
     /// Uses the same list and resolver, for one server.
     pub(super) fn for_host(&self, named: ConfiguredHost) -> Self {
-        Self { configured_host: Some(Arc::new(named)), ..self.clone() }
+        Self { configured_host: Some(Arc::new(named)), only: None, ..self.clone() }
     }
 
     /// Addresses of a host that may be connected to; never empty.
@@ -69,6 +78,12 @@ impl Dialler {
         let host = parse_host(host).ok_or(DialError::NotAHost)?;
         if self.configured_host.as_ref().is_some_and(|named| !named.matches(&host, port)) {
             return Err(DialError::Refused);
+        }
+        let is_listed =
+            self.only.as_ref().is_none_or(|only| only.lists(&host, port)) || self.allow.lists(&host, port);
+        // A name that is not listed is not even resolved: it could carry data to a name server.
+        if !is_listed && !self.allow.has_networks() {
+            return Err(DialError::Unlisted);
         }
         let found = match &host {
             Host::Ipv4(address) => vec![IpAddr::V4(*address)],
@@ -87,8 +102,14 @@ impl Dialler {
         {
             return Err(DialError::Own);
         }
-        let checked = interleave_families(found.filter(|address| self.allows(&host, *address)));
-        if checked.is_empty() { Err(DialError::Refused) } else { Ok(checked) }
+        let is_reachable =
+            |address: &SocketAddr| is_listed || self.allow.allows_address(address.ip(), address.port());
+        let checked = found.filter(|address| self.allows(&host, *address)).filter(is_reachable);
+        match (interleave_families(checked), is_listed) {
+            (none, true) if none.is_empty() => Err(DialError::Refused),
+            (none, false) if none.is_empty() => Err(DialError::Unlisted),
+            (checked, _) => Ok(checked),
+        }
     }
 
     /// Whether the operator listed this port for the host.
@@ -213,6 +234,7 @@ impl fmt::Display for DialError {
         f.write_str(match self {
             Self::NotAHost => "not a host",
             Self::Unresolved(_) => "the name does not resolve",
+            Self::Unlisted => "net.only does not name it",
             Self::Refused => "its address is not public, and net.allow does not name it",
             Self::Own => "it is this hub itself",
             Self::Unreachable(_) => "cannot connect",
@@ -224,7 +246,7 @@ impl std::error::Error for DialError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Unresolved(Some(error)) | Self::Unreachable(error) => Some(error),
-            Self::Unresolved(None) | Self::NotAHost | Self::Refused | Self::Own => None,
+            Self::Unresolved(None) | Self::NotAHost | Self::Refused | Self::Unlisted | Self::Own => None,
         }
     }
 }
@@ -256,6 +278,38 @@ mod tests {
             let found = dialler(allow).addresses(host, port).await;
             assert_eq!(matches!(found, Err(DialError::Own)), is_own, "{host}:{port} {found:?}");
             assert_eq!(found.is_ok(), !is_own, "{host}:{port} {found:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_of_hosts_leaves_no_others() {
+        let list = |setting: &str, entries: &[&str]| {
+            AllowList::parse(setting, &entries.iter().map(ToString::to_string).collect::<Vec<_>>()).unwrap()
+        };
+        let only = ["1.1.1.1", "8.8.8.8:53", "127.0.0.1"];
+        for (allow, host, port, expected) in [
+            (&[][..], "1.1.1.1", 443, "ok"),
+            (&[], "8.8.8.8", 53, "ok"),
+            (&[], "8.8.8.8", 443, "unlisted"),
+            (&[], "9.9.9.9", 443, "unlisted"),
+            (&[], "data.in.a.name.example", 443, "unlisted"),
+            (&[], "127.0.0.1", 80, "refused"),
+            (&["10.0.0.0/8"], "10.1.2.3", 80, "ok"),
+            (&["10.0.0.0/8"], "9.9.9.9", 80, "unlisted"),
+            (&["9.9.9.9"], "9.9.9.9", 80, "ok"),
+        ] {
+            let dialler = Dialler::public(
+                Arc::new(list("net.allow", allow)),
+                Arc::new(super::super::SystemResolver::default()),
+            )
+            .restricted_to(Some(Arc::new(list("net.only", &only))));
+            let outcome = match dialler.addresses(host, port).await {
+                Ok(_) => "ok",
+                Err(DialError::Unlisted) => "unlisted",
+                Err(DialError::Refused) => "refused",
+                Err(other) => panic!("{host}:{port} {other:?}"),
+            };
+            assert_eq!(outcome, expected, "{host}:{port} with {allow:?}");
         }
     }
 

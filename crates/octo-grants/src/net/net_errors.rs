@@ -25,6 +25,11 @@ pub(super) fn dial_error(host: &str, fail: &DialError) -> ToolError {
             ))
             .remedy(Remedy::AllowHost { host: host.to_owned() })
         }
+        DialError::Unlisted => {
+            ToolError::denied(format!("`{host}` is not one of the hosts that tools may reach."))
+                .hint("Use another host; the operator can add this one to net.only.")
+                .remedy(Remedy::settings(&["net.only"]))
+        }
         DialError::Own => ToolError::denied("Tools cannot send requests to the hub itself.")
             .hint("Call its tools directly."),
         DialError::Unreachable(_) => ToolError::unavailable(format!("Cannot connect to `{host}`."))

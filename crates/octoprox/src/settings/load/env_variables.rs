@@ -45,6 +45,7 @@ const VARIABLES: &[(&str, &str, ValueFormat)] = &[
     ("OCTOPROX_SURFACE", "surface.tools", ValueFormat::Text),
     ("OCTOPROX_CALL_TIMEOUT", "calls.timeout_seconds", ValueFormat::Integer),
     ("OCTOPROX_NET_ALLOW", "net.allow", ValueFormat::List),
+    ("OCTOPROX_NET_ONLY", "net.only", ValueFormat::List),
     ("OCTOPROX_NET_CONTACT", "net.contact", ValueFormat::Text),
     ("OCTOPROX_NET_RESPECT_ROBOTS", "net.respect_robots", ValueFormat::Boolean),
     ("OCTOPROX_SEARXNG_URL", "search.searxng_url", ValueFormat::Text),

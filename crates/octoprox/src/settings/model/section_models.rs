@@ -141,6 +141,9 @@ pub struct Net {
     /// Private hosts (`wiki.local`, `*.corp.example`), IP addresses and networks (`10.0.0.0/8`) that tools may connect
     /// to, each with an optional port. Public addresses need no entry.
     pub allow: Vec<String>,
+    /// The only public hosts (`docs.example.com`, `*.example.org`) that tools, the browser and git may connect to, beside
+    /// those in `allow`. Servers and services that the settings name are not affected. Default: every public host.
+    pub only: Vec<String>,
     /// Maximum number of requests per second that tools send to one host. Default: no limit. At most six run at the
     /// same time.
     pub requests_per_second: Option<f64>,

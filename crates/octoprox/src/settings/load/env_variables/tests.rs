@@ -26,6 +26,12 @@ const CASES: &[(&str, &str, &str, &str)] = &[
     ("OCTOPROX_ENABLE_TIME", "off", "toolboxes.time", r#"false"#),
     ("OCTOPROX_ENABLE_SHELL", "YES", "toolboxes.shell", r#"true"#),
     ("OCTOPROX_ENABLE_GITLAB", "0", "toolboxes.gitlab", r#"false"#),
+    (
+        "OCTOPROX_NET_ONLY",
+        "docs.example, *.corp.example",
+        "net.only",
+        r#"["docs.example", "*.corp.example"]"#,
+    ),
     ("OCTOPROX_NET_ALLOW", "127.0.0.1, *.corp.example", "net.allow", r#"["127.0.0.1", "*.corp.example"]"#),
     ("OCTOPROX_NET_CONTACT", "mailto:ops@example.com", "net.contact", r#""mailto:ops@example.com""#),
     ("OCTOPROX_NET_RESPECT_ROBOTS", "true", "net.respect_robots", r#"true"#),
