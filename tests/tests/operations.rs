@@ -29,6 +29,8 @@ mod reload_ops;
 mod service_manager;
 #[path = "operations/span_contents.rs"]
 mod span_contents;
+#[path = "operations/start_dirs.rs"]
+mod start_dirs;
 #[path = "operations/surfaces.rs"]
 mod surfaces;
 #[path = "operations/token_ops.rs"]

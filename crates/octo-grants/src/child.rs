@@ -10,7 +10,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop, ProcessGroup};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::net::unix::pipe::{Receiver, Sender};
@@ -26,8 +26,13 @@ pub struct Command {
     pub program: String,
     pub args: Vec<String>,
     pub env: BTreeMap<String, String>,
+    /// Working directory. Default: `/` outside a sandbox, never the directory of the hub, which may be a workspace; the
+    /// home directory of the program in a sandbox.
     pub cwd: Option<PathBuf>,
 }
+
+/// Working directory of programs that need none. No tool can write it.
+pub const NEUTRAL_DIR: &str = "/";
 
 /// Prints only the names of variables, because values may be secret.
 impl std::fmt::Debug for Command {
@@ -85,10 +90,8 @@ impl Command {
                 .envs(self.environment())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
-                .stderr(Stdio::piped());
-            if let Some(cwd) = &self.cwd {
-                command.current_dir(cwd);
-            }
+                .stderr(Stdio::piped())
+                .current_dir(self.start_dir());
         });
         let mut process = wrap.wrap(ProcessGroup::leader()).wrap(KillOnDrop).spawn()?;
         let pipes = (process.stdin().take(), process.stdout().take(), process.stderr().take());
@@ -106,10 +109,7 @@ impl Command {
 
     /// Starts the program through a launcher: however the hub ends, no process remains.
     pub async fn launch(&self, launcher: &[OsString]) -> io::Result<Child> {
-        let cwd = match &self.cwd {
-            Some(cwd) => std::path::absolute(cwd)?,
-            None => std::env::current_dir()?,
-        };
+        let cwd = std::path::absolute(self.start_dir())?;
         let argv = std::iter::once(&self.program).chain(&self.args).map(OsString::from).collect();
         let plan = LaunchPlan {
             argv,
@@ -130,6 +130,10 @@ impl Command {
                 .await
                 .map_err(to_io_error)?;
         Ok(Child::launched(stdin, stdout, stderr, running))
+    }
+
+    fn start_dir(&self) -> &Path {
+        self.cwd.as_deref().unwrap_or(Path::new(NEUTRAL_DIR))
     }
 
     fn environment(&self) -> Vec<(OsString, OsString)> {

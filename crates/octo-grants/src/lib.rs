@@ -27,7 +27,7 @@ mod ssh;
 pub mod tls;
 
 pub use capabilities::{Capabilities, Grant};
-pub use child::{Child, ChildHandle, Command};
+pub use child::{Child, ChildHandle, Command, NEUTRAL_DIR};
 pub use chromium::Chromium;
 pub use clock::Clock;
 pub use connector::Connector;

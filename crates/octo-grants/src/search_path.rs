@@ -76,7 +76,7 @@ impl SearchPath {
     }
 
     /// Whether the path, including its links, passes through no directory that tools can write.
-    pub(crate) fn accepts(&self, path: &Path) -> bool {
+    pub fn accepts(&self, path: &Path) -> bool {
         real_path(path, &self.writable).is_some()
     }
 

@@ -17,6 +17,6 @@ pub use octo_wire::Era;
 pub use session::server_info::ServerInfo;
 pub use upstream::Upstream;
 pub use upstream_spec::{
-    BreakerSpec, CallLimits, ConnectMode, InstalledProgram, PackageLookup, SHARED_HOME, SandboxSpec, Share,
-    TransportSpec, UpstreamSpec,
+    BreakerSpec, CallLimits, ConnectMode, InstalledProgram, PackageLookup, PrepareStart, SHARED_HOME,
+    SandboxSpec, Share, TransportSpec, UpstreamSpec,
 };

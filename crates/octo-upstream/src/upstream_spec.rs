@@ -133,6 +133,8 @@ pub struct UpstreamSpec {
     pub sandbox: Option<SandboxSpec>,
     /// Package that contains the program, looked up before each start of the process.
     pub package: Option<PackageLookup>,
+    /// Prepares each start of the process, or refuses it.
+    pub prepare_start: Option<PrepareStart>,
     /// Cache of the last listing, for on-demand starts.
     pub listing_cache: Option<Listings>,
 }
@@ -148,6 +150,9 @@ pub struct InstalledProgram {
 /// Finds the program of a package, or why it may not start now.
 pub type PackageLookup =
     Arc<dyn Fn() -> BoxFuture<'static, Result<InstalledProgram, ToolError>> + Send + Sync>;
+
+/// Prepares the start of a process, such as its directory. It may block.
+pub type PrepareStart = Arc<dyn Fn() -> Result<(), ToolError> + Send + Sync>;
 
 impl UpstreamSpec {
     pub fn new(name: impl Into<String>, link: TransportSpec) -> Self {
@@ -173,6 +178,7 @@ impl UpstreamSpec {
             launcher: Vec::new(),
             sandbox: None,
             package: None,
+            prepare_start: None,
             listing_cache: None,
         }
     }

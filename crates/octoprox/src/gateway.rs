@@ -3,6 +3,7 @@
 mod fleet_servers;
 pub mod login_spec;
 pub mod package_runner;
+mod server_start;
 mod upstream_factory;
 mod upstream_pool;
 
@@ -21,6 +22,7 @@ use octo_toolkit::{Source, SourceState};
 
 use fleet_servers::FleetServers;
 use octo_upstream::{LoginOnDemand, Upstream, UpstreamSpec};
+pub use server_start::{ServerStart, StartPlaces, WORKSPACE_REFERENCE};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -159,6 +161,19 @@ impl Gateway {
     /// Records the applied servers for `octoprox servers plan`.
     pub fn record_applied(&self, servers: &Wanted) {
         let Some(state) = &self.0.factory.state else { return };
+        let before = AppliedServers::read(state);
+        let moved = before.as_ref().map(|before| before.started_in_workspace(servers)).unwrap_or_default();
+        let is_around =
+            |name: &&str| servers.get(*name).is_some_and(|it| self.0.factory.workspace_around(it).is_some());
+        let moved: Vec<&str> = moved.into_iter().filter(is_around).collect();
+        if !moved.is_empty() {
+            tracing::warn!(
+                target: "servers",
+                servers = moved.join(", "),
+                "servers start in a directory of their own now, not in the workspace; to start one there, set \
+                 `cwd: {WORKSPACE_REFERENCE}`"
+            );
+        }
         if let Err(error) = AppliedServers::new_salted(servers).and_then(|applied| applied.write(state)) {
             tracing::warn!(target: "servers", %error, "cannot record the applied servers");
         }

@@ -17,6 +17,7 @@ pub use check::settings_check::{
 };
 pub use check::settings_problem::{SettingOrigin, SettingsProblem, SettingsProblems};
 pub use load::env_variables::parse_bool;
+pub use load::interpolation::WORKSPACE_VARIABLE;
 pub use load::load_settings::{LoadedSettings, check_server, load, load_for_comparison};
 pub use load::seal_keys::seal_keys;
 pub use load::secret_references::{SecretSettings, open_default_secret_store};

@@ -76,14 +76,11 @@ impl Exec {
         Ok(child.with_proxy(net.proxy_for_hosts(listener, hosts.clone())?))
     }
 
-    /// The configured directory, else the first root, else the home directory.
+    /// The configured directory, else the home directory: what lies in a root may decide what a program does.
     fn start_folder(&self, command: &Command, access: &ServerAccess) -> Result<StartFolder, ToolError> {
         let folder = match &command.cwd {
             Some(cwd) => WorkPath::from(cwd.to_string_lossy().as_ref()),
-            None if self.spec().workspace.roots().is_empty() => {
-                return Ok(StartFolder::Hub(access.home.clone()));
-            }
-            None => WorkPath::here(),
+            None => return Ok(StartFolder::Hub(access.home.clone())),
         };
         Fs::<Read>::new(self.spec().workspace.clone()).place(&folder).map(StartFolder::Rooted)
     }

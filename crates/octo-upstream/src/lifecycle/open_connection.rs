@@ -68,6 +68,12 @@ async fn open_with(link: &Link, plan: NegotiationPlan, http: HttpTransport) -> U
                 command.program = program.path.to_string_lossy().into_owned();
                 readable = program.readable;
             }
+            if let Some(prepare) = server.spec.prepare_start.clone() {
+                let prepared = tokio::task::spawn_blocking(move || prepare()).await;
+                prepared
+                    .unwrap_or_else(|error| Err(octo_model::ToolError::internal(error)))
+                    .map_err(UpstreamError::refused)?;
+            }
             link.stderr.start_process(&command.env);
             let child = start_process(link, &command, readable).await?;
             let (transport, process) =

@@ -68,7 +68,7 @@ impl HubStartup {
             .arg0("octoprox")
             .args([HUB_COMMAND, "--detach", "--socket"])
             .arg(&files.socket)
-            .current_dir("/")
+            .current_dir(octo_grants::NEUTRAL_DIR)
             .stdin(Stdio::null())
             .stdout(keeps_open)
             .stderr(open_log(&files.log)?);
@@ -91,5 +91,5 @@ impl HubStartup {
 pub fn detach(socket: &Path) -> io::Result<()> {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("octoprox").args([HUB_COMMAND, "--socket"]).arg(socket);
-    command.stdin(Stdio::null()).spawn().map(drop)
+    command.current_dir(octo_grants::NEUTRAL_DIR).stdin(Stdio::null()).spawn().map(drop)
 }

@@ -44,7 +44,8 @@ impl SuccessorCheck {
 async fn speaks_protocol(program: &ProgramFile) -> bool {
     let Ok(opened) = program.open() else { return false };
     let mut command = Command::new(opened.start_path());
-    command.args([HUB_COMMAND, VERSION_OPTION]).stdin(Stdio::null()).kill_on_drop(true);
+    command.args([HUB_COMMAND, VERSION_OPTION]).current_dir(octo_grants::NEUTRAL_DIR);
+    command.stdin(Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(VERSION_TIMEOUT, command.output()).await;
     let printed = output.is_ok_and(|output| {
         output.is_ok_and(|output| output.stdout.trim_ascii() == PROTOCOL_VERSION.to_string().as_bytes())

@@ -1,5 +1,6 @@
 //! Conversion of other products' `${…}` references to environment variables.
 
+use crate::settings::WORKSPACE_VARIABLE;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -94,7 +95,12 @@ pub fn is_variable(name: &str) -> bool {
 /// Returns the variables that a server needs.
 pub fn required_variables(server: &Map<String, Value>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    server.values().for_each(|value| collect_names(value, &mut names));
+    for (field, value) in server {
+        let mut found = BTreeSet::new();
+        collect_names(value, &mut found);
+        // In `cwd` it is the workspace of the session.
+        names.extend(found.into_iter().filter(|name| field != "cwd" || name != WORKSPACE_VARIABLE));
+    }
     let key = server.get("auth").and_then(|auth| auth.get("env")).and_then(Value::as_str);
     names.extend(key.map(str::to_owned));
     names
@@ -194,8 +200,7 @@ mod tests {
         ] {
             assert_eq!(references.rewrite(text), expected);
         }
-        let Value::Object(server) =
-            json!({"url": "https://${A}/${B:-x}", "args": ["${C}"], "auth": {"type": "api-key", "env": "D"}})
+        let Value::Object(server) = json!({"url": "https://${A}/${B:-x}", "args": ["${C}"], "cwd": "${workspace}", "auth": {"type": "api-key", "env": "D"}})
         else {
             return;
         };

@@ -3,6 +3,7 @@
 use crate::app_context::AppContext;
 use crate::app_error::AppError;
 use crate::gateway::package_runner::{INSTALL_TIMEOUT, is_package_runner};
+use crate::gateway::server_start::{HOMES_DIR, StartPlaces};
 use crate::packages::package_lookup;
 use crate::process::this_program::this_program;
 use crate::settings::{self, AppliedServers, Era, Server, Settings};
@@ -14,14 +15,14 @@ use octo_grants::{Command, Net};
 use octo_model::{Secret, ToolError, sha256_hex};
 use octo_openapi_source::{DocumentSource, DocumentSpec};
 use octo_ports::{Listings, Pins, Stores};
-use octo_upstream::{CallLimits, ConnectMode, SHARED_HOME, SandboxSpec, Share, TransportSpec, UpstreamSpec};
+use octo_upstream::{
+    CallLimits, ConnectMode, PrepareStart, SHARED_HOME, SandboxSpec, Share, TransportSpec, UpstreamSpec,
+};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Home directories of sandboxed servers, in the state directory.
-const HOMES_DIR: &str = "server-homes";
 
 /// Shared dependencies of all servers of a hub.
 pub struct UpstreamFactory {
@@ -31,6 +32,9 @@ pub struct UpstreamFactory {
     listing_cache: Option<Listings>,
     connect_now: bool,
     approve: Option<FileApproval>,
+    starts: StartPlaces,
+    /// PATH of servers outside a sandbox.
+    search_path: OsString,
     /// State directory.
     pub state: Option<PathBuf>,
 }
@@ -47,6 +51,8 @@ impl UpstreamFactory {
             listing_cache: lists,
             connect_now: false,
             approve: session.loaded.approve.clone(),
+            starts: StartPlaces::new(&session.loaded.settings, &session.world),
+            search_path: server_search_path(&session.loaded.settings),
             state,
             settings,
         })
@@ -69,7 +75,9 @@ impl UpstreamFactory {
         server: &Server,
         pins: &Arc<dyn Pins>,
     ) -> Result<UpstreamSpec, ToolError> {
-        let mut spec = UpstreamSpec::new(name, self.transport(server));
+        let start = self.starts.start(name, server);
+        let mut spec = UpstreamSpec::new(name, self.transport(server, start.working_dir()));
+        spec.prepare_start = server.is_program().then(|| Arc::new(move || start.prepare()) as PrepareStart);
         spec.package = package_lookup(name, server, self.state.as_deref(), pins)?;
         spec.sse = server.kind == Some(settings::Kind::Sse);
         spec.net = self.net.clone();
@@ -105,8 +113,8 @@ impl UpstreamFactory {
         let servers = [(name.to_owned(), server.clone())].into();
         let applied = AppliedServers::with_salt(&servers, String::new());
         let Settings { net, shell, .. } = &self.settings;
-        let around =
-            (self.working_dir(server), server_search_path(&self.settings), &self.state, self.connect_now);
+        let place = self.workspace_around(server);
+        let around = (place, &self.search_path, &self.state, self.connect_now);
         sha256_hex(format!("{applied:?} {around:?} {net:?} {shell:?}").as_bytes())
     }
 
@@ -130,13 +138,13 @@ impl UpstreamFactory {
     }
 
     /// The program of a package is found when it starts.
-    fn transport(&self, server: &Server) -> TransportSpec {
+    fn transport(&self, server: &Server, cwd: Option<PathBuf>) -> TransportSpec {
         match (server.package.clone().or_else(|| server.command.clone()), &server.url) {
             (Some(program), _) => TransportSpec::Stdio(Command {
                 program,
                 args: server.args.clone(),
                 env: self.child_env(server),
-                cwd: self.working_dir(server),
+                cwd,
             }),
             (None, url) => TransportSpec::Http {
                 url: url.clone().unwrap_or_default(),
@@ -150,15 +158,16 @@ impl UpstreamFactory {
     fn child_env(&self, server: &Server) -> BTreeMap<String, String> {
         let mut all = expose_all(&server.env);
         if server.sandbox.is_none()
-            && let Ok(path) = server_search_path(&self.settings).into_string()
+            && let Some(path) = self.search_path.to_str()
         {
-            all.entry("PATH".to_owned()).or_insert(path);
+            all.entry("PATH".to_owned()).or_insert_with(|| path.to_owned());
         }
         all
     }
 
-    /// The configured directory, else the workspace, unless a sandbox hides it.
-    fn working_dir(&self, server: &Server) -> Option<PathBuf> {
+    /// The configured directory, else the workspace, unless a sandbox hides it: sessions in different directories do not
+    /// share the state that a server may keep about them.
+    pub fn workspace_around(&self, server: &Server) -> Option<PathBuf> {
         let is_visible = |folder: &PathBuf| {
             server.sandbox.as_ref().is_none_or(|sandbox| {
                 sandbox.read.iter().chain(&sandbox.write).any(|visible| folder.starts_with(visible))

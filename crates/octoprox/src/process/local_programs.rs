@@ -24,7 +24,10 @@ pub fn first_line(program: &Path, args: &[&str]) -> Option<String> {
 
 /// Like `first_line`, with the given standard input.
 pub fn first_line_with(program: &Path, args: &[&str], input: Stdio) -> Option<String> {
-    let output = Command::new(program).args(args).stdin(input).stderr(Stdio::null()).output().ok()?;
+    // A program may read settings of the directory in which it starts, and this one may be a workspace.
+    let mut command = Command::new(program);
+    command.args(args).current_dir(octo_grants::NEUTRAL_DIR).stdin(input).stderr(Stdio::null());
+    let output = command.output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().trim().to_owned();
     output.status.success().then_some(text)
 }

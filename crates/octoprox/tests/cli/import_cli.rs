@@ -155,6 +155,28 @@ fn a_file_in_another_place_is_named() {
     assert_eq!(list["mcpServers"]["a"]["cwd"], json!(home.path("shop")));
 }
 
+/// Clients start servers in a project; octoprox does so only if the settings say so.
+#[test]
+fn a_server_with_relative_files_gets_a_directory() {
+    let home = TestHome::new();
+    home.write_with_dirs(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {"mine": {"command": "./run"}, "plain": {"command": "npx", "args": ["-y", "some"]}}}"#,
+    );
+    let printed = home.stdout(&["import", "cursor"]);
+    assert!(printed.contains("added mine: starts in ${workspace}, because it names `./run`"), "{printed}");
+    assert!(printed.contains("added plain\n"), "{printed}");
+    let list = home.read(SERVERS_FILE);
+    assert_eq!(list.matches("cwd:").count(), 1, "{list}");
+    let printed = home.stdout(&["import", "cursor"]);
+    assert!(printed.contains("skipped mine: already exists"), "{printed}");
+    // As an earlier version has written it.
+    let lines = list.lines().filter(|line| !line.contains("cwd:"));
+    home.write(SERVERS_FILE, &lines.map(|line| format!("{line}\n")).collect::<String>());
+    let printed = home.stdout(&["import", "cursor"]);
+    assert!(printed.contains("skipped mine: already exists"), "{printed}");
+}
+
 #[test]
 fn broken_files_are_told_of_in_a_sentence() {
     for (client, path, text, code, says) in [

@@ -6,8 +6,8 @@ use crate::app_error::AppError;
 use crate::cli::commands::servers_command::ServersFileEdit;
 use crate::cli::file_change::FileChange;
 use crate::clients::{
-    CLIENTS, Client, ClientConfig, ServerEntry, client_configs, replace_references, required_variables,
-    stored_secrets,
+    CLIENTS, Client, ClientConfig, ServerEntry, client_configs, name_start_dir, replace_references,
+    required_variables, stored_secrets,
 };
 use crate::settings::{Environment, Flags, MAX_SERVER_NAME_LEN, SecretSettings, check_server, load};
 use crate::terminal::console;
@@ -200,6 +200,7 @@ pub fn import_servers(
     let mut taken = ImportResult::default();
     for ServerEntry { name, list, original_name, mut server, mut notes, unsupported } in entries {
         secrets.extractor.extract(&name, &mut server);
+        notes.extend(name_start_dir(&mut server, world));
         let skip = |why: String| ImportedServer { name: sanitize_text(&name), reason: sanitize_text(&why) };
         if suffix.is_some() && !unsupported.is_empty() {
             taken
@@ -333,7 +334,10 @@ fn is_same_server(there: &Map<String, Value>, server: &Map<String, Value>) -> bo
         });
         server
     };
-    normalize(there) == normalize(server)
+    let (there, mut server) = (normalize(there), normalize(server));
+    // Earlier versions did not write the directory.
+    server.retain(|key, _| key != "cwd" || there.contains_key("cwd"));
+    there == server
 }
 
 /// Renders one line per server.

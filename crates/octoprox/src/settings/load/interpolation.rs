@@ -27,7 +27,9 @@ pub fn interpolate(layers: &mut Layers, world: &Environment) -> Interpolation {
         if off.iter().any(|server| path.starts_with(server)) {
             return;
         }
-        match replace_variables(text, world, &mut filled.secrets) {
+        // The workspace is known later.
+        let kept = if is_server_dir(path) { Some(WORKSPACE_VARIABLE) } else { None };
+        match replace_variables(text, world, kept, &mut filled.secrets) {
             Ok(None) => {}
             Ok(Some(parts)) if parts.iter().all(|part| matches!(part, TextPart::Text(_))) => {
                 *text = parts.iter().map(TextPart::text).collect();
@@ -55,6 +57,15 @@ pub fn interpolate(layers: &mut Layers, world: &Environment) -> Interpolation {
 /// Returns the server that a setting belongs to.
 pub fn server_of(path: &str) -> Option<&str> {
     path.strip_prefix("servers.")?.split('.').next()
+}
+
+/// Variable in the `cwd` of a server that stands for the workspace of the session.
+pub const WORKSPACE_VARIABLE: &str = "workspace";
+
+/// Returns whether a setting is the `cwd` of a server.
+fn is_server_dir(path: &str) -> bool {
+    let name = path.strip_prefix("servers.").and_then(|path| path.strip_suffix(".cwd"));
+    name.is_some_and(|name| !name.contains('.'))
 }
 
 fn disabled_servers(layers: &Layers) -> Vec<String> {
@@ -85,6 +96,7 @@ impl VariableError {
 fn replace_variables(
     text: &str,
     world: &Environment,
+    kept: Option<&str>,
     secrets: &mut Vec<String>,
 ) -> Result<Option<Vec<TextPart>>, VariableError> {
     if !text.contains("${") {
@@ -100,6 +112,10 @@ fn replace_variables(
         };
         parts.push(TextPart::Text(before.to_owned()));
         rest = tail;
+        if Some(name) == kept {
+            parts.push(TextPart::Text(format!("${{{name}}}")));
+            continue;
+        }
         if let Some(name) = name.strip_prefix(SECRET_PREFIX) {
             parts.push(TextPart::Secret { name: name.to_owned(), default: default.map(str::to_owned) });
             continue;
@@ -150,14 +166,15 @@ mod tests {
             ("x${A}y${env:A}", Some("x1y1")),
             ("Bearer ${MY_TOKEN}", Some("Bearer hush")),
             ("${B:-two}${NONE:-}", Some("two")),
+            ("${workspace}/${A}", Some("${workspace}/1")),
         ] {
-            let parts = replace_variables(text, &world, &mut secrets).ok().flatten();
+            let parts = replace_variables(text, &world, Some("workspace"), &mut secrets).ok().flatten();
             let joined = parts.map(|parts| parts.iter().map(TextPart::text).collect::<String>());
             assert_eq!(joined.as_deref(), whole, "{text}");
         }
         assert_eq!(secrets, ["hush"]);
-        for text in ["${B}", "${NONE}", "${A"] {
-            assert!(replace_variables(text, &world, &mut secrets).is_err(), "{text}");
+        for text in ["${B}", "${NONE}", "${A", "${workspace}"] {
+            assert!(replace_variables(text, &world, None, &mut secrets).is_err(), "{text}");
         }
     }
 }

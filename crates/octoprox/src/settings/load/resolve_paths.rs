@@ -2,6 +2,7 @@
 
 use crate::settings::Environment;
 use crate::settings::check::settings_problem::SettingOrigin;
+use crate::settings::load::interpolation::WORKSPACE_VARIABLE;
 use crate::settings::load::settings_layers::Layers;
 use crate::settings::load::settings_locations;
 use crate::settings::workspace_choice::WorkspaceChoice;
@@ -16,8 +17,7 @@ const PATH_SETTINGS: [&str; 6] =
 /// Makes all paths absolute and fills in the default ones. Returns how the workspace was chosen.
 pub fn resolve_paths(layers: &mut Layers, world: &Environment) -> WorkspaceChoice {
     let documents = entry_fields(layers, "servers", "document").filter(|setting| is_file(layers, setting));
-    let named = entry_fields(layers, "servers", "cwd").chain(entry_fields(layers, "roots", "path"));
-    let named: Vec<String> = named.chain(documents).collect();
+    let named: Vec<String> = entry_fields(layers, "roots", "path").chain(documents).collect();
     for setting in PATH_SETTINGS.iter().map(|path| (*path).to_owned()).chain(named) {
         let Some(text) = layers.get(&setting).and_then(Value::as_str) else {
             continue;
@@ -38,6 +38,12 @@ pub fn resolve_paths(layers: &mut Layers, world: &Environment) -> WorkspaceChoic
     if let Some(state) = settings_locations::state_dir(world).filter(|_| layers.get("state_dir").is_none()) {
         layers.set("state_dir", Value::from(state.to_string_lossy()), &SettingOrigin::Default);
     }
+    let choice = choose_workspace(layers, world);
+    resolve_server_dirs(layers, world);
+    choice
+}
+
+fn choose_workspace(layers: &mut Layers, world: &Environment) -> WorkspaceChoice {
     if layers.get("workspace").is_some() {
         return WorkspaceChoice::Setting(layers.origin("workspace"));
     }
@@ -46,6 +52,28 @@ pub fn resolve_paths(layers: &mut Layers, world: &Environment) -> WorkspaceChoic
         layers.set("workspace", Value::from(world.current_dir.to_string_lossy()), &SettingOrigin::Default);
     }
     choice
+}
+
+/// Resolves the directories of servers, with the workspace in place of its variable. Without a workspace, such a server
+/// starts in its own directory.
+fn resolve_server_dirs(layers: &mut Layers, world: &Environment) {
+    let reference = format!("${{{WORKSPACE_VARIABLE}}}");
+    let workspace = layers.get("workspace").and_then(Value::as_str).map(str::to_owned);
+    let settings: Vec<String> = entry_fields(layers, "servers", "cwd").collect();
+    for setting in settings {
+        let Some(text) = layers.get(&setting).and_then(Value::as_str) else { continue };
+        let text = match (text.contains(&reference), &workspace) {
+            (false, _) => Some(text.to_owned()),
+            (true, workspace) => workspace.as_ref().map(|workspace| text.replace(&reference, workspace)),
+        };
+        let Some(text) = text else {
+            layers.remove(&setting);
+            continue;
+        };
+        let origin = layers.origin(&setting);
+        let whole = absolute(Path::new(&text), &origin, world);
+        layers.set(&setting, Value::from(whole.to_string_lossy()), &origin);
+    }
 }
 
 /// Returns whether a setting is a path, not a URL.
@@ -77,6 +105,29 @@ fn absolute(path: &Path, origin: &SettingOrigin, world: &Environment) -> PathBuf
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_directory_of_a_server_follows_the_workspace() {
+        let world = |here: &str| Environment {
+            variables: [("HOME".to_owned(), "/h".to_owned())].into(),
+            current_dir: here.into(),
+        };
+        let file = SettingOrigin::File("/etc/octo/octoprox.yaml".into());
+        for (cwd, here, expected) in [
+            ("${workspace}", "/now", json!("/now")),
+            ("${workspace}/sub", "/now", json!("/now/sub")),
+            ("${workspace}", "/", json!(null)),
+            ("sub", "/", json!("/etc/octo/sub")),
+            ("~/x", "/now", json!("/h/x")),
+        ] {
+            let mut layers = Layers::default();
+            let servers = json!({"servers": {"a": {"command": "x", "cwd": cwd}}});
+            layers.merge(servers.as_object().cloned().unwrap(), &file);
+            resolve_paths(&mut layers, &world(here));
+            assert_eq!(layers.tree()["servers"]["a"]["cwd"], expected, "{cwd} {here}");
+        }
+    }
 
     #[test]
     fn paths_are_made_whole() {

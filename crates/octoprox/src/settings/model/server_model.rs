@@ -29,7 +29,9 @@ pub struct Server {
     /// SHELL.
     #[serde(serialize_with = "serialize_masked")]
     pub env: BTreeMap<String, Secret>,
-    /// Working directory of the program.
+    /// Working directory of the program: a path, relative to this file, or `${workspace}` for the workspace of the session.
+    /// Default: an empty directory of the hub, so that no file of a project decides what runs; in a sandbox, its first
+    /// directory, or the home directory of the program if tools can write that.
     pub cwd: Option<PathBuf>,
     /// URL of an MCP server (streamable HTTP). With `document`: base URL of the API, if the document does not contain
     /// one.

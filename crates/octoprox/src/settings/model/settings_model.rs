@@ -102,12 +102,16 @@ pub struct Settings {
 impl Settings {
     /// Directories that tools and sandboxed servers may write to.
     pub fn writable_folders(&self) -> Vec<PathBuf> {
+        let sandboxes = self.servers.values().filter_map(|server| server.sandbox.as_ref());
+        let written = sandboxes.flat_map(|sandbox| &sandbox.write).cloned();
+        self.writable_roots().into_iter().chain(written).collect()
+    }
+
+    /// Directories that tools may write to.
+    pub fn writable_roots(&self) -> Vec<PathBuf> {
         let workspace = self.workspace.iter().filter(|_| !self.files.read_only);
         let roots = self.roots.iter().filter(|(name, root)| root.is_writable(name));
-        let roots = roots.filter_map(|(_, root)| root.folder());
-        let sandboxes = self.servers.values().filter_map(|server| server.sandbox.as_ref());
-        let written = sandboxes.flat_map(|sandbox| &sandbox.write);
-        workspace.chain(roots).chain(written).cloned().collect()
+        workspace.chain(roots.filter_map(|(_, root)| root.folder())).cloned().collect()
     }
 
     /// Files and directories named in these settings that determine which tools exist.

@@ -20,6 +20,9 @@ const MAX_FILE_BYTES: u64 = 8 << 20;
 pub struct AppliedServers {
     salt: String,
     servers: BTreeMap<String, ServerFingerprint>,
+    /// Whether the hub started servers in their own directories. Earlier ones did so in the workspace.
+    #[serde(default)]
+    own_dirs: bool,
 }
 
 impl AppliedServers {
@@ -33,7 +36,16 @@ impl AppliedServers {
     pub(crate) fn with_salt(servers: &Servers, salt: String) -> Self {
         let servers =
             servers.iter().map(|(name, server)| (name.clone(), fingerprint_server(server, &salt))).collect();
-        Self { salt, servers }
+        Self { salt, servers, own_dirs: true }
+    }
+
+    /// Returns those of these servers that the hub started in the workspace.
+    pub fn started_in_workspace<'a>(&self, servers: &'a Servers) -> Vec<&'a str> {
+        let moved = servers.iter().filter(|(name, server)| {
+            let was_there = self.servers.get(*name).is_some_and(|applied| applied.enabled);
+            !self.own_dirs && was_there && server.is_program() && server.enabled && server.cwd.is_none()
+        });
+        moved.map(|(name, _)| name.as_str()).collect()
     }
 
     /// Returns what would change if these servers were applied now.
@@ -178,6 +190,21 @@ mod tests {
         assert_ne!(AppliedServers::new_salted(&old).unwrap(), applied, "each has a salt of its own");
         std::fs::write(state.path().join(APPLIED_FILE), "broken").unwrap();
         assert_eq!(AppliedServers::read(state.path()), None);
+    }
+
+    #[test]
+    fn servers_of_an_earlier_version_started_in_the_workspace() {
+        let servers: Servers =
+            serde_saphyr::from_str("a: {command: x}\nb: {command: x, cwd: /}\nc: {url: 'https://x.test'}")
+                .unwrap();
+        let applied = AppliedServers::with_salt(&servers, String::new());
+        assert!(applied.started_in_workspace(&servers).is_empty());
+        let mut old = serde_json::to_value(&applied).unwrap();
+        old.as_object_mut().unwrap().remove("own_dirs");
+        let old: AppliedServers = serde_json::from_value(old).unwrap();
+        assert_eq!(old.started_in_workspace(&servers), ["a"]);
+        let new: Servers = serde_saphyr::from_str("d: {command: x}").unwrap();
+        assert!(old.started_in_workspace(&new).is_empty(), "it was never started there");
     }
 
     #[test]

@@ -234,6 +234,7 @@ impl ServerCandidate {
         }
         if options.sandbox.enabled {
             let folder = path.parent().unwrap_or(&path).to_string_lossy().into_owned();
+            candidate.set("cwd", folder.as_str().into());
             candidate.set("sandbox", json!({"read": [folder]}));
             candidate.warn_of_unknown_hosts(&options.sandbox);
         }
@@ -467,6 +468,7 @@ impl ServerCandidate {
         }
         let mut sandbox = Map::new();
         if access.contains(&LocalAccess::Workspace) {
+            self.set("cwd", workspace.to_string_lossy().into());
             sandbox.insert("write".to_owned(), json!([workspace]));
         }
         match known.filter(|_| self.is_in_catalogue).map(|entry| entry.hosts.as_slice()) {

@@ -337,6 +337,7 @@ fn clients(world: &Environment) -> Vec<Finding> {
 pub fn server_checks(loaded: &LoadedSettings, world: &Environment) -> Vec<Finding> {
     let finding = |line: crate::cli::commands::servers_command::ServerLine| {
         let name = "server".to_owned();
+        let start_note = line.start_note();
         match line.status {
             ServerStatus::Off(_) => Finding::ok(name, format!("{} is disabled", line.name)),
             ServerStatus::Waiting(why) => {
@@ -347,6 +348,14 @@ pub fn server_checks(loaded: &LoadedSettings, world: &Environment) -> Vec<Findin
             ServerStatus::Missing(why) => {
                 Finding::problem(Fail, name, format!("{} cannot be started", line.name), sentence(&why))
             }
+            ServerStatus::Down(why) => {
+                Finding::problem(Fail, name, format!("{} is refused", line.name), sentence(&why))
+            }
+            ServerStatus::Ready if start_note.is_some() => {
+                let message = format!("{} {}", line.name, start_note.unwrap_or_default());
+                let next = "Leave out `cwd`, unless this is intended.";
+                Finding::problem(Warn, name, message, next)
+            }
             // Logins have their own findings.
             _ => Finding::ok(name, format!("{}: {}", line.name, line.target)),
         }
@@ -355,7 +364,7 @@ pub fn server_checks(loaded: &LoadedSettings, world: &Environment) -> Vec<Findin
 }
 
 fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
+    let mut letters = text.trim_end_matches('.').chars();
     let first = letters.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
     format!("{first}{}.", letters.as_str())
 }

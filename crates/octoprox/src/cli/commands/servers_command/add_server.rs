@@ -3,7 +3,7 @@
 use crate::app_error::AppError;
 use crate::cli::commands::servers_command::servers_file_edit::ServersFileEdit;
 use crate::cli::report_error::report_error;
-use crate::clients::{SecretExtractor, required_variables};
+use crate::clients::{SecretExtractor, name_start_dir, required_variables};
 use crate::settings::edit::settings_edit;
 use crate::settings::{Environment, Flags, check_server, load};
 use crate::terminal::console;
@@ -61,6 +61,9 @@ impl Add {
     pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
         let world = Environment::current();
         let mut server = self.server_entry()?;
+        if let Some(note) = name_start_dir(&mut server, &world) {
+            console::print_err(&format!("{}: {note}", self.name));
+        }
         SecretExtractor::default().extract(&self.name, &mut server);
         let variables: Vec<String> = required_variables(&server).into_iter().collect();
         check_server(&self.name, &server)?;

