@@ -146,11 +146,21 @@ impl Confinement {
     }
 }
 
+/// Unix sockets of a program in its own namespaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UnixSockets {
+    /// It reaches those that it can see: it has its own abstract sockets, or [`AbstractScope`] hides the others.
+    Allowed,
+    /// It shares the abstract sockets of the machine, such as those of a desktop session, and nothing else hides them.
+    Refused,
+}
+
 /// Filters for a program in its own namespaces, in the format that bubblewrap reads.
-pub(super) fn namespace_filters() -> Result<[Vec<u8>; 2], String> {
-    // Its network, including loopback, is isolated; other families ignore namespaces.
-    let families = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
-    Ok(filters(&families, Namespaces::Own)?.map(|program| {
+pub(super) fn namespace_filters(unix: UnixSockets) -> Result<[Vec<u8>; 2], String> {
+    // Families other than these ignore namespaces.
+    let families = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK, libc::AF_UNIX];
+    let families = if unix == UnixSockets::Allowed { &families[..] } else { &families[..3] };
+    Ok(filters(families, Namespaces::Own)?.map(|program| {
         let mut bytes = Vec::with_capacity(program.len() * 8);
         for step in program {
             bytes.extend(step.code.to_ne_bytes());
@@ -159,6 +169,25 @@ pub(super) fn namespace_filters() -> Result<[Vec<u8>; 2], String> {
         }
         bytes
     }))
+}
+
+/// Hides all abstract Unix sockets except those of the program and its children: since Linux 6.12. It restricts nothing
+/// else, so bubblewrap can still mount.
+pub(super) struct AbstractScope(RulesetCreated);
+
+impl AbstractScope {
+    pub fn new() -> Option<Self> {
+        let scoped = Ruleset::default()
+            .set_compatibility(CompatLevel::HardRequirement)
+            .scope(Scope::AbstractUnixSocket)
+            .and_then(Ruleset::create);
+        scoped.ok().map(Self)
+    }
+
+    /// Applies it to this process and what it starts. A set-user-ID program gains no rights afterwards.
+    pub fn apply(self) -> io::Result<()> {
+        self.0.restrict_self().map(drop).map_err(io::Error::other)
+    }
 }
 
 /// Whether the kernel supports it.

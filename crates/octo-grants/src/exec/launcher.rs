@@ -4,6 +4,7 @@
 //! as the program has exited, the hub requests it, or the hub is gone. The end of the hub is detected by the control
 //! socket only: a parent-death signal would fire when the *thread* that started the launcher ends.
 
+use super::confine::{AbstractScope, UnixSockets};
 use super::descendants::{descendants, kill_all, reap, signal_all, threads_of_machine};
 use super::launcher_protocol::{
     BwrapArg, ConfinementPlan, Cwd, DRAIN_TIMEOUT, DescriptorSlot, LaunchPlan, LauncherReport,
@@ -137,8 +138,13 @@ fn start_program(plan: LaunchPlan, mut descriptors: Vec<OwnedFd>) -> Result<Laun
             .map_err(|error| failed(format!("{}: {error}", unprivileged::FAILED_PREFIX)))?;
     }
     let mut confinement = plan.confine.confinement(&descriptors).map_err(failed)?;
+    let mut scope = abstract_scope(&plan.confine, &descriptors);
+    let unix = match &plan.confine {
+        ConfinementPlan::Bubblewrap { shares_network: true, .. } if scope.is_none() => UnixSockets::Refused,
+        _ => UnixSockets::Allowed,
+    };
     let (mut command, mut kept) =
-        build_command(&plan, &descriptors).map_err(|error| failed(error.to_string()))?;
+        build_command(&plan, &descriptors, unix).map_err(|error| failed(error.to_string()))?;
     let wrapped = matches!(plan.confine, ConfinementPlan::Bubblewrap { .. });
     let mut left = descriptors.into_iter();
     let (Some(input), Some(output), Some(errors)) = (left.next(), left.next(), left.next()) else {
@@ -183,6 +189,7 @@ fn start_program(plan: LaunchPlan, mut descriptors: Vec<OwnedFd>) -> Result<Laun
         if let Some(cwd) = &cwd {
             fchdir(cwd)?;
         }
+        scope.take().map_or(Ok(()), AbstractScope::apply)?;
         confinement.as_mut().map_or(Ok(()), confine::Confinement::apply)
     });
     let spawned = command.spawn();
@@ -217,11 +224,23 @@ fn prepare_unprivileged(plan: &LaunchPlan, descriptors: &mut [OwnedFd]) -> io::R
     Ok(())
 }
 
+/// Hides the abstract sockets of the machine from a program that shares its network. A set-user-ID bubblewrap would not
+/// work with it.
+fn abstract_scope(confine: &ConfinementPlan, descriptors: &[OwnedFd]) -> Option<AbstractScope> {
+    let ConfinementPlan::Bubblewrap { program, shares_network: true, .. } = confine else { return None };
+    let about = rustix::fs::fstat(descriptors.get(program.0)?).ok()?;
+    (about.st_mode & libc::S_ISUID == 0).then(AbstractScope::new).flatten()
+}
+
 /// The command, and the files that it must inherit besides the plan's descriptors.
-fn build_command(plan: &LaunchPlan, descriptors: &[OwnedFd]) -> io::Result<(Command, Vec<File>)> {
+fn build_command(
+    plan: &LaunchPlan,
+    descriptors: &[OwnedFd],
+    unix: UnixSockets,
+) -> io::Result<(Command, Vec<File>)> {
     let mut words = plan.argv.iter();
     let program = words.next().ok_or_else(|| io::Error::other("no program"))?;
-    let ConfinementPlan::Bubblewrap { program: wrapper, args } = &plan.confine else {
+    let ConfinementPlan::Bubblewrap { program: wrapper, args, .. } = &plan.confine else {
         let mut command = Command::new(program);
         command.args(words).env_clear().envs(plan.env.iter().map(|(name, value)| (name, value)));
         if let Cwd::Path(cwd) = &plan.cwd {
@@ -254,7 +273,7 @@ fn build_command(plan: &LaunchPlan, descriptors: &[OwnedFd]) -> io::Result<(Comm
     let mut command = Command::new(format!("/proc/self/fd/{}", number(wrapper)?));
     command.arg("--args").arg(args.as_raw_fd().to_string());
     let mut kept = vec![args];
-    for filter in &confine::namespace_filters().map_err(io::Error::other)? {
+    for filter in &confine::namespace_filters(unix).map_err(io::Error::other)? {
         let filter = memory_file(filter)?;
         command.arg("--add-seccomp-fd").arg(filter.as_raw_fd().to_string());
         kept.push(filter);

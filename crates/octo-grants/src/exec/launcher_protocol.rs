@@ -93,6 +93,8 @@ pub(crate) enum ConfinementPlan {
     Bubblewrap {
         program: DescriptorSlot,
         args: Vec<BwrapArg>,
+        /// Whether the program shares the network of the machine, and with it the abstract Unix sockets.
+        shares_network: bool,
     },
 }
 

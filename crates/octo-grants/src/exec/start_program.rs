@@ -200,8 +200,10 @@ impl Exec {
         descriptors: &mut Descriptors,
     ) -> Result<ConfinementPlan, ToolError> {
         let program = self.bubblewrap().ok_or_else(|| ToolError::internal("bubblewrap is missing"))?;
-        let made = bwrap::bwrap_args(want, descriptors)
-            .and_then(|args| Ok(ConfinementPlan::Bubblewrap { program: descriptors.add(&program.0)?, args }));
+        let made = bwrap::bwrap_args(want, descriptors).and_then(|args| {
+            let (program, shares_network) = (descriptors.add(&program.0)?, want.network);
+            Ok(ConfinementPlan::Bubblewrap { program, args, shares_network })
+        });
         made.map_err(ToolError::internal)
     }
 

@@ -4,6 +4,7 @@ use crate::bench::{ExecFixture, confining_sandboxes, sandboxes};
 use octo_grants::exec::{ExecSpec, Exit, Sandbox, SandboxChoice};
 use octo_model::Kind;
 use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -131,6 +132,27 @@ async fn the_network_is_there_only_when_it_is_granted() {
         let line = format!("/usr/bin/python3 -c \"{}\"", UNIX.replace("PATH", &path.display().to_string()));
         assert!(!works(&bench, &line, |_| {}).await, "{choice:?}: {line}");
         assert!(!works(&bench, &line, |job| job.network = true).await, "{choice:?}: {line}");
+    }
+}
+
+/// X servers and other services of a desktop session listen on abstract addresses, which belong to the network namespace.
+#[tokio::test(flavor = "multi_thread")]
+async fn abstract_sockets_of_the_machine_are_out_of_reach() {
+    let name = format!("octo-test-{}", std::process::id());
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).unwrap();
+    let _service = std::os::unix::net::UnixListener::bind_addr(&address).unwrap();
+    let line = format!("/usr/bin/python3 -c \"{}\"", UNIX.replace("PATH", &format!("\\0{name}")));
+    let own = "/usr/bin/python3 -c \"import socket; a = socket.socket(socket.AF_UNIX); a.bind('\\0own'); a.listen(); \
+               socket.socket(socket.AF_UNIX).connect('\\0own')\"";
+    for choice in sandboxes() {
+        let bench = ExecFixture::new(choice);
+        let open = choice == SandboxChoice::None;
+        for network in [false, true] {
+            assert_eq!(works(&bench, &line, |job| job.network = network).await, open, "{choice:?} {network}");
+        }
+        if choice == SandboxChoice::Bubblewrap && octo_grants::exec::landlock_scopes_signals() {
+            assert!(works(&bench, own, |job| job.network = true).await, "its own sockets");
+        }
     }
 }
 
