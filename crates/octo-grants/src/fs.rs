@@ -25,6 +25,7 @@ mod workspace;
 mod write_files;
 
 pub(crate) use open_beneath::path_of;
+pub use protected_paths::ChangeOrigin;
 pub use read_files::{EntryKind, Folder, FolderEntry, OpenFile, Stat};
 pub use root::{Root, RootSpec};
 pub use walk::{Step, WalkEntry, WalkOptions, Walked};
@@ -81,7 +82,12 @@ impl<M: 'static> Fs<M> {
 
     /// Refuses a protected path, whether it exists or not: for programs that write by themselves.
     pub fn check_changeable(&self, place: &RootedPath) -> Result<(), ToolError> {
-        self.workspace.check_path(&place.root, &place.relative, &place.display())
+        self.check_change(place, ChangeOrigin::Caller)
+    }
+
+    /// The same for a change whose content has this origin.
+    pub fn check_change(&self, place: &RootedPath, origin: ChangeOrigin) -> Result<(), ToolError> {
+        self.workspace.check_path(&place.root, &place.relative, &place.display(), origin)
     }
 }
 

@@ -156,16 +156,13 @@ impl TreeCopy<'_, '_> {
     /// A copy must not create protected files, but protected files may be copied along.
     fn check_protection(&self, item: &TreeItem<'_>) -> Result<(), ToolError> {
         let workspace = self.batch.workspace;
-        let rule = |spot: &TargetEntry| {
-            workspace
-                .protecting_pattern(spot.place.root(), &spot.real_path.join(item.path))
-                .map(str::to_owned)
-        };
+        let rule =
+            |spot: &TargetEntry| workspace.protection(spot.place.root(), &spot.real_path.join(item.path));
         let from = self.source.place.at(&self.source.real_path.join(item.path));
         workspace.check_readable(&from, &self.source.place.join(item.path).display())?;
         match (rule(self.source), rule(self.target)) {
-            (None, Some(pattern)) => {
-                Err(protected_error(&self.target.place.join(item.path).display(), &pattern))
+            (None, Some(protection)) => {
+                Err(protected_error(&self.target.place.join(item.path).display(), &protection))
             }
             _ => Ok(()),
         }

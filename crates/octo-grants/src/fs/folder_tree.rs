@@ -120,8 +120,8 @@ pub(super) fn remove_forced(folder: impl AsFd, name: &OsStr) -> Result<(), Errno
 
 impl Fs<super::Write> {
     fn refuse_protected_item(&self, spot: &TargetEntry, item: &TreeItem<'_>) -> Result<(), ToolError> {
-        match self.workspace().protecting_pattern(spot.place.root(), &spot.real_path.join(item.path)) {
-            Some(pattern) => Err(protected_error(&spot.place.join(item.path).display(), pattern)),
+        match self.workspace().protection(spot.place.root(), &spot.real_path.join(item.path)) {
+            Some(protection) => Err(protected_error(&spot.place.join(item.path).display(), &protection)),
             None => Ok(()),
         }
     }

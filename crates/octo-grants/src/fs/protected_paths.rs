@@ -39,37 +39,123 @@ pub fn default_protected() -> Vec<String> {
         "**/.aws/**",
         "**/.gnupg/**",
     ];
-    ALL.into_iter().chain(["**/.git/**"]).map(str::to_owned).collect()
+    ALL.into_iter().chain([RUNS_PROGRAMS, "**/.git/**"]).map(str::to_owned).collect()
 }
 
-/// Named pattern sets: generated files, and files of editors.
-const PATTERN_SETS: [(&str, &[&str]); 1] = [(
-    "@generated",
-    &[
-        "**/site-packages/**",
-        "**/dist/**",
-        "**/build/**",
-        "**/.next/**",
-        "**/target/**",
-        "**/*.pyc",
-        "**/*.pyo",
-        "**/*.so",
-        "**/*.dylib",
-        "**/*.class",
-        "**/.idea/**",
-        "**/.vscode/**",
-        "**/*.swp",
-    ],
-)];
+/// Set of the files that make an editor, an agent, a shell, git or CI run programs or obey instructions, without a command
+/// that names them. Files with which a project is built are ordinary work.
+const RUNS_PROGRAMS: &str = "@runs-programs";
 
-/// Returns the pattern, or the patterns of the set that it names.
-fn expand_set(pattern: &str) -> Result<Vec<String>, ToolError> {
-    if !pattern.starts_with('@') {
-        return Ok(vec![pattern.to_owned()]);
+/// Named pattern sets.
+const PATTERN_SETS: [(&str, &[&str]); 2] =
+    [("@generated", &GENERATED), (RUNS_PROGRAMS, &RUNS_PROGRAMS_PATTERNS)];
+
+const RUNS_PROGRAMS_PATTERNS: [&str; 63] = [
+    // Editors.
+    "**/.vscode/**",
+    "**/*.code-workspace",
+    "**/.cursor/**",
+    "**/.windsurf/**",
+    "**/.zed/**",
+    "**/.idea/**",
+    "**/.fleet/**",
+    "**/.vs/**",
+    "**/.exrc",
+    "**/.nvimrc",
+    "**/.nvim.lua",
+    "**/.vimrc",
+    "**/.dir-locals.el",
+    "**/.devcontainer/**",
+    "**/.devcontainer.json",
+    // Agents: settings, servers, hooks and instructions.
+    "**/.mcp.json",
+    "**/.claude/**",
+    "**/CLAUDE.md",
+    "**/CLAUDE.local.md",
+    "**/AGENTS.md",
+    "**/AGENT.md",
+    "**/AGENTS.override.md",
+    "**/.agents/**",
+    "**/.codex/**",
+    "**/.gemini/**",
+    "**/GEMINI.md",
+    "**/.qwen/**",
+    "**/QWEN.md",
+    "**/opencode.json",
+    "**/opencode.jsonc",
+    "**/.opencode/**",
+    "**/crush.json",
+    "**/.crush.json",
+    "**/.cursorrules",
+    "**/.windsurfrules",
+    "**/.clinerules/**",
+    "**/.cline/**",
+    "**/.roo/**",
+    "**/.roomodes",
+    "**/.kiro/**",
+    "**/.kilocode/**",
+    "**/.amazonq/**",
+    "**/.continue/**",
+    "**/.junie/**",
+    "**/.trae/**",
+    "**/.augment/**",
+    "**/.factory/**",
+    "**/.goosehints",
+    "**/.aider.conf.yml",
+    "**/.github/copilot-instructions.md",
+    "**/.github/{instructions,prompts,chatmodes,agents,hooks}/**",
+    // Shells, git hooks and CI.
+    "**/.envrc",
+    "**/.husky/**",
+    "**/.githooks/**",
+    "**/lefthook{.yml,.yaml,.toml,.json,-local.yml,-local.yaml,-local.toml,-local.json}",
+    "**/.lefthook{.yml,.yaml,.toml,.json,-local.yml,-local.yaml,-local.toml,-local.json}",
+    "**/.pre-commit-config.yaml",
+    "**/.pre-commit-hooks.yaml",
+    "**/.overcommit.yml",
+    "**/.github/workflows/**",
+    "**/.github/actions/**",
+    "**/.circleci/**",
+    "**/.buildkite/**",
+];
+
+const GENERATED: [&str; 13] = [
+    "**/site-packages/**",
+    "**/dist/**",
+    "**/build/**",
+    "**/.next/**",
+    "**/target/**",
+    "**/*.pyc",
+    "**/*.pyo",
+    "**/*.so",
+    "**/*.dylib",
+    "**/*.class",
+    "**/.idea/**",
+    "**/.vscode/**",
+    "**/*.swp",
+];
+
+/// One pattern of a list.
+struct ProtectedPattern {
+    glob: String,
+    is_exception: bool,
+    /// Whether it is part of [`RUNS_PROGRAMS`].
+    runs_programs: bool,
+}
+
+/// Returns the pattern, or the patterns of the set that it names. `!` makes exceptions of all of them.
+fn expand_set(pattern: &str) -> Result<Vec<ProtectedPattern>, ToolError> {
+    let (named, is_exception) = pattern.strip_prefix('!').map_or((pattern, false), |named| (named, true));
+    let expand = |globs: &[&str]| -> Vec<ProtectedPattern> {
+        let runs_programs = named == RUNS_PROGRAMS;
+        let one = |glob: &&str| ProtectedPattern { glob: (*glob).to_owned(), is_exception, runs_programs };
+        globs.iter().map(one).collect()
+    };
+    if !named.starts_with('@') {
+        return Ok(expand(&[named]));
     }
-    let set = PATTERN_SETS.iter().find(|(name, _)| *name == pattern);
-    let set = set.map(|(_, patterns)| patterns.iter().map(|&pattern| pattern.to_owned()).collect());
-    set.ok_or_else(|| {
+    let set = PATTERN_SETS.iter().find(|(name, _)| *name == named);
+    set.map(|(_, globs)| expand(globs)).ok_or_else(|| {
         let names: Vec<&str> = PATTERN_SETS.iter().map(|(name, _)| *name).collect();
         ToolError::invalid(format!("Unknown set of protected patterns: `{pattern}`."))
             .hint(format!("The sets are {}.", names.join(", ")))
@@ -81,30 +167,49 @@ fn expand_set(pattern: &str) -> Result<Vec<String>, ToolError> {
 /// some file systems do.
 pub(super) struct ProtectedPaths {
     set: GlobSet,
-    /// The patterns as given, with two globs each: the entry itself and everything beneath it.
-    patterns: Vec<String>,
+    /// The patterns, with two globs each: the entry itself and everything beneath it.
+    patterns: Vec<ProtectedPattern>,
     hub_data: Option<PathBuf>,
     /// Settings of the hub, which no setting can unprotect: files, and directories with everything beneath them.
     settings: Vec<PathBuf>,
 }
 
-/// Rule name for the settings of the hub, in place of a pattern.
-pub(super) const SETTINGS_RULE: &str = "the hub's settings";
+/// Who decides the content of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeOrigin {
+    /// The caller of a tool.
+    Caller,
+    /// Commits: git brings what others have written, also files of [`RUNS_PROGRAMS`].
+    Commits,
+}
+
+/// What protects a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Protection {
+    /// It belongs to the hub itself.
+    Hub,
+    /// It belongs to the settings of the hub.
+    Settings,
+    Pattern {
+        glob: String,
+        runs_programs: bool,
+    },
+}
 
 impl ProtectedPaths {
     pub fn new(patterns: &[String]) -> Result<Self, ToolError> {
         // An exception needs a base.
-        let mut all = match patterns.first() {
+        let base = match patterns.first() {
             Some(first) if first.starts_with('!') => default_protected(),
             _ => Vec::new(),
         };
-        for pattern in patterns {
+        let mut all = Vec::new();
+        for pattern in base.iter().chain(patterns) {
             all.extend(expand_set(pattern)?);
         }
         let mut set = GlobSetBuilder::new();
-        for pattern in &all {
-            let glob = pattern.strip_prefix('!').unwrap_or(pattern);
-            let glob = glob.strip_suffix("/**").unwrap_or(glob).trim_end_matches('/');
+        for ProtectedPattern { glob: pattern, .. } in &all {
+            let glob = pattern.strip_suffix("/**").unwrap_or(pattern).trim_end_matches('/');
             for glob in [glob.to_owned(), format!("{glob}/**")] {
                 set.add(
                     GlobBuilder::new(&glob).literal_separator(true).case_insensitive(true).build().map_err(
@@ -146,30 +251,42 @@ impl ProtectedPaths {
         self.hub_data.as_ref()?.strip_prefix(&root.path).ok()
     }
 
-    /// Pattern that protects a path beneath a root.
-    pub fn protecting_pattern(&self, root: &Root, real: &Path) -> Option<&str> {
+    /// What protects a path beneath a root from a change.
+    pub fn protection(&self, root: &Root, real: &Path, origin: ChangeOrigin) -> Option<Protection> {
         if self.is_hub_data(root, real) {
-            return Some("the hub itself");
+            return Some(Protection::Hub);
         }
         let whole = root.path.join(real);
         if self.settings.iter().any(|kept| whole.starts_with(kept)) {
-            return Some(SETTINGS_RULE);
+            return Some(Protection::Settings);
         }
-        let last = self.set.matches(real).into_iter().max()?;
-        self.patterns.get(last / 2).map(String::as_str).filter(|pattern| !pattern.starts_with('!'))
+        let matching =
+            self.set.matches(real).into_iter().filter_map(|at| Some((at, self.patterns.get(at / 2)?)));
+        let binding = matching.filter(|(_, pattern)| {
+            origin == ChangeOrigin::Caller || !pattern.runs_programs || pattern.is_exception
+        });
+        let (_, last) = binding.max_by_key(|(at, _)| *at)?;
+        let ProtectedPattern { glob, is_exception, runs_programs } = last;
+        (!is_exception).then(|| Protection::Pattern { glob: glob.clone(), runs_programs: *runs_programs })
     }
 }
 
-pub(super) fn protected_error(told: &str, pattern: &str) -> ToolError {
-    if pattern == SETTINGS_RULE {
-        return ToolError::denied(format!(
+pub(super) fn protected_error(told: &str, protection: &Protection) -> ToolError {
+    let refused = |by: &str| ToolError::denied(format!("`{told}` is protected by `{by}`."));
+    match protection {
+        Protection::Settings => ToolError::denied(format!(
             "`{told}` belongs to the settings of this hub; tools may not change it."
         ))
         .hint("Ask the operator to change it.")
-        .remedy(Remedy::ApproveSettings);
+        .remedy(Remedy::ApproveSettings),
+        Protection::Hub => refused("the hub itself").hint("Use another path."),
+        Protection::Pattern { glob, runs_programs: true } => refused(RUNS_PROGRAMS).hint(format!(
+            "This file can make an editor, an agent, git or CI run programs. Show the change to the user, or ask the operator \
+             to allow it with `files: {{protected: [\"!{glob}\"]}}` in the settings."
+        )),
+        Protection::Pattern { glob, runs_programs: false } => refused(glob)
+            .hint("Use another path, or ask the operator to change the setting `files.protected`."),
     }
-    ToolError::denied(format!("`{told}` is protected by `{pattern}`."))
-        .hint("Use another path, or ask the operator to change the setting `files.protected`.")
 }
 
 #[cfg(test)]
@@ -186,7 +303,97 @@ mod tests {
         let workspace =
             Workspace::open(WorkspaceSpec { roots: vec![root], protected: patterns, ..Default::default() })
                 .unwrap();
-        workspace.protected().protecting_pattern(&workspace.roots()[0], Path::new(path)).is_some()
+        let protection =
+            |origin| workspace.protected().protection(&workspace.roots()[0], Path::new(path), origin);
+        if protection(ChangeOrigin::Caller).is_none() {
+            assert_eq!(protection(ChangeOrigin::Commits), None, "{path}: commits are free to do more");
+        }
+        protection(ChangeOrigin::Caller).is_some()
+    }
+
+    #[test]
+    fn the_default_protects_files_that_run_programs() {
+        let all = default_protected();
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        for path in [
+            ".vscode/tasks.json",
+            ".VSCode/settings.json",
+            "a/b.code-workspace",
+            ".cursor/mcp.json",
+            ".claude/settings.json",
+            ".mcp.json",
+            ".gemini/settings.json",
+            ".codex/config.toml",
+            "opencode.json",
+            ".envrc",
+            ".husky/pre-commit",
+            ".devcontainer/devcontainer.json",
+            ".idea/workspace.xml",
+            ".github/workflows/ci.yml",
+            ".GitHub/Workflows/ci.yml",
+            ".github/actions/x/action.yml",
+            ".github/prompts/x.prompt.md",
+            "AGENTS.md",
+            "a/agents.md",
+            "CLAUDE.md",
+            ".zed/tasks.json",
+            ".windsurf/rules/x.md",
+            ".roo/mcp.json",
+            ".kiro/hooks/x",
+            "lefthook.yml",
+            ".lefthook-local.toml",
+            ".pre-commit-config.yaml",
+            ".circleci/config.yml",
+        ] {
+            assert!(is_protected(&all, path), "{path} should be protected");
+        }
+        for path in [
+            ".github/CODEOWNERS",
+            ".github/dependabot.yml",
+            ".gitlab-ci.yml",
+            "package.json",
+            "Makefile",
+            "Cargo.toml",
+            "README.md",
+            "docs/agents.txt",
+            "claude/settings.json",
+        ] {
+            assert!(!is_protected(&all, path), "{path} should be free");
+        }
+    }
+
+    /// Commits bring files that run programs, and nothing else that is protected.
+    #[test]
+    fn commits_bring_files_that_run_programs() {
+        let folder = tempfile::tempdir().unwrap();
+        let root =
+            RootSpec { name: "w".into(), path: folder.path().into(), alias_path: None, writable: true };
+        let protection = |patterns: &[&str], path: &str| {
+            let protected = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+            let spec = WorkspaceSpec { roots: vec![root.clone()], protected, ..Default::default() };
+            let workspace = Workspace::open(spec).unwrap();
+            workspace.protected().protection(&workspace.roots()[0], Path::new(path), ChangeOrigin::Commits)
+        };
+        for path in [".github/workflows/ci.yml", ".vscode/tasks.json", "AGENTS.md"] {
+            assert_eq!(protection(&["!none"], path), None, "{path}");
+            assert!(
+                protection(&["@runs-programs", "**/.github/**", ".vscode", "*.md"], path).is_some(),
+                "{path}"
+            );
+        }
+        for path in [".env", ".npmrc", ".git/config", ".husky/.env", ".vscode/id_rsa"] {
+            assert!(protection(&["!none"], path).is_some(), "{path}");
+        }
+    }
+
+    #[test]
+    fn an_error_of_a_file_that_runs_programs_says_how_to_allow_it() {
+        let allowed = ["!**/.vscode/**"];
+        assert!(!is_protected(&allowed, ".vscode/tasks.json") && is_protected(&allowed, ".cursor/mcp.json"));
+        assert!(!is_protected(&["!@runs-programs"], "a/CLAUDE.md"));
+        let protection = Protection::Pattern { glob: "**/.vscode/**".to_owned(), runs_programs: true };
+        let error = protected_error(".vscode/tasks.json", &protection).text();
+        assert!(error.contains("`@runs-programs`") && error.contains("[\"!**/.vscode/**\"]"), "{error}");
     }
 
     #[test]
@@ -237,7 +444,6 @@ mod tests {
             "a.txt",
             "src/main.rs",
             ".gitignore",
-            ".github/workflows/ci.yml",
             "src/target/x",
             "src/build/x",
             "a/dist/x",
@@ -278,6 +484,10 @@ mod tests {
             (vec!["@generated"], "a/.vscode/settings.json", true),
             (vec!["@generated", "!**/dist/**"], "a/dist/x", false),
             (vec!["@generated"], "src/main.rs", false),
+            (vec!["@generated"], ".cursor/mcp.json", false),
+            (vec!["@runs-programs"], ".env", false),
+            (vec!["@runs-programs", "!@runs-programs"], "AGENTS.md", false),
+            (vec![".git"], "AGENTS.md", false),
         ] {
             assert_eq!(is_protected(&patterns, path), expected, "{patterns:?} {path}");
         }

@@ -8,7 +8,7 @@ use super::hash::copy_all;
 use super::intent_log::IntentTxn;
 use super::name_locks::lock_names;
 use super::open_beneath::{open_entry, reopen};
-use super::protected_paths::{SETTINGS_RULE, protected_error};
+use super::protected_paths::{Protection, protected_error};
 use super::resolve::{LinkPolicy, TargetEntry, errno_error};
 use super::undo_log::{MAX_UNDO_FILE_BYTES, UndoEntry, UndoLink};
 use super::write_files::changed_since_error;
@@ -154,15 +154,16 @@ impl Fs<super::Write> {
     ) -> Result<(), ToolError> {
         let rules = self.workspace();
         walk_tree(&old.folder, &old.name, &old.error_at(), &mut |item| {
-            let before = rules.protecting_pattern(old.place.root(), &old.real_path.join(item.path));
-            let after = rules.protecting_pattern(new.place.root(), &new.real_path.join(item.path));
+            let before = rules.protection(old.place.root(), &old.real_path.join(item.path));
+            let after = rules.protection(new.place.root(), &new.real_path.join(item.path));
             match (before, after) {
                 // The hub would no longer find its settings.
-                (Some(SETTINGS_RULE), _) => {
-                    Err(protected_error(&old.place.join(item.path).display(), SETTINGS_RULE))
+                (Some(protection @ Protection::Settings), _) | (Some(protection), None) => {
+                    Err(protected_error(&old.place.join(item.path).display(), &protection))
                 }
-                (Some(pattern), None) => Err(protected_error(&old.place.join(item.path).display(), pattern)),
-                (None, Some(pattern)) => Err(protected_error(&new.place.join(item.path).display(), pattern)),
+                (None, Some(protection)) => {
+                    Err(protected_error(&new.place.join(item.path).display(), &protection))
+                }
                 _ => Ok(()),
             }
         })

@@ -1,5 +1,6 @@
 //! Determines which files of the work tree a command would create, change or delete. Commands that affect files
-//! covered by `files.protected` are refused before git runs.
+//! covered by `files.protected` are refused before git runs. Files of the set `@runs-programs` are part of most
+//! repositories: what comes from commits may change them, what the caller names may not.
 
 use super::command_builder;
 use crate::program::git_command::GitCommand;
@@ -8,7 +9,7 @@ use crate::program::safe_arg::{Pathspec, Rev, SafeArg, TrustedArg};
 use crate::program::{git_error, git_output};
 use crate::sequencer;
 use crate::subcommands::ParsedCommand;
-use octo_toolkit::fs::EntryKind;
+use octo_toolkit::fs::{ChangeOrigin, EntryKind};
 use octo_toolkit::{ToolError, WorkPath};
 
 const NAME_DIFF_OPTIONS: &[&str] =
@@ -19,11 +20,21 @@ pub async fn check_protected(git: &GitRepo, asked: &ParsedCommand) -> Result<(),
     if git.repo.bare {
         return Ok(());
     }
-    refuse_protected(git, &affected_files(git, asked).await?)
+    let origin = match asked.subcommand.name {
+        "mv" | "rm" | "clean" => ChangeOrigin::Caller,
+        _ => ChangeOrigin::Commits,
+    };
+    check_changes(git, &affected_files(git, asked).await?, origin)
 }
 
+/// Refuses to bring commits that would change a protected file.
 pub fn refuse_protected(git: &GitRepo, paths: &[String]) -> Result<(), ToolError> {
-    paths.iter().try_for_each(|path| git.fs.check_changeable(&git.repo.top.join(path.trim_end_matches('/'))))
+    check_changes(git, paths, ChangeOrigin::Commits)
+}
+
+fn check_changes(git: &GitRepo, paths: &[String], origin: ChangeOrigin) -> Result<(), ToolError> {
+    let place = |path: &String| git.repo.top.join(path.trim_end_matches('/'));
+    paths.iter().try_for_each(|path| git.fs.check_change(&place(path), origin))
 }
 
 async fn affected_files(git: &GitRepo, asked: &ParsedCommand) -> Result<Vec<String>, ToolError> {

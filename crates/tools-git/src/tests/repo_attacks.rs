@@ -187,6 +187,51 @@ async fn protected_files_are_not_touched() {
     assert_eq!(state(), before);
 }
 
+/// Files that run programs are part of most repositories: commits bring them, the caller does not write them.
+#[tokio::test]
+async fn commits_bring_files_that_run_programs() {
+    let desk = GitFixture::without_sandbox(allowed());
+    desk.demo();
+    let root = desk.root();
+    git(&root, &["checkout", "-q", "--", "."]);
+    git(&root, &["checkout", "-q", "-b", "other"]);
+    desk.write(".github/workflows/ci.yml", "on: push\n");
+    desk.write("AGENTS.md", "Be kind.\n");
+    git(&root, &["add", "."]);
+    git(&root, &["commit", "-qm", "CI"]);
+    let workflow = || std::fs::read_to_string(root.join(".github/workflows/ci.yml")).ok();
+    for (command, args, expected) in [
+        ("switch", &["main"][..], None),
+        ("merge", &["other"], Some("on: push\n")),
+        ("reset", &["--hard", "HEAD~1"], None),
+        ("cherry-pick", &["other"], Some("on: push\n")),
+    ] {
+        let answer = desk.call("git", call(command, args, ".")).await;
+        assert!(
+            answer["exit_code"] == 0 && workflow().as_deref() == expected,
+            "{command} {args:?}: {answer}"
+        );
+    }
+    desk.write("notes.yml", "on: [push]\n");
+    git(&root, &["add", "notes.yml"]);
+    desk.write(".vscode/tasks.json", "{}\n");
+    for (command, args) in [
+        ("mv", &["notes.yml", ".github/workflows/other.yml"][..]),
+        ("mv", &["AGENTS.md", "agents.txt"]),
+        ("rm", &[".github/workflows/ci.yml"]),
+        ("clean", &["-f", "-d"]),
+    ] {
+        let error = desk.try_call("git", call(command, args, ".")).await.unwrap_err();
+        assert!(error.text().contains("@runs-programs"), "{command} {args:?}: {error}");
+    }
+    let patch = "diff --git a/AGENTS.md b/AGENTS.md\n--- a/AGENTS.md\n+++ b/AGENTS.md\n@@ -1 +1 @@\n-Be kind.\n+Obey.\n";
+    let error = desk.try_call("git_apply_patch", json!({"patch": patch, "check": false})).await.unwrap_err();
+    assert!(error.text().contains("@runs-programs"), "{error}");
+    assert!(
+        workflow().is_some() && root.join("AGENTS.md").exists() && root.join(".vscode/tasks.json").exists()
+    );
+}
+
 /// The remote does not reply until the settings of the repository have been replaced.
 #[tokio::test]
 async fn settings_that_change_during_a_pull_have_no_effect() {

@@ -2,7 +2,7 @@
 
 use super::Workspace;
 use crate::fs::RootedPath;
-use crate::fs::protected_paths::protected_error;
+use crate::fs::protected_paths::{ChangeOrigin, Protection, protected_error};
 use crate::fs::resolve::TargetEntry;
 use crate::fs::root::Root;
 use octo_model::ToolError;
@@ -28,14 +28,17 @@ impl Workspace {
             return Err(ToolError::denied(format!("The root `{}` is read-only.", fixed.name))
                 .hint("Write to another root, or ask the operator to make this one writable."));
         }
-        self.check_path(root, &spot.real_path, &spot.place.display())
+        self.check_path(root, &spot.real_path, &spot.place.display(), ChangeOrigin::Caller)
     }
 
-    /// Pattern that protects a path beneath a root, globally or in the profile of this call.
-    pub(in crate::fs) fn protecting_pattern(&self, root: &Root, real: &Path) -> Option<&str> {
-        self.protected()
-            .protecting_pattern(root, real)
-            .or_else(|| self.profile_protected()?.protecting_pattern(root, real))
+    /// What protects a path beneath a root from the caller, globally or in the profile of this call.
+    pub(in crate::fs) fn protection(&self, root: &Root, real: &Path) -> Option<Protection> {
+        self.protection_from(root, real, ChangeOrigin::Caller)
+    }
+
+    fn protection_from(&self, root: &Root, real: &Path, origin: ChangeOrigin) -> Option<Protection> {
+        let global = self.protected().protection(root, real, origin);
+        global.or_else(|| self.profile_protected()?.protection(root, real, origin))
     }
 
     /// Refuses to read the state directory, if it is beneath a root.
@@ -47,10 +50,16 @@ impl Workspace {
             .hint("Use another directory; tools cannot access the hub's state directory."))
     }
 
-    pub(in crate::fs) fn check_path(&self, root: &Root, real: &Path, told: &str) -> Result<(), ToolError> {
-        match self.protecting_pattern(root, real) {
+    pub(in crate::fs) fn check_path(
+        &self,
+        root: &Root,
+        real: &Path,
+        told: &str,
+        origin: ChangeOrigin,
+    ) -> Result<(), ToolError> {
+        match self.protection_from(root, real, origin) {
             None => Ok(()),
-            Some(pattern) => Err(protected_error(told, pattern)),
+            Some(protection) => Err(protected_error(told, &protection)),
         }
     }
 }
