@@ -7,6 +7,7 @@ mod entity_search;
 mod field_index;
 mod field_words;
 mod parameter_texts;
+mod repetition;
 mod row_id;
 mod stem;
 mod tokenize;
@@ -20,6 +21,7 @@ pub use entity_search::{
 };
 pub use field_index::{Document, FIELD_COUNT, Field, FieldIndex, FieldSettings, Group, Hit, Ranking};
 pub use parameter_texts::{ParameterTexts, parameter_texts};
+pub use repetition::repetition;
 pub use row_id::{entity_of, first_row, last_row};
 pub use stem::stem;
 pub use tokenize::{normalize_name, tokenize};

@@ -21,6 +21,10 @@ use std::time::Duration;
 const MAX_GROUP_TEXT_BYTES: usize = 2_000;
 /// Bytes of a description that are indexed.
 const MAX_DESCRIPTION_BYTES: usize = 4_000;
+/// Bytes of the descriptions and parameters of a source that are indexed: its tools share them.
+const MAX_SOURCE_TEXT_BYTES: usize = 1 << 20;
+/// Bytes of each of these texts of a tool that are indexed in any case.
+const MIN_TEXT_BYTES: usize = 100;
 /// How long a search waits for an update of the index.
 const MAX_UPDATE_WAIT: Duration = Duration::from_millis(500);
 /// Ends the group name of a toolbox, since a server may have the same name.
@@ -203,22 +207,27 @@ fn group(name: &str, snapshot: &SourceSnapshot, tools: &[Arc<Item>]) -> Group {
         let texts = listing.search_texts.get(&item.key)?;
         Some([slice::from_ref(&texts.keywords), texts.requests.as_slice()].concat().join(" "))
     };
+    let share = (MAX_SOURCE_TEXT_BYTES / 3 / tools.len().max(1)).clamp(MIN_TEXT_BYTES, MAX_DESCRIPTION_BYTES);
     Group {
         name: name.to_owned(),
         text: beginning(text, MAX_GROUP_TEXT_BYTES).to_owned(),
-        documents: tools.iter().map(|item| document(item, aliases(item).unwrap_or_default())).collect(),
+        documents: tools
+            .iter()
+            .map(|item| document(item, aliases(item).unwrap_or_default(), share))
+            .collect(),
     }
 }
 
-fn document(item: &Item, aliases: String) -> Document {
+/// What is indexed of a tool: of each text so many bytes.
+fn document(item: &Item, aliases: String, max_bytes: usize) -> Document {
     let schema = input_schema(&item.members).unwrap_or_default();
     let ParameterTexts { names, descriptions } = parameter_texts(&schema);
     let description = item.members.text("description").unwrap_or_default();
     Document {
         name: item.key.clone(),
-        description: beginning(&description, MAX_DESCRIPTION_BYTES).to_owned(),
-        parameter_names: names,
-        parameter_texts: descriptions,
+        description: beginning(&description, max_bytes).to_owned(),
+        parameter_names: beginning(&names, max_bytes).to_owned(),
+        parameter_texts: beginning(&descriptions, max_bytes).to_owned(),
         aliases,
     }
 }

@@ -11,7 +11,7 @@ use crate::pipeline::call_request::Request;
 use crate::pipeline::policy::{PolicyEngine, is_visible};
 use octo_model::{ItemKind, Json, Method, Principal, ToolError, nearest};
 use octo_ports::Outcome;
-use octo_search::{Hit, Ranking};
+use octo_search::{Hit, Ranking, repetition};
 use octo_toolkit::{CallContext, FoundTool, FoundTools, SiblingTool, SiblingTools, ToolSearch};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -35,6 +35,10 @@ const MAX_SCHEMAS: usize = 2;
 const MAX_SAME: usize = 10;
 /// Servers that are named if nothing is found.
 const MAX_SERVERS: usize = 30;
+/// A tool of the hub comes before a tool of a server that fits about equally well.
+const NATIVE_FACTOR: f32 = 1.3;
+/// A description with a larger share of repeated words is written for searches.
+const MAX_REPETITION: f32 = 0.25;
 /// Share of the meaning in the score of a tool; the rest is that of its words.
 const MEANING_WEIGHT: f32 = 0.7;
 /// Longer schemas are not shown: bytes of all in a reply.
@@ -152,7 +156,7 @@ impl Hub {
         let max_schemas = if named.is_some() { 1 } else { MAX_SCHEMAS };
         let mut ranked = seen.ranked(&tools, &ranking);
         let mut first: Vec<FoundEntry> = ranked.by_ref().take(BOOSTED_HITS).collect();
-        boost_used_tools(&self.tool_usage, who, &mut first);
+        weigh_tools(&self.tool_usage, who, &search.query, &mut first);
         let mut found = FoundTools::default();
         let mut groups: Vec<String> = Vec::new();
         let mut shown = BTreeSet::new();
@@ -188,10 +192,22 @@ impl Hub {
     }
 }
 
-/// Moves tools that the caller uses ahead of others that fit about equally well.
-fn boost_used_tools(usage: &ToolUsage, who: &Principal, found: &mut [FoundEntry]) {
-    for FoundEntry { entry, score, .. } in found.iter_mut() {
+/// Moves tools that the caller uses, and those of the hub, ahead of others that fit about equally well, and tools whose
+/// servers repeat words to be found behind them. A request in several words is no name: a server could name its tools like
+/// requests.
+fn weigh_tools(usage: &ToolUsage, who: &Principal, query: &str, found: &mut [FoundEntry]) {
+    let is_request = query.split_whitespace().nth(1).is_some();
+    for FoundEntry { entry, score, is_exact, .. } in found.iter_mut() {
         *score *= usage.factor(who, entry.source_name(), &entry.item.key);
+        if entry.item.source.is_native() {
+            *score *= NATIVE_FACTOR;
+            continue;
+        }
+        *is_exact &= !is_request;
+        let repeated = repetition(&entry.item.members.text("description").unwrap_or_default());
+        if repeated > MAX_REPETITION {
+            *score *= 1.0 - repeated;
+        }
     }
     found.sort_by(|one, other| match (one.is_exact, other.is_exact) {
         (false, false) => other.score.total_cmp(&one.score),

@@ -7,6 +7,9 @@ use crate::field_words::identifier_key;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+/// Times that a word counts in a field: who repeats it more often is not found more easily.
+const MAX_OCCURRENCES: usize = 3;
+
 pub(super) struct Change {
     index: FieldIndex,
     vocabulary: Vocabulary,
@@ -160,11 +163,14 @@ fn postings(
     // Sums must not depend on anything but the document.
     terms.sort_unstable();
     let mut postings: Vec<(TermId, Posting)> = Vec::new();
+    let (mut last, mut occurrences) = (None, 0);
     for (term, field) in terms {
         if postings.last().is_none_or(|(last, _)| *last != term) {
             postings.push((term, Posting { place, frequency: 0.0 }));
         }
-        if let Some((_, posting)) = postings.last_mut() {
+        occurrences = if last == Some((term, field)) { occurrences + 1 } else { 1 };
+        last = Some((term, field));
+        if let Some((_, posting)) = postings.last_mut().filter(|_| occurrences <= MAX_OCCURRENCES) {
             posting.frequency += settings.weight(field);
         }
     }
