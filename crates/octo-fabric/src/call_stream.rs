@@ -6,10 +6,10 @@
 use crate::frame::{Frame, FrameError, HASH_LEN, MAX_HEADER_LEN, VERSION, encode_whole};
 use crate::inbox::ReplyAddress;
 use crate::node::Node;
-use crate::receive_budget::ReceiveBudget;
 use crate::{BusError, Message, Subject};
 use aws_lc_rs::digest::{self, SHA256};
 use bytes::{BufMut, Bytes, BytesMut};
+use octo_admission::ReceiveBudget;
 use octo_model::JsonObject;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ use tokio::time::{timeout, timeout_at};
 
 /// Parts that may be on their way.
 const WINDOW: u32 = 8;
+/// Maximum bytes of large messages of one source that are received at the same time.
+pub(crate) const RECEIVE_BYTES: usize = 128 << 20;
 /// Maximum bytes of a message.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 64 << 20;
 /// Messages that were received while a large one was sent.
@@ -444,7 +446,7 @@ mod tests {
 
     /// Sends a message in both directions; returns how it arrived.
     async fn echo(node: &Arc<Node>, message: OutgoingMessage) -> [Bytes; 2] {
-        let (budget, subject) = (ReceiveBudget::default(), Subject::new("echo"));
+        let (budget, subject) = (ReceiveBudget::new(RECEIVE_BYTES), Subject::new("echo"));
         let mut requests = node.bus().subscribe(&subject, None).await.unwrap();
         let answer = async {
             let request = requests.next().await.unwrap();

@@ -14,7 +14,6 @@ mod nats_bus;
 mod nats_check;
 mod node;
 mod node_status;
-mod receive_budget;
 mod remote_call;
 mod remote_listing;
 mod remote_peer;

@@ -4,10 +4,10 @@ use crate::call_message::{Answer, AnswerOutcome, MessageBody, Notification, Ques
 use crate::call_stream::{CallMessage, CallStream, OutgoingMessage, StreamError};
 use crate::caller_results::STORE_RESULT;
 use crate::node::Node;
-use crate::receive_budget::ReceiveBudget;
 use crate::{BusError, SourceAddress, Subject};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use octo_admission::ReceiveBudget;
 use octo_model::{BoxFuture, JsonObject, Operation, ToolError};
 use octo_ports::ResultStore;
 use octo_toolkit::CallContext;

@@ -1,11 +1,12 @@
 //! A source that another node serves.
 
 use crate::SourceAddress;
+use crate::call_stream::RECEIVE_BYTES;
 use crate::fleet_metrics::{RemoteCallMetrics, service_kind};
 use crate::node::Node;
-use crate::receive_budget::ReceiveBudget;
 use crate::remote_call::{self, CallError, CallTarget, nobody_serves};
 use crate::remote_listing::{MOVE_TIMEOUT, RemoteListing, ServerState};
+use octo_admission::ReceiveBudget;
 use octo_model::{BoxFuture, JsonObject, Operation, ToolError};
 use octo_ports::ResultStore;
 use octo_toolkit::{CallContext, Event, Listing, ListingState, Source};
@@ -55,8 +56,12 @@ impl RemoteSource {
         own: Option<Listing>,
     ) -> Self {
         let is_native = own.is_some();
-        let target =
-            CallTarget { node: Arc::clone(node), address, budget: ReceiveBudget::default(), results };
+        let target = CallTarget {
+            node: Arc::clone(node),
+            address,
+            budget: ReceiveBudget::new(RECEIVE_BYTES),
+            results,
+        };
         let metrics = RemoteCallMetrics::new(service_kind(target.address.instance()));
         let listing = Arc::new(RemoteListing::new(target, own, EVENT_CAPACITY));
         let follower = tokio::spawn(Arc::clone(&listing).follow());

@@ -4,13 +4,14 @@ use crate::call_message::{
     CallRequest, LeavingNotice, ListingReply, ListingRequest, ListingVersion, MessageBody, WatchRequest,
     bare, kind, outcome_message,
 };
+use crate::call_stream::RECEIVE_BYTES;
 use crate::call_stream::{CallMessage, CallStream, OutgoingMessage, StreamError};
 use crate::fleet_metrics::{FRONT_KIND, count_served_as, service_kind};
 use crate::node::Node;
-use crate::receive_budget::ReceiveBudget;
 use crate::source_watchers::{MAX_WATCHED, SourceWatchers, WatchChanges};
 use crate::{BusError, LeaseCheck, Message, SourceAddress, Subscription, served_call};
 use futures_util::StreamExt;
+use octo_admission::ReceiveBudget;
 use octo_admission::{CallSlots, FairSlot, ShedReason, SourceSlot};
 use octo_model::{DEFAULT_RETRY_AFTER, JsonObject, Principal, ToolError};
 use octo_ports::random_id::new_id;
@@ -89,7 +90,7 @@ pub async fn serve_source(
         source,
         id,
         slots,
-        budget: ReceiveBudget::default(),
+        budget: ReceiveBudget::new(RECEIVE_BYTES),
         large_requests: Semaphore::new(MAX_LARGE_REQUESTS),
         calls: TaskTracker::new(),
         cancel: CancellationToken::new(),

@@ -14,7 +14,7 @@ mod error;
 mod health_check;
 pub mod in_memory;
 pub mod leases;
-mod listings;
+pub mod listings;
 pub mod memory;
 pub mod pins;
 pub mod random_id;

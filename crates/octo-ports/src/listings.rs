@@ -4,6 +4,9 @@ use crate::StoreResult;
 use octo_model::BoxFuture;
 use std::sync::Arc;
 
+/// Maximum bytes of a stored listing; the server of a larger one is started again to be listed.
+pub const MAX_LISTING_TEXT_BYTES: usize = 4 << 20;
+
 /// Store of listings. A listing belongs to a server configuration: `mark`, a hash of its program or address,
 /// differs after a change, and the old listing is not found any more.
 pub trait ListingStore: Send + Sync {

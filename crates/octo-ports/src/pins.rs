@@ -9,6 +9,13 @@ pub const MAX_VERSIONS_PER_ITEM: u16 = 8;
 /// Maximum definitions remembered per server that are not held.
 pub const MAX_SEEN_DEFINITIONS: u16 = 20_000;
 
+/// Maximum bytes of a definition; what is larger is neither listed nor pinned.
+pub const MAX_DEFINITION_BYTES: usize = 256 << 10;
+/// Maximum bytes of the pinned definitions of a server.
+pub const MAX_PINNED_BYTES: usize = 8 << 20;
+/// Maximum bytes of the definitions of a server that wait for a decision.
+pub const MAX_HELD_BYTES: usize = 2 << 20;
+
 /// What a pin is of: an item, the instructions of a server, its installed package, or the HTML of an app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PinKind {

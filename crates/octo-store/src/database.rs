@@ -12,6 +12,9 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the end of another process is waited for.
 const ALONE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// Bytes of the write-ahead log that stay when it is empty.
+const MAX_LOG_BYTES: i64 = 4 << 20;
+
 const WAL_RETRY_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A database file with its migrations.
@@ -96,6 +99,7 @@ impl DatabaseSpec {
             return Err(SqliteError::NoWal { path, mode });
         }
         conn.pragma_update(None, "synchronous", durability.synchronous())?;
+        conn.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)?;
         self.migrate(&mut conn, &path)?;
         Ok(conn)
     }
@@ -183,6 +187,13 @@ fn enable_wal(conn: &Connection) -> rusqlite::Result<String> {
             return mode;
         }
         std::thread::sleep(WAL_RETRY_INTERVAL);
+    }
+}
+
+/// Returns unused pages to the file system, unless another process is in the way.
+pub(crate) fn compact(conn: &Connection, file: &str) {
+    if let Err(error) = conn.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);") {
+        tracing::warn!(file, %error, "the database could not be compacted");
     }
 }
 

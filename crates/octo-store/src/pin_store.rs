@@ -5,12 +5,13 @@ mod pin_rows;
 mod tests;
 
 use crate::Durability;
-use crate::database::DatabaseSpec;
+use crate::database::{DatabaseSpec, compact};
 use crate::lazy_database::LazyDatabase;
 use octo_model::BoxFuture;
 use octo_ports::{
     Changes, PendingPin, Pin, PinDelta, PinSet, PinWrite, Pins, Port, ServerIdentity, StoreResult,
 };
+use rusqlite::Connection;
 use std::path::Path;
 
 pub(crate) const DATABASE: DatabaseSpec = DatabaseSpec {
@@ -58,7 +59,17 @@ impl Pins for SqlitePinStore {
 
     fn load<'a>(&'a self, whose: &'a ServerIdentity) -> BoxFuture<'a, StoreResult<PinSet>> {
         let whose = whose.clone();
-        Box::pin(self.0.write(move |change| Ok(pin_rows::load(change, &whose)?)))
+        Box::pin(async move {
+            let (set, is_shorter) = self.0.write(move |change| Ok(pin_rows::load(change, &whose)?)).await?;
+            if is_shorter {
+                let compacted = |conn: &mut Connection| {
+                    compact(conn, DATABASE.file);
+                    Ok(())
+                };
+                self.0.run(compacted).await?;
+            }
+            Ok(set)
+        })
     }
 
     fn write<'a>(

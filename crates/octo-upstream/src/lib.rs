@@ -15,6 +15,7 @@ pub use lifecycle::server_status::{ServerStatus, UpstreamReport};
 pub use login_on_demand::LoginOnDemand;
 pub use octo_wire::Era;
 pub use session::server_info::ServerInfo;
+pub use transport::message_memory::MessageMemory;
 pub use upstream::Upstream;
 pub use upstream_spec::{
     BreakerSpec, CallLimits, ConnectMode, InstalledProgram, PackageLookup, PrepareStart, SHARED_HOME,

@@ -1,5 +1,6 @@
 //! Settings of one upstream.
 
+use crate::transport::message_memory::{LARGE_BUDGET_BYTES, MessageMemory};
 use octo_grants::exec::{NetworkAccess, ServerAccess};
 use octo_grants::{Command, Exec, Net};
 use octo_model::{BoxFuture, Caller, Principal, ToolError, sha256_hex};
@@ -112,8 +113,10 @@ pub struct UpstreamSpec {
     /// Of a program that downloads itself at its first start, such as `npx`: timeout of that start, if it is longer. Ending it
     /// earlier would leave a broken cache.
     pub install_timeout: Option<Duration>,
-    /// Larger messages are rejected.
+    /// Larger messages are rejected; at most 64 MiB.
     pub max_message_bytes: usize,
+    /// Budget for its messages, together with those of other servers.
+    pub message_memory: MessageMemory,
     /// Era to use without negotiation; negotiated if unset.
     pub era: Option<Era>,
     /// Use HTTP+SSE without trying streamable HTTP first.
@@ -166,7 +169,8 @@ impl UpstreamSpec {
             list_timeout: Duration::from_secs(30),
             start_timeout: Duration::from_secs(30),
             install_timeout: None,
-            max_message_bytes: 256 << 20,
+            max_message_bytes: LARGE_BUDGET_BYTES,
+            message_memory: MessageMemory::of_process(),
             era: None,
             sse: false,
             connect: ConnectMode::Always,

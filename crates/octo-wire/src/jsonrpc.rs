@@ -29,6 +29,8 @@ pub enum Strictness {
 
 /// Maximum messages in a batch of a client.
 const MAX_BATCH: usize = 50;
+/// Maximum messages in a batch of an upstream.
+const MAX_UPSTREAM_BATCH: usize = 10_000;
 
 const ENVELOPE_KEYS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
@@ -38,12 +40,12 @@ impl Incoming {
         if json.is_object() {
             return Message::from_json(&json, strictness).map(Self::One);
         }
-        let most = if strictness == Strictness::Client { MAX_BATCH } else { usize::MAX };
+        let most = if strictness == Strictness::Client { MAX_BATCH } else { MAX_UPSTREAM_BATCH };
         let parts = json
             .elements_up_to(most.saturating_add(1))
             .map_err(|_| JsonError("a JSON-RPC message must be an object"))?;
         if parts.len() > most {
-            return Err(JsonError("a batch has at most 50 messages; send the others in another one"));
+            return Err(JsonError("a batch has too many messages; send the others in another one"));
         }
         if parts.is_empty() {
             return Err(JsonError("a batch has at least one message"));

@@ -65,8 +65,12 @@ impl Decoder {
 
     pub fn push(&mut self, chunk: &[u8]) -> Result<(), LineTooLong> {
         self.buffer.extend_from_slice(chunk);
-        let size = self.buffer.len() + self.data.len();
-        if size > self.limit { Err(LineTooLong) } else { Ok(()) }
+        if self.size() > self.limit { Err(LineTooLong) } else { Ok(()) }
+    }
+
+    /// Bytes that are kept until the event is complete.
+    pub fn size(&self) -> usize {
+        self.buffer.len() + self.data.len()
     }
 
     /// Returns the next complete event, if any.

@@ -10,6 +10,8 @@ use octo_ports::{Pin, PinDelta, PinKind, PinWrite, Pins, ServerIdentity, StoreEr
 const MAX_ATTEMPTS: usize = 5;
 /// Maximum apps per server.
 const MAX_APPS: usize = 1_000;
+/// Maximum bytes of what an app says about itself, beside its HTML.
+const MAX_ABOUT_BYTES: usize = 8 << 10;
 
 /// Pins of apps have a name that no server can have, because a review of definitions replaces everything that is held of
 /// its server. They follow a renamed server as its other pins do.
@@ -63,6 +65,9 @@ impl AppContent<'_> {
         let mut text = JsonObject::new().with("contents", Json::array(&digests));
         if let Some(listed) = &self.listed {
             text.set("listed", canonical(listed));
+        }
+        if text.size() > MAX_ABOUT_BYTES {
+            return Err(invalid("it has more than 8 KiB beside its HTML"));
         }
         let hash = sha256(text.to_json().as_str());
         Ok(Pin { kind: PinKind::App, key: self.uri.to_owned(), text: text.to_json(), hash })
@@ -127,7 +132,7 @@ async fn check_pin(
         let mut delta = PinDelta { held: others.collect(), ..PinDelta::default() };
         let is_accepted = match pinned {
             Some(pinned) if pinned.hash == pin.hash => true,
-            None if known.len() < MAX_APPS || changes != ChangePolicy::Hold => {
+            None if known.len() < MAX_APPS => {
                 delta.new_pins.push(pin.clone());
                 true
             }
@@ -135,6 +140,7 @@ async fn check_pin(
                 delta.replaced.push((pin.clone(), pinned.hash.clone()));
                 true
             }
+            _ if delta.held.len() >= MAX_APPS => return Ok(false),
             _ => {
                 delta.held.push(pin.clone());
                 false

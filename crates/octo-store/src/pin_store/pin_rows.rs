@@ -1,13 +1,20 @@
 //! Rows of pins. Everything happens in one transaction, so that concurrent processes never interleave.
 
 use crate::result_files::now_micros;
-use octo_ports::pins::{MAX_SEEN_DEFINITIONS, MAX_VERSIONS_PER_ITEM};
+use octo_ports::pins::{
+    MAX_DEFINITION_BYTES, MAX_HELD_BYTES, MAX_PINNED_BYTES, MAX_SEEN_DEFINITIONS, MAX_VERSIONS_PER_ITEM,
+};
 use octo_ports::{PendingPin, Pin, PinDelta, PinSet, PinWrite, ServerIdentity};
 use rusqlite::{OptionalExtension, Row, Transaction};
 use std::collections::HashSet;
 
-pub fn load(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Result<PinSet> {
+/// The file is compacted if more rows than these became shorter.
+const MIN_COMPACTED_ROWS: usize = 100;
+
+/// Loads the pins of a server, and whether stored text was removed.
+pub fn load(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Result<(PinSet, bool)> {
     adopt_renamed(change, whose)?;
+    let is_shorter = remove_excess(change, &whose.server)?;
     change
         .prepare_cached(
             "INSERT INTO servers (server, identity, revision) VALUES (?1, ?2, 0)
@@ -26,7 +33,34 @@ pub fn load(change: &Transaction<'_>, whose: &ServerIdentity) -> rusqlite::Resul
         }
     }
     let pins = pins.into_iter().flatten().collect();
-    Ok(PinSet { pins, uris_of_others: taken, revision: revision(change, &whose.server)? })
+    let revision = revision(change, &whose.server)?;
+    Ok((PinSet { pins, uris_of_others: taken, revision }, is_shorter))
+}
+
+/// Earlier versions stored definitions of any size. What exceeds the limits keeps its hash, so that it is still pinned: the
+/// same definition passes, and any other is held.
+fn remove_excess(change: &Transaction<'_>, server: &str) -> rusqlite::Result<bool> {
+    let mut removed = 0;
+    for (excess, limit) in [
+        ("UPDATE pins SET text = 'null' WHERE server = ?1 AND octet_length(text) > ?2", MAX_DEFINITION_BYTES),
+        (
+            "UPDATE pins SET text = 'null' WHERE octet_length(text) > 4 AND rowid IN (SELECT id FROM (
+                 SELECT rowid AS id, sum(octet_length(text)) OVER (ORDER BY rowid) AS total
+                 FROM pins WHERE server = ?1) WHERE total > ?2)",
+            MAX_PINNED_BYTES,
+        ),
+        ("DELETE FROM seen WHERE server = ?1 AND octet_length(text) > ?2", MAX_DEFINITION_BYTES),
+        (
+            "DELETE FROM seen WHERE rowid IN (SELECT id FROM (
+                 SELECT rowid AS id, sum(octet_length(text)) OVER (ORDER BY rowid) AS total
+                 FROM seen WHERE server = ?1 AND pending = 1) WHERE total > ?2)",
+            MAX_HELD_BYTES,
+        ),
+        ("UPDATE seen SET text = 'null' WHERE server = ?1 AND pending = 0 AND octet_length(text) > ?2", 4),
+    ] {
+        removed += change.prepare_cached(excess)?.execute((server, limit as i64))?;
+    }
+    Ok(removed > MIN_COMPACTED_ROWS)
 }
 
 /// A name without pins copies those of the same server under another name, which is no longer configured.
@@ -101,11 +135,13 @@ fn put_pin(change: &Transaction<'_>, server: &str, pin: &Pin) -> rusqlite::Resul
 
 /// Records a definition; returns whether it should be reported.
 fn record_seen(change: &Transaction<'_>, server: &str, pin: &Pin, pending: bool) -> rusqlite::Result<bool> {
+    // Of what is not held, only the hash is used.
+    let text = if pending { pin.text.as_str() } else { "null" };
     let again = change
         .prepare_cached(
-            "UPDATE seen SET pending = ?5 WHERE server = ?1 AND what = ?2 AND key = ?3 AND hash = ?4",
+            "UPDATE seen SET pending = ?5, text = ?6 WHERE server = ?1 AND what = ?2 AND key = ?3 AND hash = ?4",
         )?
-        .execute((server, pin.kind.as_str(), &pin.key, &pin.hash, pending))?;
+        .execute((server, pin.kind.as_str(), &pin.key, &pin.hash, pending, text))?;
     if again > 0 {
         return Ok(false);
     }
@@ -126,7 +162,7 @@ fn record_seen(change: &Transaction<'_>, server: &str, pin: &Pin, pending: bool)
         .prepare_cached(
             "INSERT INTO seen (server, what, key, hash, text, since, pending) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         )?
-        .execute((server, pin.kind.as_str(), &pin.key, &pin.hash, pin.text.as_str(), now_micros(), pending))?;
+        .execute((server, pin.kind.as_str(), &pin.key, &pin.hash, text, now_micros(), pending))?;
     Ok(!is_full)
 }
 

@@ -58,7 +58,7 @@ enum HttpTransport {
 async fn open_with(link: &Link, plan: NegotiationPlan, http: HttpTransport) -> UpstreamResult<Connection> {
     let server = &link.server;
     let (dispatcher, closed) = (Arc::new(server.new_dispatcher()), CloseSignal::default());
-    let limit = server.spec.max_message_bytes;
+    let limit = server.receive_limit.clone();
     let (transport, process) = match &server.spec.transport {
         TransportSpec::Stdio(command) => {
             let mut command = with_credential_env(link, command).await?;

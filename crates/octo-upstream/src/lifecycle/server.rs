@@ -8,6 +8,7 @@ use crate::listing::listing_publisher::ListingPublisher;
 use crate::listing::resource_subscriptions::ResourceSubscriptions;
 use crate::session::dispatcher::Dispatcher;
 use crate::session::server_info::ServerInfo;
+use crate::transport::message_memory::ReceiveLimit;
 use crate::transport::stdio::stderr_log::StderrLog;
 use crate::upstream_spec::UpstreamSpec;
 use octo_oauth::Accounts;
@@ -27,7 +28,8 @@ pub(crate) struct Server {
     /// Election among the links that can list.
     pub(crate) election: Arc<ListingElection>,
     pub(crate) list_changes: Arc<ListChanges>,
-    pub(crate) subscriptions: ResourceSubscriptions,
+    pub(crate) subscriptions: Arc<ResourceSubscriptions>,
+    pub(crate) receive_limit: ReceiveLimit,
     pub(crate) events: broadcast::Sender<Event>,
     pub(crate) queue: Arc<FairQueue>,
     pub(crate) stderr: Arc<StderrLog>,
@@ -46,7 +48,8 @@ impl Server {
             listing: ListingPublisher::new(spec.clone(), stop.clone()),
             election: Arc::default(),
             list_changes: Arc::default(),
-            subscriptions: ResourceSubscriptions::default(),
+            subscriptions: Arc::default(),
+            receive_limit: ReceiveLimit::new(spec.max_message_bytes, spec.message_memory.clone()),
             events: broadcast::Sender::new(EVENT_CAPACITY),
             queue: Arc::new(FairQueue::new(spec.limits)),
             stderr: Arc::default(),
@@ -64,7 +67,8 @@ impl Server {
     }
 
     pub(crate) fn new_dispatcher(&self) -> Dispatcher {
-        Dispatcher::new(self.name.clone(), self.events.clone(), self.list_changes.clone())
+        let (events, subscriptions) = (self.events.clone(), Arc::clone(&self.subscriptions));
+        Dispatcher::new(self.name.clone(), events, self.list_changes.clone(), subscriptions)
     }
 
     /// Name and version from the last connection.

@@ -3,6 +3,7 @@
 use crate::error::UpstreamError;
 use crate::listing::listing_codec;
 use crate::upstream_spec::UpstreamSpec;
+use octo_ports::listings::MAX_LISTING_TEXT_BYTES;
 use octo_toolkit::{Definition, Listing, ListingState, SourceState};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -64,7 +65,13 @@ impl ListingPublisher {
     /// Caches the current listing for the next start.
     async fn cache(&self) {
         let Some(lists) = &self.spec.listing_cache else { return };
-        let text = listing_codec::encode(&self.current().listing);
+        let listing = Arc::clone(&self.current().listing);
+        let encoded = tokio::task::spawn_blocking(move || listing_codec::encode(&listing)).await;
+        let Ok(text) = encoded else { return };
+        if text.len() > MAX_LISTING_TEXT_BYTES {
+            let (server, size) = (&self.spec.name, text.len());
+            return tracing::warn!(target: "upstream", %server, size, limit = MAX_LISTING_TEXT_BYTES, "listing not cached: too large");
+        }
         let fingerprint = listing_codec::config_fingerprint(&self.spec.transport);
         if let Err(error) = lists.put(&self.spec.name, &fingerprint, text).await {
             tracing::warn!(target: "upstream", server = %self.spec.name, %error, "cannot cache the listing");

@@ -2,10 +2,9 @@
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::lifecycle::link::Link;
-use crate::listing::listing_codec::parse_definition;
+use crate::listing::listed_items::{ListedItems, truncate_listing};
 use crate::listing::listing_election::ListingCandidate;
-use crate::session::connection::{Connection, ToolHeaderParams};
-use crate::transport::header_params;
+use crate::session::connection::Connection;
 use futures_util::future::join_all;
 use octo_model::{ItemKind, Json, JsonObject, extension};
 use octo_toolkit::Backoff;
@@ -20,6 +19,8 @@ const DEBOUNCE: Duration = Duration::from_millis(50);
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Maximum pages of a list, for servers with endless cursors.
 const MAX_PAGES: usize = 1000;
+/// Longer cursors end a list.
+const MAX_CURSOR_BYTES: usize = 8 << 10;
 
 /// Lists all kinds, then relists what changes.
 pub(crate) async fn keep_current(link: Arc<Link>, connection: Arc<Connection>) {
@@ -80,7 +81,7 @@ pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ItemK
         match found {
             Ok(found) => {
                 ttl = min_ttl(ttl, found.ttl_ms);
-                *list_mut(&mut lists, *kind) = parse_definitions(connection, *kind, &found.entries);
+                *list_mut(&mut lists, *kind) = take_definitions(connection, *kind, found.items);
             }
             Err(UpstreamError::Rpc(error)) if error.code == code::METHOD_NOT_FOUND => {
                 list_mut(&mut lists, *kind).clear()
@@ -92,6 +93,10 @@ pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ItemK
         }
     }
     lists.ttl_ms = ttl;
+    let removed = truncate_listing(&mut lists);
+    if removed > 0 {
+        tracing::warn!(target: "upstream", server = %link.server.name, removed, "lists truncated: those of a server are limited to 8 MiB in all");
+    }
     if link.lists_items() {
         let is_leader = link.server.election.is_leader(connection.listing_rank);
         link.server.listing.publish_from(lists, link.is_anonymous(), is_leader).await;
@@ -99,7 +104,7 @@ pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ItemK
     Ok(())
 }
 
-const fn list_method(kind: ItemKind) -> &'static str {
+pub(crate) const fn list_method(kind: ItemKind) -> &'static str {
     match kind {
         ItemKind::Tool => "tools/list",
         ItemKind::Prompt => "prompts/list",
@@ -139,82 +144,55 @@ fn min_ttl(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-#[derive(Default)]
 struct FetchedList {
-    entries: Vec<Json>,
+    items: ListedItems,
     ttl_ms: Option<u64>,
 }
 
-/// Follows the cursors to the end, or to one seen before.
+/// Follows the cursors to the end, to one seen before, or until the list is full.
 async fn fetch_pages(
     connection: &Connection,
     kind: ItemKind,
     limit: Duration,
 ) -> UpstreamResult<FetchedList> {
-    let mut found = FetchedList::default();
-    if !is_offered(kind, &connection.server.capabilities) {
-        return Ok(found);
-    }
-    let mut seen = HashSet::new();
-    let mut params = JsonObject::new();
-    for _ in 0..MAX_PAGES {
+    let server = &connection.dispatcher.name;
+    let has_headers =
+        kind == ItemKind::Tool && connection.era() == Era::Modern && connection.http().is_some();
+    let mut items = ListedItems::new(Arc::clone(server), kind, has_headers);
+    let mut ttl_ms = None;
+    let (mut seen, mut params) = (HashSet::new(), JsonObject::new());
+    let mut pages = if is_offered(kind, &connection.server.capabilities) { MAX_PAGES } else { 0 };
+    while pages > 0 {
+        pages -= 1;
         let page = connection.request_within(limit, list_method(kind), params).await?;
-        found.entries.extend(page.list(kind.list_member()));
-        found.ttl_ms = min_ttl(found.ttl_ms, page.get("ttlMs").and_then(|ttl| ttl.to().ok()));
-        let next = page.get("nextCursor").filter(|next| next.to_text().is_some());
+        ttl_ms = min_ttl(ttl_ms, page.get("ttlMs").and_then(|ttl| ttl.to().ok()));
+        let next = page.text("nextCursor").filter(|next| next.len() <= MAX_CURSOR_BYTES);
+        items = items.with_page(page).await;
         match next {
-            Some(next) if seen.insert(next.bytes().clone()) => {
-                params = JsonObject::new().with("cursor", next.clone())
+            Some(next) if !items.is_full() && seen.insert(next.clone()) => {
+                params = JsonObject::new().with("cursor", next.as_str());
             }
-            _ => return Ok(found),
+            _ => return Ok(FetchedList { items, ttl_ms }),
+        }
+        if pages == 0 {
+            tracing::warn!(target: "upstream", %server, list = list_method(kind), "list truncated: too many pages");
         }
     }
-    tracing::warn!(target: "upstream", server = %connection.dispatcher.name, list = list_method(kind), "list truncated: too many pages");
-    Ok(found)
+    Ok(FetchedList { items, ttl_ms })
 }
 
-/// Usable definitions. An invalid one is skipped; the list is kept.
-fn parse_definitions(connection: &Connection, kind: ItemKind, entries: &[Json]) -> Vec<Definition> {
-    let mut kept = Vec::with_capacity(entries.len());
-    let mut keys = HashSet::new();
-    let mut mirrors = ToolHeaderParams::new();
-    let mirrors_wanted =
-        kind == ItemKind::Tool && connection.era() == Era::Modern && connection.http().is_some();
-    for entry in entries {
-        let usable = parse_definition(kind, entry).and_then(|definition| {
-            if mirrors_wanted {
-                collect_header_params(&definition, &mut mirrors)?;
-            }
-            if keys.insert(definition.key.clone()) { Ok(definition) } else { Err("duplicate") }
-        });
-        match usable {
-            Ok(definition) => kept.push(definition),
-            Err(why) => {
-                let excerpt: String = entry.as_str().chars().take(120).collect();
-                tracing::warn!(target: "upstream", server = %connection.dispatcher.name, list = list_method(kind), why, excerpt, "definition skipped");
-            }
-        }
-    }
-    if mirrors_wanted {
-        connection.header_params.store(Arc::new(mirrors));
+/// The definitions of a list. What the connection has to know of its tools is stored there.
+fn take_definitions(connection: &Connection, kind: ItemKind, items: ListedItems) -> Vec<Definition> {
+    let ListedItems { definitions, header_params, .. } = items;
+    if let Some(header_params) = header_params {
+        connection.header_params.store(Arc::new(header_params));
     }
     if kind == ItemKind::Tool && connection.offers_legacy_tasks() {
         let requires_task = |tool: &&Definition| {
             tool.members.inner_text("execution", "taskSupport").as_deref() == Some("required")
         };
-        let tools = kept.iter().filter(requires_task).map(|tool| tool.key.clone());
+        let tools = definitions.iter().filter(requires_task).map(|tool| tool.key.clone());
         connection.task_tools.store(Some(Arc::new(tools.collect())));
     }
-    kept
-}
-
-fn collect_header_params(tool: &Definition, mirrors: &mut ToolHeaderParams) -> Result<(), &'static str> {
-    let Some(schema) = tool.members.get("inputSchema") else {
-        return Ok(());
-    };
-    let wanted = header_params::header_params(schema)?;
-    if !wanted.is_empty() {
-        mirrors.insert(tool.key.clone(), wanted);
-    }
-    Ok(())
+    definitions
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod change_streams;
 pub(crate) mod list_changes;
+mod listed_items;
 mod listing_codec;
 pub(crate) mod listing_election;
 pub(crate) mod listing_publisher;

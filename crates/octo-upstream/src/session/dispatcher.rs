@@ -4,6 +4,7 @@ pub(crate) mod server_requests;
 
 use crate::error::UpstreamError;
 use crate::listing::list_changes::ListChanges;
+use crate::listing::resource_subscriptions::ResourceSubscriptions;
 use crate::session::pending_requests::{PendingRequests, RequestClient};
 use crate::session::post_message::PostMessage;
 use octo_model::{ItemKind, Json, JsonObject};
@@ -31,11 +32,17 @@ pub(crate) struct Dispatcher {
     pub(crate) era: OnceLock<Era>,
     events: broadcast::Sender<Event>,
     list_changes: Arc<ListChanges>,
+    subscriptions: Arc<ResourceSubscriptions>,
 }
 
 impl Dispatcher {
-    pub(crate) fn new(name: Arc<str>, events: broadcast::Sender<Event>, changes: Arc<ListChanges>) -> Self {
-        Self { name, pending: Arc::default(), era: OnceLock::new(), events, list_changes: changes }
+    pub(crate) fn new(
+        name: Arc<str>,
+        events: broadcast::Sender<Event>,
+        list_changes: Arc<ListChanges>,
+        subscriptions: Arc<ResourceSubscriptions>,
+    ) -> Self {
+        Self { name, pending: Arc::default(), era: OnceLock::new(), events, list_changes, subscriptions }
     }
 
     pub(crate) fn is_modern(&self) -> bool {
@@ -76,7 +83,8 @@ impl Dispatcher {
                 self.list_changes.mark(&[ItemKind::Resource, ItemKind::Template, ItemKind::Skill])
             }
             "notifications/resources/updated" => {
-                if let Some(uri) = params.text("uri") {
+                // Another server may have a resource with this URI.
+                if let Some(uri) = params.text("uri").filter(|uri| self.subscriptions.is_desired(uri)) {
                     let _ = self.events.send(Event::ResourceUpdated { uri });
                 }
             }

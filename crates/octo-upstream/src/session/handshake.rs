@@ -7,12 +7,16 @@ use crate::session::request_meta;
 use crate::session::server_info::ServerInfo;
 use crate::transport::{Transport, TransportRequest};
 use octo_model::{Json, JsonObject, RpcError};
+use octo_ports::pins::MAX_DEFINITION_BYTES;
 use octo_wire::{Era, Message, Revision, code};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Supported revisions in the response to `initialize`.
 const LEGACY_REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
+
+/// Maximum bytes of what a server declares about itself.
+const MAX_DECLARATION_BYTES: usize = 1 << 20;
 
 /// What is known about the era before the negotiation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,8 +114,8 @@ async fn discover(wire: &Transport, inbox: &Arc<Dispatcher>) -> UpstreamResult<O
         strings(&found.list("supportedVersions")).iter().any(|text| text == Revision::MODERN.as_str());
     Ok(speaks.then(|| NegotiatedServer {
         era: Era::Modern,
-        capabilities: found.object("capabilities"),
-        instructions: found.text("instructions"),
+        capabilities: found.object("capabilities").detached(),
+        instructions: instructions_in(&found, inbox),
         info: ServerInfo::parse(&found.object("_meta").object(octo_wire::meta::SERVER))
             .or_else(|| ServerInfo::parse(&found.object("serverInfo"))),
     }))
@@ -148,8 +152,8 @@ async fn initialize(wire: &Transport, inbox: &Arc<Dispatcher>) -> UpstreamResult
     }
     Ok(NegotiatedServer {
         era: Era::Legacy,
-        capabilities: answer.object("capabilities"),
-        instructions: answer.text("instructions"),
+        capabilities: answer.object("capabilities").detached(),
+        instructions: instructions_in(&answer, inbox),
         info: ServerInfo::parse(&answer.object("serverInfo")),
     })
 }
@@ -169,5 +173,20 @@ async fn request(
     let request = TransportRequest { id, method: method.to_owned(), params, era, param_headers: Vec::new() };
     let outcome = wire.exchange(inbox, request).await;
     inbox.pending.remove(id);
-    outcome
+    match outcome {
+        Ok(answer) if answer.size() > MAX_DECLARATION_BYTES => {
+            Err(UpstreamError::Protocol(format!("the answer to {method} has more than 1 MiB")))
+        }
+        outcome => outcome,
+    }
+}
+
+/// The instructions, unless they are larger than a definition may be.
+fn instructions_in(answer: &JsonObject, inbox: &Dispatcher) -> Option<String> {
+    let text = answer.text("instructions")?;
+    if text.len() > MAX_DEFINITION_BYTES {
+        tracing::warn!(target: "upstream", server = %inbox.name, size = text.len(), limit = MAX_DEFINITION_BYTES, "instructions skipped: too large");
+        return None;
+    }
+    Some(text)
 }

@@ -14,6 +14,49 @@ pub(crate) struct DecodeError {
     pub(crate) fault: JsonError,
 }
 
+/// Larger messages are decoded on a blocking thread.
+const MAX_INLINE_BYTES: usize = 256 << 10;
+/// Maximum entries of a list in a result: each takes many times its text once it is split.
+const MAX_LIST_ENTRIES: usize = 100_000;
+/// Text around a message that is kept with it.
+const MAX_EXCESS_BYTES: usize = 64 << 10;
+
+/// Decodes the messages in one frame, off the runtime's threads if it is large.
+pub(crate) async fn decode_message(text: Bytes) -> Result<Vec<Message>, DecodeError> {
+    if text.len() <= MAX_INLINE_BYTES {
+        return decode(text);
+    }
+    let decoded = tokio::task::spawn_blocking(move || decode_large(text)).await;
+    let failed = || DecodeError { id: None, fault: JsonError("the message could not be decoded") };
+    decoded.unwrap_or_else(|_| Err(failed()))
+}
+
+fn decode_large(text: Bytes) -> Result<Vec<Message>, DecodeError> {
+    let size = text.len();
+    let mut messages = decode(text)?;
+    for message in &mut messages {
+        let (id, body) = match message {
+            Message::Response { id, result } => (id.to_number(), result),
+            Message::Request { params, .. } | Message::Notification { params, .. } => (None, params),
+            Message::Error { .. } => continue,
+        };
+        if body.iter().any(|(_, member)| has_too_many_entries(member)) {
+            let fault = JsonError("a list in the result has too many entries");
+            return Err(DecodeError { id, fault });
+        }
+        // Otherwise a small part would keep all of the text.
+        if size > body.size() + MAX_EXCESS_BYTES {
+            *body = body.detached();
+        }
+    }
+    Ok(messages)
+}
+
+fn has_too_many_entries(member: &Json) -> bool {
+    let entries = member.bytes().len() / 2 > MAX_LIST_ENTRIES;
+    entries && member.elements_up_to(MAX_LIST_ENTRIES + 1).is_ok_and(|all| all.len() > MAX_LIST_ENTRIES)
+}
+
 /// Decodes the messages in one frame.
 pub(crate) fn decode(text: Bytes) -> Result<Vec<Message>, DecodeError> {
     // Text that is no JSON at all can be plentiful; it is not worth a parser.
@@ -98,6 +141,19 @@ mod tests {
         assert_eq!(broken.id, Some(9));
         assert_eq!(decode(text(r#"{"jsonrpc":"2.0","id":9,"result":3}"#)).unwrap_err().id, Some(9));
         assert_eq!(decode(text("Listening on port 80")).unwrap_err().id, None);
+    }
+
+    #[tokio::test]
+    async fn a_small_message_does_not_keep_a_large_text_and_long_lists_are_refused() {
+        let padded = format!(r#"{{"jsonrpc":"2.0","id":1,{}"result":{{"a":1}}}}"#, " ".repeat(1 << 20));
+        let text = Bytes::from(padded);
+        let whole = text.as_ptr_range();
+        let messages = decode_message(text.clone()).await.unwrap();
+        let [Message::Response { result, .. }] = messages.as_slice() else { panic!("{messages:?}") };
+        assert!(!whole.contains(&result.get("a").unwrap().bytes().as_ptr()));
+        let long =
+            format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"content":[{}0]}}}}"#, "0,".repeat(1 << 20));
+        assert_eq!(decode_message(Bytes::from(long)).await.unwrap_err().id, Some(7));
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub(crate) mod close_signal;
 mod decode;
 pub(crate) mod header_params;
 pub(crate) mod http;
+pub(crate) mod message_memory;
 pub(crate) mod stdio;
 
 use crate::error::UpstreamResult;

@@ -6,8 +6,9 @@ use super::event_stream::{EventStream, ResumePoint};
 use super::http_client::{HttpClient, classify_error};
 use super::http_redirect::redirect_target;
 use super::request_headers::{EVENT_STREAM, connection_headers};
-use super::response_body::{is_event_stream, read_body, response_error};
+use super::response_body::{is_event_stream, read_beginning, response_error};
 use crate::error::{UpstreamError, UpstreamResult};
+use crate::transport::message_memory::ReceiveLimit;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
@@ -37,7 +38,7 @@ pub(crate) struct Endpoint {
     /// Headers since the handshake.
     session_headers: OnceLock<HeaderMap>,
     session_id: OnceLock<HeaderValue>,
-    pub(super) max_message_bytes: usize,
+    pub(super) receive_limit: ReceiveLimit,
     runtime: Handle,
     /// Messages under way that nobody waits for.
     posts: Arc<Semaphore>,
@@ -49,7 +50,7 @@ impl Endpoint {
         client: HttpClient,
         url: &str,
         settings: &BTreeMap<String, String>,
-        limit: usize,
+        receive_limit: ReceiveLimit,
     ) -> UpstreamResult<Self> {
         let uri: Uri = url.parse().map_err(|_| UpstreamError::NotSent(format!("not a URL: {url}")))?;
         if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none() {
@@ -62,7 +63,7 @@ impl Endpoint {
             base_headers: connection_headers(settings)?,
             session_headers: OnceLock::new(),
             session_id: OnceLock::new(),
-            max_message_bytes: limit,
+            receive_limit,
             runtime: Handle::current(),
             posts: Arc::new(Semaphore::new(MAX_POSTS)),
             account: None,
@@ -107,7 +108,7 @@ impl Endpoint {
         }
         let response = self.request(Method::GET, headers, Bytes::new()).await?;
         if response.status() == StatusCode::OK && is_event_stream(&response) {
-            return Ok(EventStream::new(response.into_body(), self.max_message_bytes, mark.clone()));
+            return Ok(EventStream::new(response.into_body(), &self.receive_limit, mark.clone()));
         }
         Err(self.error_from(response).await)
     }
@@ -135,7 +136,7 @@ impl Endpoint {
         }
         // Some servers respond all the same; the body is read so that the connection can be reused.
         if !is_event_stream(&response) {
-            let _ = read_body(response.into_body(), MAX_DISCARDED_BYTES).await;
+            let _ = read_beginning(response.into_body(), MAX_DISCARDED_BYTES).await;
         }
         Ok(())
     }

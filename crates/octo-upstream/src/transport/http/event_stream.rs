@@ -2,6 +2,7 @@
 
 use super::http_client::root_cause;
 use crate::error::{UpstreamError, UpstreamResult};
+use crate::transport::message_memory::{ReceiveLimit, ReservedMemory};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::BodyExt;
@@ -22,15 +23,24 @@ pub(super) struct ResumePoint {
 pub(super) struct EventStream {
     body: Incoming,
     decoder: Decoder,
-    limit: usize,
+    limit: ReceiveLimit,
+    /// For the event that is being read.
+    memory: ReservedMemory,
     pub(super) resume_point: ResumePoint,
     /// Type of the last event.
     pub(super) event_name: Option<String>,
 }
 
 impl EventStream {
-    pub(super) fn new(body: Incoming, limit: usize, mark: ResumePoint) -> Self {
-        Self { body, decoder: Decoder::new(limit), limit, resume_point: mark, event_name: None }
+    pub(super) fn new(body: Incoming, limit: &ReceiveLimit, mark: ResumePoint) -> Self {
+        Self {
+            body,
+            decoder: Decoder::new(limit.max_bytes),
+            limit: limit.clone(),
+            memory: limit.next_message(),
+            resume_point: mark,
+            event_name: None,
+        }
     }
 
     /// Data of the next non-empty event; `None` at the end of the stream.
@@ -43,17 +53,20 @@ impl EventStream {
                 if let Some(retry) = event.retry_ms {
                     self.resume_point.retry = Some(Duration::from_millis(retry));
                 }
+                let memory = std::mem::replace(&mut self.memory, self.limit.next_message());
                 if !event.data.is_empty() {
                     self.event_name = event.name;
-                    return Ok(Some(event.data));
+                    return Ok(Some(memory.hold(event.data)));
                 }
             }
-            match self.body.frame().await {
+            match self.memory.receive(self.body.frame()).await? {
                 None => return Ok(None),
                 Some(Err(error)) => return Err(UpstreamError::ConnectionLost(root_cause(&error))),
                 Some(Ok(frame)) => {
                     if let Some(chunk) = frame.data_ref() {
-                        self.decoder.push(chunk).map_err(|_| UpstreamError::TooLarge(self.limit))?;
+                        self.memory.reserve(self.decoder.size() + chunk.len(), None).await?;
+                        let too_large = |_| UpstreamError::TooLarge(self.limit.max_bytes);
+                        self.decoder.push(chunk).map_err(too_large)?;
                     }
                 }
             }

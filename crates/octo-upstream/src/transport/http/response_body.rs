@@ -3,6 +3,7 @@
 use super::http_client::root_cause;
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::transport::decode::decode;
+use crate::transport::message_memory::ReceiveLimit;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_TYPE;
 use http::{Response, StatusCode};
@@ -27,28 +28,44 @@ pub(super) fn is_event_stream(response: &Response<Incoming>) -> bool {
 }
 
 /// Reads the whole body. A single chunk is not copied.
-pub(super) async fn read_body(mut body: Incoming, limit: usize) -> UpstreamResult<Bytes> {
+pub(super) async fn read_body(mut body: Incoming, limit: &ReceiveLimit) -> UpstreamResult<Bytes> {
+    let whole = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
+    let mut memory = limit.next_message();
     let mut first: Option<Bytes> = None;
     let mut buffer = BytesMut::new();
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = memory.receive(body.frame()).await? {
         let frame = frame.map_err(|error| UpstreamError::ConnectionLost(root_cause(&error)))?;
         let Ok(chunk) = frame.into_data() else { continue };
         let seen = first.as_ref().map_or(0, Bytes::len) + buffer.len();
-        if seen + chunk.len() > limit {
-            return Err(UpstreamError::TooLarge(limit));
-        }
+        memory.reserve(seen + chunk.len(), whole).await?;
         if seen == 0 {
             first = Some(chunk);
             continue;
         }
         if let Some(first) = first.take() {
-            let rest = usize::try_from(body.size_hint().lower()).unwrap_or(limit).min(limit);
-            buffer.reserve(first.len() + chunk.len() + rest);
+            buffer.reserve(whole.unwrap_or(first.len() + chunk.len()));
             buffer.extend_from_slice(&first);
+        }
+        if let Some(capacity) = memory.capacity().filter(|_| whole.is_none()) {
+            buffer.reserve(capacity - buffer.len());
         }
         buffer.extend_from_slice(&chunk);
     }
-    Ok(first.unwrap_or_else(|| buffer.freeze()))
+    Ok(memory.hold(first.unwrap_or_else(|| buffer.freeze())))
+}
+
+/// Reads a body that is small; a larger one fails.
+pub(super) async fn read_beginning(mut body: Incoming, limit: usize) -> UpstreamResult<Bytes> {
+    let mut buffer = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| UpstreamError::ConnectionLost(root_cause(&error)))?;
+        let Ok(chunk) = frame.into_data() else { continue };
+        if buffer.len() + chunk.len() > limit {
+            return Err(UpstreamError::TooLarge(limit));
+        }
+        buffer.extend_from_slice(&chunk);
+    }
+    Ok(buffer.freeze())
 }
 
 /// Maps an error status. The body of a 400 or 404 may contain the JSON-RPC error.
@@ -57,7 +74,7 @@ pub(super) async fn response_error(response: Response<Incoming>, has_session: bo
     if matches!(parts.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         return UpstreamError::Unauthorized(parts.status.as_u16());
     }
-    let text = read_body(body, MAX_ERROR_BODY_BYTES).await.unwrap_or_default();
+    let text = read_beginning(body, MAX_ERROR_BODY_BYTES).await.unwrap_or_default();
     let error = rpc_error_in(&text);
     let unknown_method = error.as_ref().is_some_and(|error| error.code == code::METHOD_NOT_FOUND);
     if has_session && !unknown_method && is_session_expired(parts.status, &text) {

@@ -6,7 +6,7 @@ use crate::error::UpstreamError;
 use crate::session::dispatcher::{Dispatcher, MessageOrigin};
 use crate::transport::Transport;
 use crate::transport::close_signal::CloseSignal;
-use crate::transport::decode::decode;
+use crate::transport::decode::decode_message;
 use octo_toolkit::Backoff;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ pub(crate) async fn run_server_stream(
 async fn dispatch_events(endpoint: &Arc<Endpoint>, inbox: &Arc<Dispatcher>, events: &mut EventStream) {
     let wire = Transport::Http(endpoint.clone());
     while let Ok(Some(text)) = events.next().await {
-        match decode(text) {
+        match decode_message(text).await {
             Ok(messages) => {
                 messages.into_iter().for_each(|one| inbox.dispatch(one, MessageOrigin::Shared, &wire))
             }

@@ -10,7 +10,7 @@ use crate::session::post_message::PostMessage;
 use crate::transport::TransportRequest;
 use crate::transport::abort_on_drop::AbortOnDrop;
 use crate::transport::close_signal::CloseSignal;
-use crate::transport::decode::decode;
+use crate::transport::decode::decode_message;
 use http::{StatusCode, Uri};
 use octo_wire::{Id, Message};
 use std::sync::Arc;
@@ -108,7 +108,7 @@ async fn read_events(
 ) {
     let why = loop {
         match events.next().await {
-            Ok(Some(text)) => match decode(text) {
+            Ok(Some(text)) => match decode_message(text).await {
                 Ok(all) => {
                     all.into_iter().for_each(|one| inbox.dispatch(one, MessageOrigin::Shared, &messages));
                 }

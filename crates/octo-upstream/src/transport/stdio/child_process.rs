@@ -9,7 +9,8 @@ use crate::session::dispatcher::{Dispatcher, MessageOrigin};
 use crate::transport::Transport;
 use crate::transport::abort_on_drop::AbortOnDrop;
 use crate::transport::close_signal::CloseSignal;
-use crate::transport::decode::decode;
+use crate::transport::decode::decode_message;
+use crate::transport::message_memory::ReceiveLimit;
 use octo_grants::{Child, ChildHandle};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +39,7 @@ impl ChildProcess {
     /// Serves the streams of a child that has just been started.
     pub(crate) fn serve_streams(
         child: Child,
-        limit: usize,
+        limit: ReceiveLimit,
         inbox: &Arc<Dispatcher>,
         lost: &CloseSignal,
         said: &Arc<StderrLog>,
@@ -89,14 +90,14 @@ struct WriterHandle {
 /// Reads messages until the child exits; then all pending requests fail.
 async fn read_stdout(
     stdout: impl AsyncRead + Unpin,
-    limit: usize,
+    limit: ReceiveLimit,
     inbox: Arc<Dispatcher>,
     wire: Transport,
     lost: CloseSignal,
     said: Arc<StderrLog>,
     writer: WriterHandle,
 ) {
-    let mut lines = LineReader::new(stdout, limit);
+    let mut lines = LineReader::new(stdout, limit.max_bytes);
     let mut rubbish = InvalidLines::default();
     let mut count = 0_u32;
     let why = loop {
@@ -105,19 +106,23 @@ async fn read_stdout(
             // The buffered lines would otherwise be processed before any other task runs.
             tokio::task::yield_now().await;
         }
-        match lines.next().await {
+        match lines.next(&limit).await {
             NextLine::Line(line) if line.is_empty() => {}
-            NextLine::Line(line) => match decode(line) {
+            NextLine::Line(line) => match decode_message(line).await {
                 Ok(messages) => {
                     messages.into_iter().for_each(|one| inbox.dispatch(one, MessageOrigin::Shared, &wire))
                 }
                 Err(broken) => rubbish.record(&inbox, broken).await,
             },
             // A single pending call is the one that was being answered.
-            NextLine::TooLong if inbox.pending.waiting_count() == 1 => break UpstreamError::TooLarge(limit),
-            NextLine::TooLong => {
-                break UpstreamError::ConnectionLost(format!("line exceeds the limit of {limit} bytes"));
+            NextLine::TooLong if inbox.pending.waiting_count() == 1 => {
+                break UpstreamError::TooLarge(limit.max_bytes);
             }
+            NextLine::TooLong => {
+                let why = format!("line exceeds the limit of {} bytes", limit.max_bytes);
+                break UpstreamError::ConnectionLost(why);
+            }
+            NextLine::TooSlow(why) => break UpstreamError::ConnectionLost(why.to_string()),
             NextLine::End => break UpstreamError::ConnectionLost(exit_message(&said).await),
         }
     };

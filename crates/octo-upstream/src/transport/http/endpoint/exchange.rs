@@ -2,7 +2,7 @@
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::session::dispatcher::{Dispatcher, MessageOrigin};
-use crate::transport::decode::decode;
+use crate::transport::decode::decode_message;
 use crate::transport::http::endpoint::Endpoint;
 use crate::transport::http::event_stream::{EventStream, ResumePoint};
 use crate::transport::http::request_headers::add_request_headers;
@@ -39,12 +39,12 @@ impl Endpoint {
             self.store_session(response.headers());
         }
         if is_event_stream(&response) {
-            let events =
-                EventStream::new(response.into_body(), self.max_message_bytes, ResumePoint::default());
+            let events = EventStream::new(response.into_body(), &self.receive_limit, ResumePoint::default());
             return self.read_stream(inbox, id, era, events).await;
         }
-        let text = read_body(response.into_body(), self.max_message_bytes).await?;
+        let text = read_body(response.into_body(), &self.receive_limit).await?;
         self.take_response(inbox, id, text)
+            .await
             .unwrap_or_else(|| Err(UpstreamError::Protocol("no valid message in the response".to_owned())))
     }
 
@@ -84,7 +84,7 @@ impl Endpoint {
         events: &mut EventStream,
     ) -> UpstreamResult<Option<UpstreamResult>> {
         while let Some(text) = events.next().await? {
-            if let Some(outcome) = self.take_response(inbox, id, text) {
+            if let Some(outcome) = self.take_response(inbox, id, text).await {
                 return Ok(Some(outcome));
             }
         }
@@ -92,13 +92,13 @@ impl Endpoint {
     }
 
     /// Finds the response among messages; the others go to the dispatcher.
-    fn take_response(
+    async fn take_response(
         self: &Arc<Self>,
         inbox: &Arc<Dispatcher>,
         id: u64,
         text: Bytes,
     ) -> Option<UpstreamResult> {
-        let messages = match decode(text) {
+        let messages = match decode_message(text).await {
             Ok(messages) => messages,
             Err(broken) => {
                 tracing::debug!(target: "upstream", server = %inbox.name, fault = %broken.fault, "invalid message");

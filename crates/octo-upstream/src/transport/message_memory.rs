@@ -1,0 +1,250 @@
+//! Memory for messages of servers, from the first byte until they are processed. All servers together have a budget; a
+//! message that does not fit waits for its turn.
+
+use crate::error::{UpstreamError, UpstreamResult};
+use bytes::Bytes;
+use octo_admission::ReceiveBudget;
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// Messages up to this size need no permission.
+const SMALL_BYTES: usize = 256 << 10;
+/// Each message above that takes this much until it needs more.
+const MEDIUM_BYTES: usize = 2 << 20;
+const MEDIUM_BUDGET_BYTES: usize = 16 << 20;
+/// Bytes of all messages that are larger still, and so of the largest one.
+pub(crate) const LARGE_BUDGET_BYTES: usize = 64 << 20;
+/// A server that takes longer to send a large message loses it if others wait.
+const LARGE_MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
+const WAITING_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// A message that is kept for longer no longer counts: it would keep out all others.
+const MAX_HOLD_TIME: Duration = Duration::from_secs(60);
+
+/// The budget of some servers.
+#[derive(Clone)]
+pub struct MessageMemory(Arc<Budgets>);
+
+struct Budgets {
+    medium: ReceiveBudget,
+    large: ReceiveBudget,
+    /// Large messages that wait for their turn.
+    waiting: AtomicUsize,
+}
+
+impl MessageMemory {
+    pub(crate) fn new() -> Self {
+        let medium = ReceiveBudget::new(MEDIUM_BUDGET_BYTES);
+        let large = ReceiveBudget::new(LARGE_BUDGET_BYTES);
+        Self(Arc::new(Budgets { medium, large, waiting: AtomicUsize::new(0) }))
+    }
+
+    /// The budget of all servers of this process.
+    pub fn of_process() -> Self {
+        static OF_PROCESS: LazyLock<MessageMemory> = LazyLock::new(MessageMemory::new);
+        OF_PROCESS.clone()
+    }
+}
+
+/// Limits of the messages of one server.
+#[derive(Clone)]
+pub(crate) struct ReceiveLimit {
+    pub(crate) max_bytes: usize,
+    memory: MessageMemory,
+    /// A server has one large message at a time, so that it cannot keep others out.
+    turn: Arc<Semaphore>,
+}
+
+impl ReceiveLimit {
+    pub(crate) fn new(max_bytes: usize, memory: MessageMemory) -> Self {
+        let max_bytes = max_bytes.min(LARGE_BUDGET_BYTES);
+        Self { max_bytes, memory, turn: Arc::new(Semaphore::new(1)) }
+    }
+
+    /// Memory for the next message.
+    pub(crate) fn next_message(&self) -> ReservedMemory {
+        ReservedMemory { limit: self.clone(), medium: None, large: None }
+    }
+}
+
+/// Memory for one message.
+pub(crate) struct ReservedMemory {
+    limit: ReceiveLimit,
+    medium: Option<OwnedSemaphorePermit>,
+    large: Option<LargeMessage>,
+}
+
+struct LargeMessage {
+    _turn: OwnedSemaphorePermit,
+    _bytes: OwnedSemaphorePermit,
+    since: Instant,
+}
+
+impl ReservedMemory {
+    /// Waits until the message may have this size. `whole` is its final size, if known.
+    pub(crate) async fn reserve(&mut self, size: usize, whole: Option<usize>) -> UpstreamResult<()> {
+        let max_bytes = self.limit.max_bytes;
+        let expected = whole.unwrap_or(size).max(size);
+        if expected > max_bytes {
+            return Err(UpstreamError::TooLarge(max_bytes));
+        }
+        if self.large.is_some() || expected <= SMALL_BYTES {
+            return Ok(());
+        }
+        let lost = || UpstreamError::TooLarge(max_bytes);
+        if expected <= MEDIUM_BYTES {
+            if self.medium.is_none() {
+                self.medium = Some(self.limit.memory.0.medium.reserve(MEDIUM_BYTES).await.ok_or_else(lost)?);
+            }
+            return Ok(());
+        }
+        let budgets = Arc::clone(&self.limit.memory.0);
+        let turn = Arc::clone(&self.limit.turn).acquire_owned().await.map_err(|_| lost())?;
+        let waiting = WaitingMessage::new(&budgets.waiting);
+        let bytes = budgets.large.reserve(whole.unwrap_or(max_bytes)).await.ok_or_else(lost)?;
+        drop(waiting);
+        self.large = Some(LargeMessage { _turn: turn, _bytes: bytes, since: Instant::now() });
+        Ok(())
+    }
+
+    /// Bytes that a buffer should have room for, once a large message has its turn.
+    pub(crate) fn capacity(&self) -> Option<usize> {
+        self.large.as_ref().map(|_| self.limit.max_bytes)
+    }
+
+    /// Waits for a part of the message. A large one that comes slowly fails while others wait.
+    pub(crate) async fn receive<T>(&self, part: impl Future<Output = T>) -> UpstreamResult<T> {
+        let Some(large) = &self.large else { return Ok(part.await) };
+        let is_overdue = || {
+            large.since.elapsed() > LARGE_MESSAGE_TIMEOUT
+                && self.limit.memory.0.waiting.load(Ordering::Relaxed) > 0
+        };
+        let mut part = pin!(part);
+        loop {
+            if is_overdue() {
+                return Err(UpstreamError::Timeout(LARGE_MESSAGE_TIMEOUT));
+            }
+            if let Ok(part) = tokio::time::timeout(WAITING_CHECK_INTERVAL, &mut part).await {
+                return Ok(part);
+            }
+        }
+    }
+
+    /// The message, whose memory stays reserved until its last part is dropped.
+    pub(crate) fn hold(self, message: Bytes) -> Bytes {
+        if self.medium.is_none() && self.large.is_none() {
+            return message;
+        }
+        let reserved = Arc::new(Mutex::new(Some(self)));
+        let weak = Arc::downgrade(&reserved);
+        tokio::spawn(async move {
+            tokio::time::sleep(MAX_HOLD_TIME).await;
+            if let Some(reserved) = weak.upgrade() {
+                reserved.lock().unwrap_or_else(PoisonError::into_inner).take();
+            }
+        });
+        Bytes::from_owner(HeldMessage { message, _reserved: reserved })
+    }
+}
+
+struct HeldMessage {
+    message: Bytes,
+    _reserved: Arc<Mutex<Option<ReservedMemory>>>,
+}
+
+impl AsRef<[u8]> for HeldMessage {
+    fn as_ref(&self) -> &[u8] {
+        &self.message
+    }
+}
+
+/// Counts a large message that waits.
+struct WaitingMessage<'a>(&'a AtomicUsize);
+
+impl<'a> WaitingMessage<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for WaitingMessage<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+
+    const LARGE: usize = 40 << 20;
+
+    #[tokio::test]
+    async fn large_messages_of_all_servers_take_turns() {
+        let memory = MessageMemory::new();
+        let [one, other] = [(); 2].map(|()| ReceiveLimit::new(LARGE_BUDGET_BYTES, memory.clone()));
+        let mut first = one.next_message();
+        first.reserve(LARGE, Some(LARGE)).await.unwrap();
+        let mut second = other.next_message();
+        assert!(second.reserve(LARGE, Some(LARGE)).now_or_never().is_none(), "one at a time");
+        let mut small = other.next_message();
+        small.reserve(SMALL_BYTES, None).now_or_never().unwrap().unwrap();
+        let mut medium = other.next_message();
+        medium.reserve(MEDIUM_BYTES, None).now_or_never().unwrap().unwrap();
+        // It counts as long as any part of it is left.
+        let held = first.hold(Bytes::from(vec![b'x'; 10]));
+        let part = held.slice(2..3);
+        drop(held);
+        assert!(second.reserve(LARGE, Some(LARGE)).now_or_never().is_none());
+        drop(part);
+        second.reserve(LARGE, Some(LARGE)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn one_server_has_one_large_message() {
+        let limit = ReceiveLimit::new(LARGE_BUDGET_BYTES, MessageMemory::new());
+        let mut first = limit.next_message();
+        first.reserve(MEDIUM_BYTES + 1, Some(MEDIUM_BYTES + 1)).await.unwrap();
+        let mut second = limit.next_message();
+        assert!(second.reserve(MEDIUM_BYTES + 1, Some(MEDIUM_BYTES + 1)).now_or_never().is_none());
+        drop(first);
+        second.reserve(MEDIUM_BYTES + 1, Some(MEDIUM_BYTES + 1)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_will_be_too_large_is_refused_before_it_is_read() {
+        let limit = ReceiveLimit::new(1000, MessageMemory::new());
+        let refused = limit.next_message().reserve(1, Some(1001)).await;
+        assert!(matches!(refused, Err(UpstreamError::TooLarge(1000))));
+        assert!(limit.next_message().reserve(1001, None).await.is_err());
+        limit.next_message().reserve(1000, None).await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_message_fails_only_while_others_wait() {
+        let memory = MessageMemory::new();
+        let [slow, other] = [(); 2].map(|()| ReceiveLimit::new(LARGE_BUDGET_BYTES, memory.clone()));
+        let mut first = slow.next_message();
+        first.reserve(LARGE, None).await.unwrap();
+        first.receive(tokio::time::sleep(LARGE_MESSAGE_TIMEOUT * 3)).await.unwrap();
+        let waits = tokio::spawn(async move { other.next_message().reserve(LARGE, None).await });
+        let failed = first.receive(std::future::pending::<()>()).await;
+        assert!(matches!(failed, Err(UpstreamError::Timeout(_))));
+        drop(first);
+        waits.await.unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_kept_for_long_keeps_nobody_out() {
+        let limit = ReceiveLimit::new(LARGE_BUDGET_BYTES, MessageMemory::new());
+        let mut first = limit.next_message();
+        first.reserve(LARGE, None).await.unwrap();
+        let _kept = first.hold(Bytes::from_static(b"x"));
+        limit.next_message().reserve(LARGE, None).await.unwrap();
+    }
+}
