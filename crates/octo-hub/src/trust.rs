@@ -1,6 +1,7 @@
 //! Trust in upstream definitions: each is pinned when first seen, and a change that could mislead is held
 //! until a person accepts it. Hidden text is always removed, and no server can impersonate another.
 
+mod added_texts;
 mod canonical;
 mod declared_effects;
 mod definition_diff;

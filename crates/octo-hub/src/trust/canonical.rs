@@ -4,11 +4,19 @@ use aws_lc_rs::digest::{Context, SHA256};
 use octo_ports::PinKind;
 use serde_json::{Number, Value};
 
-/// Members of `_meta` about apps.
-const APP_MEMBERS: [&str; 3] = ["ui", "ui/resourceUri", "openai/outputTemplate"];
+/// Members of `_meta` about apps, and those that clients show to models and people.
+const APP_MEMBERS: [&str; 7] = [
+    "ui",
+    "ui/resourceUri",
+    "openai/outputTemplate",
+    "openai/widgetDescription",
+    "openai/toolInvocation/invoking",
+    "openai/toolInvocation/invoked",
+    "anthropic/searchHint",
+];
 
 /// SHA-256 of a definition, in hexadecimal. Of `_meta`, which is for programs and may change with every listing, only what
-/// it says about an app.
+/// it says about an app, and what clients show.
 pub fn hash(what: PinKind, definition: &Value) -> String {
     let mut text = String::new();
     match definition {

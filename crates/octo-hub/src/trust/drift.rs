@@ -1,5 +1,6 @@
 //! Differences between two definitions, with their severity.
 
+use super::added_texts::add_new_texts;
 use super::canonical;
 use super::definition_diff::{add_difference, all_keys, compare_text, is_equivalent, is_plain_word};
 use super::schema_drift::{compare_schemas, has_no_text};
@@ -15,15 +16,18 @@ const ANNOTATION_HINTS: [(&str, bool); 4] =
 /// Members with facts about the item, which change with it.
 const FACT_MEMBERS: [&str; 4] = ["size", "mimeType", "execution", "_meta"];
 
-pub fn compare(what: PinKind, old: &Value, new: &Value) -> Vec<Difference> {
+pub fn compare(what: PinKind, old_definition: &Value, new_definition: &Value) -> Vec<Difference> {
     let mut out = Vec::new();
-    match (old, new) {
+    match (old_definition, new_definition) {
         (Value::Object(old), Value::Object(new)) => {
             for key in all_keys(old, new) {
                 compare_member(what, key, old.get(key), new.get(key), &mut out);
             }
+            if matches!(what, PinKind::Item(_)) {
+                add_new_texts(what, old_definition, new_definition, &mut out);
+            }
         }
-        _ => compare_text(what.as_str(), Some(old), Some(new), &mut out),
+        (old, new) => compare_text(what.as_str(), Some(old), Some(new), &mut out),
     }
     out
 }

@@ -1,6 +1,7 @@
 //! Findings in a definition itself: hidden text, another server's name, instructions to the model. Text
 //! matching is heuristic; the hub relies on pins, prefixes and policy.
 
+use super::added_texts::{joined_new_texts, joined_words};
 use super::definition_diff::is_plain_word;
 use super::shadowing;
 use super::{Difference, Severity};
@@ -48,7 +49,31 @@ pub fn find_poisoning(
             check_text(at, words, whose, &mut out);
         }
     }
+    if matches!(what, PinKind::Item(_)) {
+        check_joined(what, old, new, &mut out);
+    }
     out
+}
+
+/// What is spread over names and values reads as one text. Of a definition that was not seen before, only single words
+/// are joined: its sentences were checked, and honest ones are not about each other.
+fn check_joined(what: PinKind, old: Option<&Value>, new: &Value, out: &mut Vec<Difference>) {
+    let joined = match old {
+        Some(old) => joined_new_texts(old, new),
+        None => joined_words(new),
+    };
+    let spaced: String = joined.chars().map(|c| if "-.,:/".contains(c) { ' ' } else { c }).collect();
+    let mut readings = vec![split_identifiers(&strip_hidden(&spaced).text)];
+    if old.is_some() {
+        readings.push(normalize(&strip_hidden(&joined).text));
+    }
+    for rule in POISON_RULES.iter().filter(|rule| old.is_some() || !rule.unless_forbidden) {
+        let is_known = out.iter().any(|finding| finding.message == rule.what);
+        if !is_known && readings.iter().any(|reading| rule.matches(reading)) {
+            let message = format!("{}, spread over several names or values", rule.what);
+            out.push(finding(what.as_str(), &message, &joined, false));
+        }
+    }
 }
 
 /// A string of a definition.

@@ -9,6 +9,7 @@ use crate::catalogue::scoped_uris::{is_scoped, scope_listing};
 use crate::skills::skill_entry::SkillEntry;
 use crate::skills::skill_prompt::skill_prompts;
 use octo_model::{Effect, EffectClass, EffectOrigin, ItemKind, Json};
+use octo_ports::pins::{MAX_DEFINITION_BYTES, MAX_HELD_BYTES, MAX_PINNED_BYTES};
 use octo_ports::{Pin, PinDelta, PinKind, PinSet, ServerIdentity};
 use octo_toolkit::{Definition, Listing};
 use serde_json::Value;
@@ -16,6 +17,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Maximum definitions per server; any beyond are not shown.
 const MAX_DEFINITIONS: usize = 20_000;
+/// Maximum bytes of a definition with its name in the store.
+const MAX_STORED_BYTES: usize = MAX_DEFINITION_BYTES + 10_000;
 
 /// Result of the review of one listing.
 pub struct Review {
@@ -39,6 +42,10 @@ struct Reviewer<'a> {
     pins: HashMap<(PinKind, &'a str), &'a Pin>,
     /// Kinds that the server has listed before.
     known_kinds: HashSet<PinKind>,
+    /// Bytes of all pinned definitions, with the new ones.
+    pinned_bytes: usize,
+    /// Bytes of the definitions that wait for a decision.
+    held_bytes: usize,
     news: PinDelta,
     held: HashMap<(PinKind, String), Vec<Difference>>,
     reported: HashMap<(PinKind, String), Vec<Difference>>,
@@ -58,6 +65,8 @@ pub fn review(
         taken: &pinned.uris_of_others,
         pins: pinned.pins.iter().map(|pin| ((pin.kind, pin.key.as_str()), pin)).collect(),
         known_kinds: pinned.pins.iter().map(|pin| pin.kind).collect(),
+        pinned_bytes: pinned.pins.iter().map(stored_bytes).sum(),
+        held_bytes: 0,
         news: PinDelta::default(),
         held: HashMap::new(),
         reported: HashMap::new(),
@@ -155,7 +164,11 @@ impl Reviewer<'_> {
         }
         let before = old.and_then(|old| old.text.to::<Value>().ok());
         let mut found = find_differences(self.identity, what, key, before.as_ref(), &value);
-        if old.is_none() {
+        let bytes = stored_bytes(&new);
+        let more = bytes.saturating_sub(old.map_or(0, stored_bytes));
+        if self.pinned_bytes + more > MAX_PINNED_BYTES || bytes > MAX_STORED_BYTES {
+            found.push(refusal("exceeds the limit of bytes for the definitions of this server"));
+        } else if old.is_none() {
             found.extend(self.refusal_of_new(what, key));
         }
         let worst = worst_severity(&found);
@@ -163,12 +176,18 @@ impl Reviewer<'_> {
         let hold = found.iter().any(|one| one.always_held)
             || (is_notable && self.settings.changes == ChangePolicy::Hold);
         if hold {
-            self.held.insert((what, key.to_owned()), found);
-            self.news.held.push(new);
+            self.held.insert((what, key.to_owned()), without_values(found));
+            self.held_bytes += bytes;
+            // Beyond the limit it is held, and can be accepted once others are.
+            if self.held_bytes <= MAX_HELD_BYTES {
+                self.news.held.push(new);
+            }
             return old.map(|old| old.text.clone());
         }
-        if worst > Severity::Harmless && self.settings.changes == ChangePolicy::Warn {
-            self.reported.insert((what, key.to_owned()), found);
+        self.pinned_bytes += more;
+        let is_reported = worst > Severity::Harmless && self.settings.changes == ChangePolicy::Warn;
+        if is_reported || (worst == Severity::Harmless && !found.is_empty()) {
+            self.reported.insert((what, key.to_owned()), without_values(found));
             self.news.reported.push(new.clone());
         }
         match old {
@@ -216,14 +235,28 @@ impl Reviewer<'_> {
         } else {
             return None;
         };
-        let (severity, path) = (Severity::Serious, "name".to_owned());
-        Some(Difference {
-            severity,
-            path,
-            message: why.to_owned(),
-            before: None,
-            after: None,
-            always_held: true,
-        })
+        Some(refusal(why))
     }
+}
+
+/// Why a definition is held regardless of the settings.
+fn refusal(why: &str) -> Difference {
+    Difference {
+        severity: Severity::Serious,
+        path: "name".to_owned(),
+        message: why.to_owned(),
+        before: None,
+        after: None,
+        always_held: true,
+    }
+}
+
+/// Bytes that a definition takes in the store.
+fn stored_bytes(pin: &Pin) -> usize {
+    pin.key.len() + pin.hash.len() + pin.text.bytes().len()
+}
+
+/// The differences for a log line; the values are in the store.
+fn without_values(found: Vec<Difference>) -> Vec<Difference> {
+    found.into_iter().map(|one| Difference { before: None, after: None, ..one }).collect()
 }

@@ -1,5 +1,6 @@
 //! Definitions of all kinds, and what passes the review.
 
+mod added_words;
 mod drift_cases;
 mod effect_cases;
 mod harmless_changes;
