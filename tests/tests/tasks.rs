@@ -291,7 +291,7 @@ async fn clients_without_tasks_wait_for_the_task_of_a_server_and_see_its_progres
         .collect();
     assert_eq!(
         (messages.first(), messages.last()),
-        (Some(&"Created"), Some(&"Step 20 of 20")),
+        (Some(&"`far`: Created"), Some(&"`far`: Step 20 of 20")),
         "{messages:?}"
     );
     assert_eq!(upstream.undeclared(), 0);
@@ -323,7 +323,7 @@ async fn clients_with_tasks_get_a_task_of_the_hub_for_the_task_of_a_server() -> 
     let question = wait_for_status(&client, &asking, "input_required").await?;
     let requests = question["inputRequests"].as_object().context("no questions")?;
     let (key, request) = requests.iter().next().context("no question")?;
-    assert_eq!(request["params"]["message"], "Your name?");
+    assert_eq!(request["params"]["message"], "`far` asks: Your name?");
     let answer = json!({"taskId": asking, "inputResponses": {key.as_str(): {"action": "accept", "content": {"name": "Ada"}}}});
     client.request("tasks/update", answer).await?.result()?;
     let done = wait_for_status(&client, &asking, "completed").await?;

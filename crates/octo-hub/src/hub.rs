@@ -8,6 +8,7 @@ mod embed_tools;
 mod find_tools;
 pub(crate) mod list_pages;
 mod nested_calls;
+mod server_questions;
 pub(crate) mod subscribe;
 
 use crate::catalogue::absent_servers::AbsentServers;
@@ -118,7 +119,7 @@ impl Hub {
             absent_servers: AbsentServers::default(),
             rules: ArcSwap::from_pointee(rules),
             slots: CallSlots::new("calls", MAX_RUNNING_CALLS),
-            results: ResultLimiter { limits: parts.result_limits, store: parts.result_store },
+            results: ResultLimiter::new(parts.result_limits, parts.result_store),
             audit_log: parts.audit_log,
             tracer: parts.tracer,
             remedy_text: parts.remedy_text,

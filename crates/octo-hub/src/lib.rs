@@ -41,8 +41,8 @@ pub use pipeline::approval::{ApprovalRequest, Approver};
 pub use pipeline::call_request::Request;
 pub use pipeline::call_rules::RuleSettings;
 pub use pipeline::policy::{
-    Action, Decision, Obligations, PolicyDecision, PolicyEngine, PolicyRequest, PolicyRules, PolicySettings,
-    Rule,
+    Action, Decision, Denial, Obligations, PolicyDecision, PolicyEngine, PolicyRequest, PolicyRules,
+    PolicySettings, QuestionRequest, Rule,
 };
 pub use pipeline::rate_limit::LimitRule;
 pub use pipeline::response_cache::CacheRule;

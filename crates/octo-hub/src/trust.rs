@@ -11,8 +11,9 @@ mod poisoning;
 mod review;
 mod reviewed_source;
 mod sanitize;
-mod sanitizing_peer;
 mod schema_drift;
+mod server_questions;
+mod server_voice;
 mod shadowing;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub(crate) use sanitize::{HIDDEN_REMOVED_META_KEY, strip_hub_meta};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+pub use server_questions::{QuestionRules, UrlCheck};
 
 /// What happens to a changed definition.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -29,7 +29,7 @@ pub use item_kind::ItemKind;
 pub use item_name::{MAX_NAME_LEN, is_valid_name, listed_name, normalized_name, with_suffix};
 pub use json::{Json, JsonError, json_len};
 pub use json_object::JsonObject;
-pub use operation::{CallId, Frontend, Method, Operation};
+pub use operation::{CallId, Frontend, Method, Operation, RecordedMethod, ServerRequest};
 pub use quote_numbers::quote_numbers;
 pub use remedy::{Remedy, RemedyText};
 pub use secret::{MASK, Secret, exposed_secret};

@@ -93,6 +93,68 @@ impl Method {
     }
 }
 
+/// A request of a server to the client of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerRequest {
+    Elicitation,
+    Sampling,
+    Roots,
+}
+
+impl ServerRequest {
+    pub const ALL: [Self; 3] = [Self::Elicitation, Self::Sampling, Self::Roots];
+
+    /// The name of the method in the protocol.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Elicitation => "elicitation/create",
+            Self::Sampling => "sampling/createMessage",
+            Self::Roots => "roots/list",
+        }
+    }
+
+    /// The name in settings and policy rules.
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Elicitation => "elicitation",
+            Self::Sampling => "sampling",
+            Self::Roots => "roots",
+        }
+    }
+
+    pub fn parse(method: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|request| request.as_str() == method)
+    }
+
+    /// The name that policy rules and audit records have for a question of this server.
+    pub fn name_at(self, server: &str) -> String {
+        format!("{server}/{}", self.kind())
+    }
+}
+
+/// What an audit record is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedMethod {
+    Call(Method),
+    Question(ServerRequest),
+}
+
+impl RecordedMethod {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Call(method) => method.as_str(),
+            Self::Question(request) => request.as_str(),
+        }
+    }
+}
+
+impl From<Method> for RecordedMethod {
+    fn from(method: Method) -> Self {
+        Self::Call(method)
+    }
+}
+
 /// An operation on an item, with the parameters as the client sent them. `params` has every member of the
 /// request's `params`, known or not.
 #[derive(Debug, Clone, Serialize, Deserialize)]

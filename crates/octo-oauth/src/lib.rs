@@ -38,4 +38,5 @@ pub use login_spec::{
 };
 pub use login_status::{LoginState, LoginStatus};
 pub use lost_login::LostLogin;
+pub use same_site::is_same_site;
 pub use start_page::{BrowserRedirect, Confirmation};

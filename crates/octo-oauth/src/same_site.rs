@@ -4,7 +4,7 @@ use url::{Host, Url};
 
 /// `a.example.org` and `b.example.org` are one site; `a.github.io` and `b.github.io` are two. A name whose suffix is
 /// not on the public suffix list is only on the same site as itself.
-pub(crate) fn is_same_site(one: &Url, other: &Url) -> bool {
+pub fn is_same_site(one: &Url, other: &Url) -> bool {
     if one.origin() == other.origin() {
         return true;
     }

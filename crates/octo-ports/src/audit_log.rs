@@ -4,18 +4,18 @@ pub(crate) mod audit_record;
 pub mod retention_clock;
 
 use crate::{ArgumentKey, StoreResult};
-use octo_model::{BoxFuture, CallId, Frontend, Kind, Method, Principal};
+use octo_model::{BoxFuture, CallId, Frontend, Kind, Principal, RecordedMethod};
 use std::time::Duration;
 
-/// The record of a call before anything runs.
+/// The record of a call, or of a question of a server, before anything runs.
 #[derive(Debug, Clone)]
 pub struct CallStarted {
     pub id: CallId,
     pub principal: Principal,
     pub frontend: Frontend,
     pub profile: String,
-    pub method: Method,
-    /// The requested name.
+    pub method: RecordedMethod,
+    /// The requested name; of a question the server and its kind: `notion/elicitation`.
     pub name: String,
     /// HMAC-SHA-256 of the arguments with the log's own key, in hexadecimal: a holder of the key can verify
     /// them, and no one else can guess short ones.

@@ -20,7 +20,7 @@ fn opening(id: CallId, digest: &str) -> CallStarted {
         principal: Caller::local().principal,
         frontend: Frontend::Http,
         profile: "default".to_owned(),
-        method: Method::CallTool,
+        method: Method::CallTool.into(),
         name: "time_now".to_owned(),
         arguments: digest.to_owned(),
         shown: None,

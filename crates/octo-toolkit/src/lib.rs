@@ -27,7 +27,7 @@ pub use call_context::CallContext;
 pub use call_header::CallHeader;
 pub use example::Example;
 pub use layer::Layer;
-pub use nested_calls::{NestedCalls, NestedOutcome};
+pub use nested_calls::{NestedCalls, NestedOutcome, QuestionRecord, ServerQuestion};
 pub use octo_grants::{
     Capabilities, Chromium, Clock, Exec, Fs, Grant, JqRunner, Llm, Net, PageRenderer, Pdf, Render,
     RenderedPage, RootedPath, SshKey, WorkPath, Workspace, chromium, exec, fs, jq, net, pdf,

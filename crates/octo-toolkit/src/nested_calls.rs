@@ -1,7 +1,8 @@
 //! Nested calls: a running call uses other tools on behalf of its caller.
 
 use crate::{BoxFuture, CallContext, CallHeader, CallableTool, Definition, FoundTools, ToolSearch};
-use octo_model::{CallId, JsonObject, Operation, Remedy, ToolError};
+use octo_model::{CallId, JsonObject, Operation, Remedy, ServerRequest, ToolError};
+use octo_ports::Outcome;
 use std::time::Duration;
 
 /// The hub, as a call that it runs may use it: for the same caller, profile and frontend.
@@ -33,6 +34,13 @@ pub trait NestedCalls: Send + Sync {
         search: ToolSearch,
     ) -> BoxFuture<'a, Result<FoundTools, ToolError>>;
 
+    /// Decides whether a server may ask the client of `outer`, and records the question.
+    fn open_question<'a>(
+        &'a self,
+        outer: &'a CallHeader,
+        question: ServerQuestion<'a>,
+    ) -> BoxFuture<'a, Result<Box<dyn QuestionRecord>, ToolError>>;
+
     /// Writes the sentence about a remedy.
     fn remedy_text(&self, remedy: &Remedy) -> String;
 
@@ -41,6 +49,22 @@ pub trait NestedCalls: Send + Sync {
 
     /// Waits for sources that are still starting.
     fn wait_until_listed<'a>(&'a self, outer: &'a CallHeader, at_most: Duration) -> BoxFuture<'a, ()>;
+}
+
+/// A question of a server to the client of a call.
+pub struct ServerQuestion<'a> {
+    pub server: &'a str,
+    pub request: ServerRequest,
+    /// As the server wrote them.
+    pub params: &'a JsonObject,
+    /// Why it is not asked. The question is recorded all the same.
+    pub refusal: Option<ToolError>,
+}
+
+/// The record of a question that is asked.
+pub trait QuestionRecord: Send {
+    /// Records how it ended.
+    fn close(self: Box<Self>, outcome: Outcome);
 }
 
 /// Result of a nested call.

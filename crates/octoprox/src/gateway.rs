@@ -4,6 +4,7 @@ mod fleet_servers;
 pub mod login_spec;
 pub mod package_runner;
 mod server_start;
+mod question_rules;
 mod upstream_factory;
 mod upstream_pool;
 
@@ -16,13 +17,14 @@ use octo_grants::Capabilities;
 use octo_hub::Hub;
 use octo_hub::trust::{DeclaredEffects, Trust, server_identity};
 use octo_model::{Caller, ToolError};
-use octo_oauth::{Auth, ClientIdentity, Logins};
+use octo_oauth::{Auth, ClientIdentity, LoginSharing, Logins};
 use octo_ports::{Pins, Stores};
 use octo_toolkit::{Source, SourceState};
 
 use fleet_servers::FleetServers;
 use octo_upstream::{LoginOnDemand, Upstream, UpstreamSpec};
 pub use server_start::{ServerStart, StartPlaces, WORKSPACE_REFERENCE};
+use question_rules::question_rules;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -198,11 +200,15 @@ impl Gateway {
             upstream: None,
         };
         let replaced = self.take_lease(name);
-        if known.disabled.is_none()
-            && let Err(why) = self.start_server(name, server, &mut known)
-        {
-            tracing::error!(target: "servers", server = name, %why, "cannot start the server");
-            known.disabled = Some(why.with_remedy_text(remedy_text).text());
+        let mut asked = None;
+        if known.disabled.is_none() {
+            match self.start_server(name, server, &mut known) {
+                Ok(sharing) => asked = sharing,
+                Err(why) => {
+                    tracing::error!(target: "servers", server = name, %why, "cannot start the server");
+                    known.disabled = Some(why.with_remedy_text(remedy_text).text());
+                }
+            }
         }
         let trust = Trust::new(Arc::clone(&self.0.pins), all.keys().cloned());
         let parts = server
@@ -215,27 +221,39 @@ impl Gateway {
         let identity = server_identity(parts.map(String::as_str));
         // The settings were checked: their patterns are valid.
         let effects = server.effects.as_ref().and_then(|effects| DeclaredEffects::new(effects).ok());
-        known.source = known.source.map(|source| trust.guard(source, identity, server.trust, effects));
+        let questions = question_rules(server);
+        let reviewed = |source| trust.guard(source, identity, server.trust, effects, questions);
+        // The hub prompts for a login in its own name, and for all else in that of the server.
+        known.source = known.source.map(reviewed).map(|source| match asked {
+            Some(whose) => LoginOnDemand::wrap(source, self.0.servers.logins().clone(), whose),
+            None => source,
+        });
         let source = known.source.clone();
         self.0.servers.put(name, known);
         self.retire(replaced);
         source
     }
 
-    fn start_server(&self, name: &str, server: &Server, known: &mut ServerEntry) -> Result<(), ToolError> {
+    /// Starts a server. Returns who logs in, if its calls can prompt for that.
+    fn start_server(
+        &self,
+        name: &str,
+        server: &Server,
+        known: &mut ServerEntry,
+    ) -> Result<Option<LoginSharing>, ToolError> {
         // It may have been a program before.
         if let Some(fleet) = self.0.fleet.as_ref().filter(|_| known.kind != ServerKind::Program) {
             fleet.remove(name);
         }
         if known.kind == ServerKind::Document {
             known.source = Some(octo_openapi_source::start(self.0.factory.document_spec(name, server)));
-            return Ok(());
+            return Ok(None);
         }
         if let Some(fleet) = &self.0.fleet
             && known.kind == ServerKind::Program
         {
             known.source = fleet.put(name, server, &self.0.factory, &self.0.pins)?;
-            return Ok(());
+            return Ok(None);
         }
         let logins = self.0.servers.logins();
         let mut spec: UpstreamSpec = self.0.factory.upstream_spec(name, server, &self.0.pins)?;
@@ -258,13 +276,9 @@ impl Gateway {
         };
         let (lease, upstream) = self.0.pool.lease(key, || Upstream::start(spec));
         self.leases().insert(name.to_owned(), lease);
-        let source = Arc::clone(&upstream) as Arc<dyn Source>;
-        known.source = Some(match asked {
-            Some(whose) => LoginOnDemand::wrap(source, logins.clone(), whose),
-            None => source,
-        });
+        known.source = Some(Arc::clone(&upstream) as Arc<dyn Source>);
         known.upstream = Some(upstream);
-        Ok(())
+        Ok(asked)
     }
 
     fn leases(&self) -> MutexGuard<'_, BTreeMap<String, UpstreamLease>> {

@@ -30,7 +30,7 @@ pub use load::unset_variables::UnsetVariables;
 pub use model::secret_masking::{is_secret_name, mask_url};
 pub use model::section_models::Telemetry;
 pub use model::server_auth::{AuthKind, ServerAuth};
-pub use model::server_model::{Connect, Era, Kind, Server, ServerSandbox, Share};
+pub use model::server_model::{Connect, Era, Kind, QuestionKind, Server, ServerSandbox, Share};
 pub use model::settings_model::{Settings, settings_schema};
 pub use model::workspace_models::Root;
 pub use reload::applied_servers::AppliedServers;

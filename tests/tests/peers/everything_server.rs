@@ -122,7 +122,7 @@ async fn a_tool_that_requires_a_task_is_called_as_one() -> Result<()> {
         assert!(text.starts_with("# Research Report: python (technical)"), "{text}");
         let progress = turn.notifications("notifications/progress");
         assert!(
-            progress.iter().any(|note| note["params"]["message"] == "Gathering sources..."),
+            progress.iter().any(|note| note["params"]["message"] == "`every`: Gathering sources..."),
             "{progress:?}"
         );
     }

@@ -9,7 +9,8 @@ use crate::pipeline::call_request::Request;
 use crate::pipeline::policy::{check_visible, is_visible};
 use octo_model::{BoxFuture, CallId, ItemKind, Json, Operation, Remedy, ToolError};
 use octo_toolkit::{
-    CallContext, CallHeader, CallableTool, Definition, FoundTools, NestedCalls, NestedOutcome, ToolSearch,
+    CallContext, CallHeader, CallableTool, Definition, FoundTools, NestedCalls, NestedOutcome,
+    QuestionRecord, ServerQuestion, ToolSearch,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +86,14 @@ impl NestedCalls for Hub {
         Box::pin(self.search_tools(outer, search))
     }
 
+    fn open_question<'a>(
+        &'a self,
+        outer: &'a CallHeader,
+        question: ServerQuestion<'a>,
+    ) -> BoxFuture<'a, Result<Box<dyn QuestionRecord>, ToolError>> {
+        Box::pin(self.open_question_record(outer, question))
+    }
+
     fn remedy_text(&self, remedy: &Remedy) -> String {
         (self.remedy_text)(remedy)
     }
@@ -108,7 +117,7 @@ fn callable_tool(entry: &Entry) -> CallableTool {
 }
 
 /// Without a client trace, nested calls get a trace with the id of the outer call.
-fn trace_parent(id: CallId) -> String {
+pub(crate) fn trace_parent(id: CallId) -> String {
     let id = id.to_string();
     format!("00-{id}-{}-00", id.get(16..).unwrap_or_default())
 }

@@ -29,19 +29,32 @@ impl AuditRecord {
         let shown = excerpts
             .zip(request.op.params.get("arguments"))
             .and_then(|(excerpts, arguments)| excerpts.for_audit(arguments));
-        audit_log
-            .open(CallStarted {
-                id,
-                principal: request.caller.principal.clone(),
-                frontend: request.frontend,
-                profile: request.profile.clone(),
-                method: request.op.method,
-                name: request.op.name.clone(),
-                arguments: audit_log.fingerprint(arguments(&request.op)),
-                shown,
-                trace: request.trace.clone(),
-            })
-            .await?;
+        let opened = CallStarted {
+            id,
+            principal: request.caller.principal.clone(),
+            frontend: request.frontend,
+            profile: request.profile.clone(),
+            method: request.op.method.into(),
+            name: request.op.name.clone(),
+            arguments: audit_log.fingerprint(arguments(&request.op)),
+            shown,
+            trace: request.trace.clone(),
+        };
+        Self::opened(audit_log, opened, begun).await
+    }
+
+    /// The record of a question of a server.
+    pub async fn of_question(audit_log: &Arc<dyn AuditLog>, opened: CallStarted) -> Result<Self, ToolError> {
+        Self::opened(audit_log, opened, Instant::now()).await
+    }
+
+    async fn opened(
+        audit_log: &Arc<dyn AuditLog>,
+        opened: CallStarted,
+        begun: Instant,
+    ) -> Result<Self, ToolError> {
+        let id = opened.id;
+        audit_log.open(opened).await?;
         let closing = CallEnded {
             id,
             target: None,
@@ -109,6 +122,13 @@ impl AuditRecord {
                 .map_or(0, |result| result.iter().map(|(_, value)| value.bytes().len() as u64).sum());
         }
         word
+    }
+
+    /// Sets how a question ended.
+    pub fn set_question_outcome(&mut self, outcome: Outcome) {
+        if let Some(closing) = &mut self.closing {
+            closing.outcome = outcome;
+        }
     }
 }
 

@@ -31,6 +31,15 @@ pub struct PolicyRequest<'a> {
     pub arguments: Option<&'a Json>,
 }
 
+/// Input of a decision about a question of a server to the client of a call.
+pub struct QuestionRequest<'a> {
+    pub caller: &'a Caller,
+    /// Name of the profile; empty for everything.
+    pub profile: &'a str,
+    /// The server and the kind: `notion/elicitation`.
+    pub name: &'a str,
+}
+
 /// Decision of a policy.
 #[derive(Debug)]
 pub enum PolicyDecision<'a> {
@@ -61,6 +70,11 @@ pub struct Obligations {
 /// Decides on calls and lists. Can be replaced while the hub runs.
 pub trait PolicyEngine: Send + Sync {
     fn decide<'a>(&'a self, request: &PolicyRequest<'_>) -> PolicyDecision<'a>;
+
+    /// Denies a question of a server. Without a denial it is asked: the call that it belongs to was permitted.
+    fn deny_question(&self, _request: &QuestionRequest<'_>) -> Option<Denial> {
+        None
+    }
 
     /// Returns whether every caller is permitted everything without obligations, so that lists can be shared.
     fn allows_everything(&self) -> bool {
@@ -154,8 +168,13 @@ pub fn check_visible(
 }
 
 fn denial(entry: &Entry, rule: &str, hint: Option<&str>) -> Denial {
+    denial_of(&entry.listed_name, rule, hint)
+}
+
+/// A refusal of what has this name.
+fn denial_of(name: &str, rule: &str, hint: Option<&str>) -> Denial {
     let hint = hint.unwrap_or("Use another tool, or ask the operator to change the rule.").to_owned();
-    let error = ToolError::denied(format!("The policy rule `{rule}` does not allow {}.", entry.listed_name));
+    let error = ToolError::denied(format!("The policy rule `{rule}` does not allow {name}."));
     Denial { rule: rule.into(), error: Box::new(error.hint(hint)) }
 }
 

@@ -91,6 +91,20 @@ impl RateLimits {
     }
 }
 
+impl RateLimits {
+    /// Questions of servers count only for rules that name them.
+    pub async fn check_question(&self, caller: &Caller, name: &str) -> Result<(), ToolError> {
+        for limit in &self.limits {
+            if limit.tools.as_ref().is_some_and(|globs| globs.is_match(name))
+                && let Err(wait) = limit.counts.check(&caller.principal).await
+            {
+                return Err(ToolError::rate_limited(format!("Rate limit exceeded for {name}."), wait));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Counts {
     /// `twins` is the number of equal rules before this one: each counts for itself.
     fn new(rule: &LimitRule, twins: usize, buckets: Option<&Arc<SharedBuckets>>) -> Self {

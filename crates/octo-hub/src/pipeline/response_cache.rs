@@ -197,7 +197,7 @@ impl ResponseCache {
             let kept = CachedReply {
                 expires_at: Instant::now() + slot.ttl,
                 generation: slot.generation,
-                reply: answer.clone(),
+                reply: answer.detached(),
             };
             self.replies.insert(slot.key, kept).await;
         }

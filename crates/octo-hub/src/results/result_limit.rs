@@ -20,6 +20,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
+use tokio::sync::Semaphore;
 
 /// Maximum size of replies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +54,8 @@ const MAX_INLINE_BYTES: usize = 256 << 10;
 /// Larger structured content is shown as text: parsed, it would need many times its size.
 const MAX_STRUCTURE_BYTES: usize = 4 << 20;
 const MAX_BLOCKS: usize = 1_000;
+/// Larger replies are stored one after the other.
+const MAX_CONCURRENT_BYTES: usize = 4 << 20;
 /// Maximum size of members that are preserved beside truncated ones.
 const MAX_KEPT_MEMBER_BYTES: usize = 256;
 /// Maximum bytes that the notice and the resource link add to the limit.
@@ -64,9 +67,15 @@ const MAX_SHAPE_BYTES: usize = 400;
 pub struct ResultLimiter {
     pub limits: ResultLimits,
     pub store: Arc<dyn ResultStore>,
+    /// Replies that take much memory are stored one at a time.
+    storing: Semaphore,
 }
 
 impl ResultLimiter {
+    pub fn new(limits: ResultLimits, store: Arc<dyn ResultStore>) -> Self {
+        Self { limits, store, storing: Semaphore::new(1) }
+    }
+
     /// Returns the reply within its limit. The whole is stored for the caller.
     pub async fn limit(
         &self,
@@ -94,6 +103,10 @@ impl ResultLimiter {
             )
             .hint(format!("The limit is {cap} bytes; raise `results.max_bytes`.")));
         }
+        let _turn = match size {
+            ..=MAX_CONCURRENT_BYTES => None,
+            _ => Some(self.storing.acquire().await.map_err(ToolError::internal)?),
+        };
         let (result, whole) = join_reply(result, size, has_own_text).await?;
         let stored = self.store.store(&request.caller, record.id, whole).await;
         let handle = stored.map_err(|error| not_stored_error(error.into()))?;
@@ -292,7 +305,8 @@ impl LargeReply<'_> {
         let meta = result.get("_meta").filter(|meta| meta.bytes().len() <= MAX_KEPT_MEMBER_BYTES);
         let mut meta = meta.and_then(|meta| meta.members().ok()).unwrap_or_default();
         meta.remove(OWN_TEXT_META_KEY);
-        short.with("_meta", meta.with("octoprox/truncated", true).with(HANDLE_META_KEY, handle))
+        // A part of the reply would keep all of it in memory.
+        short.with("_meta", meta.with("octoprox/truncated", true).with(HANDLE_META_KEY, handle)).detached()
     }
 }
 

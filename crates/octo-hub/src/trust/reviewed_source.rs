@@ -1,7 +1,7 @@
 //! A source whose listing is reviewed before it is shown, and whose results are sanitized.
 
 use super::review::{Review, review};
-use super::sanitizing_peer::SanitizingPeer;
+use super::server_questions::{QuestionRules, ServerPeer};
 use super::{DeclaredEffects, Difference, HeldCalls, SharedPins, TrustSettings, sanitize, worst_severity};
 use crate::apps::app_content::{AppContent, app_pins, check_app};
 use crate::apps::app_tool::{app_uri, supports_apps};
@@ -13,7 +13,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use octo_model::{ItemKind, Json, JsonObject, Method, Operation, Remedy, ToolError};
 use octo_ports::{Changes, Pin, PinKind, PinSet, PinWrite, ServerIdentity};
-use octo_toolkit::{BoxFuture, CallContext, Definition, Layer, Listing, ListingState, Source, SourceState};
+use octo_toolkit::{
+    BoxFuture, CallContext, Definition, Layer, Listing, ListingState, Peer, Source, SourceState,
+};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -44,16 +46,20 @@ impl Trust {
         identity: String,
         settings: impl Into<TrustSettings>,
         effects: Option<DeclaredEffects>,
+        questions: QuestionRules,
     ) -> Arc<dyn Source> {
         let server = source.name().to_owned();
         let others = self.servers.iter().filter(|name| **name != server).cloned().collect();
         let before = source.listing();
         let listing = ListingState { state: SourceState::Starting, listing: Arc::default(), version: 0 };
+        let server_name = Arc::from(server.as_str());
         let guard = Arc::new(ReviewedSource {
             source,
             identity: ServerIdentity { server, identity, others },
             settings: settings.into(),
             effects,
+            questions,
+            voice: server_name,
             pins: Arc::clone(&self.pins),
             listing: watch::Sender::new(listing),
             last_review: Mutex::default(),
@@ -68,6 +74,9 @@ struct ReviewedSource {
     identity: ServerIdentity,
     settings: TrustSettings,
     effects: Option<DeclaredEffects>,
+    questions: QuestionRules,
+    /// Its name, for what it says to people.
+    voice: Arc<str>,
     pins: SharedPins,
     listing: watch::Sender<ListingState>,
     last_review: Mutex<Option<ReviewedListing>>,
@@ -160,8 +169,8 @@ impl ReviewedSource {
         for _ in 0..MAX_PIN_ATTEMPTS {
             let pinned = self.pins.load(&self.identity).await?;
             let revision = pinned.revision;
-            let verdict = self.review_blocking(lists, pinned).await?;
-            let noted = self.pins.write(&self.identity, verdict.news.clone()).await?;
+            let mut verdict = self.review_blocking(lists, pinned).await?;
+            let noted = self.pins.write(&self.identity, std::mem::take(&mut verdict.news)).await?;
             if let PinWrite::Written(fresh) = noted {
                 self.report(&verdict, &fresh);
                 let shown = Arc::new(Listing { approvals, ..verdict.lists.clone() });
@@ -212,6 +221,10 @@ impl ReviewedSource {
             let (server, what) = (&self.identity.server, pin.kind.as_str());
             if let Some((severity, why)) = why(&verdict.held) {
                 tracing::warn!(target: "trust", %server, what, name, severity, why, "definition held until it is reviewed");
+            } else if let Some((severity, why)) =
+                why(&verdict.reported).filter(|(severity, _)| *severity == "harmless")
+            {
+                tracing::info!(target: "trust", %server, what, name, severity, why, "definition changed");
             } else if let Some((severity, why)) = why(&verdict.reported) {
                 tracing::warn!(target: "trust", %server, what, name, severity, why, "definition changed");
             }
@@ -391,7 +404,9 @@ impl Layer for ReviewedSource {
             if let Some(listed) = listed {
                 return Ok(listed);
             }
-            let cx = cx.with_peer(Arc::new(SanitizingPeer(Arc::clone(&cx.peer))));
+            let (server_name, rules) = (Arc::clone(&self.voice), self.questions.clone());
+            let client = Arc::new(ServerPeer { server: server_name, rules, cx: cx.clone() });
+            let cx = cx.with_peer(Arc::clone(&client) as Arc<dyn Peer>);
             if op.method == Method::GetPrompt
                 && let Some(skill) = self.skill_of_prompt(&op.name)
             {
@@ -417,8 +432,12 @@ impl Layer for ReviewedSource {
                 Method::GetSkill => self.check_skill_entry(&name, &result)?,
                 _ => {}
             }
-            let (result, removed) = sanitize::sanitize_result(method, result)?;
+            let (result, removed) = sanitize::sanitize_result_blocking(method, result).await?;
             let result = scoped_uris::scope_result(server, method, result);
+            let result = match result.text("resultType").as_deref() {
+                Some("input_required") => client.input_required(result).await?,
+                _ => result,
+            };
             if removed > 0 {
                 tracing::warn!(target: "trust", server = %self.identity.server, call = %cx.id, removed, "removed hidden text from a reply");
             }

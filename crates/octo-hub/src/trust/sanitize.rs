@@ -6,6 +6,13 @@ use octo_toolkit::hidden_text::{strip_hidden, strip_hidden_owned};
 /// Members of a result for programs, which must be returned unchanged.
 const OPAQUE_MEMBERS: [&str; 2] = ["_meta", "requestState"];
 
+/// Bytes of a string that are sanitized at once.
+const PIECE_BYTES: usize = 64 << 10;
+/// Bytes of the longest escape: two halves of a code point.
+const MAX_ESCAPE_BYTES: usize = 12;
+/// Larger results are sanitized on a blocking thread.
+const MAX_INLINE_BYTES: usize = 256 << 10;
+
 /// Prefix of the hub's own `_meta` members.
 const HUB_META_PREFIX: &str = "octoprox/";
 pub(crate) const HIDDEN_REMOVED_META_KEY: &str = "octoprox/hidden_removed";
@@ -30,6 +37,18 @@ pub fn sanitize_result(method: Method, result: JsonObject) -> Result<(JsonObject
         result.set("content", Json::array(&blocks));
     }
     Ok((result, removed))
+}
+
+/// The same off the runtime's threads if the result is large.
+pub async fn sanitize_result_blocking(
+    method: Method,
+    result: JsonObject,
+) -> Result<(JsonObject, usize), ToolError> {
+    if result.size() <= MAX_INLINE_BYTES {
+        return sanitize_result(method, result);
+    }
+    let sanitized = tokio::task::spawn_blocking(move || sanitize_result(method, result)).await;
+    sanitized.unwrap_or_else(|error| Err(ToolError::internal(error)))
 }
 
 /// Removes members that only the hub may set, except those in `but`.
@@ -105,19 +124,50 @@ fn rewrite_strings(text: &str) -> (String, usize) {
         let (before, from) = rest.split_at(open);
         out.push_str(before);
         let (literal, after) = from.split_at(string_literal_end(from));
-        let decoded: Option<String> = serde_json::from_str(literal).ok();
-        let hidden = decoded.as_deref().map(strip_hidden).filter(|clean| clean.removed > 0);
-        match hidden {
-            Some(clean) => {
-                removed += clean.removed;
-                out.push_str(Json::text(&clean.text).as_str());
-            }
-            None => out.push_str(literal),
+        let content = literal.get(1..literal.len() - 1).unwrap_or_default();
+        out.push('"');
+        for piece in pieces(content) {
+            removed += push_clean(piece, &mut out);
         }
+        out.push('"');
         rest = after;
     }
     out.push_str(rest);
     (out, removed)
+}
+
+/// Appends a piece of a string literal without hidden text; returns how many characters were removed.
+fn push_clean(piece: &str, out: &mut String) -> usize {
+    let decoded: Option<String> = serde_json::from_str(&format!("\"{piece}\"")).ok();
+    match decoded.as_deref().map(strip_hidden).filter(|clean| clean.removed > 0) {
+        Some(clean) => {
+            let text = Json::text(&clean.text);
+            out.push_str(text.as_str().get(1..text.as_str().len() - 1).unwrap_or_default());
+            clean.removed
+        }
+        None => {
+            out.push_str(piece);
+            0
+        }
+    }
+}
+
+/// Pieces of a string literal, so that a large one is not in memory several times. None ends within an escape.
+fn pieces(mut content: &str) -> impl Iterator<Item = &str> {
+    std::iter::from_fn(move || {
+        if content.is_empty() {
+            return None;
+        }
+        let bytes = content.as_bytes();
+        let ends_here = |at: &usize| {
+            let before = bytes.get(at.saturating_sub(MAX_ESCAPE_BYTES)..*at).unwrap_or_default();
+            before.last().is_some_and(u8::is_ascii_alphanumeric) && !before.contains(&b'\\')
+        };
+        let end = (PIECE_BYTES..bytes.len()).find(ends_here).unwrap_or(bytes.len());
+        let (piece, rest) = content.split_at(end);
+        content = rest;
+        Some(piece)
+    })
 }
 
 /// End of the string literal at the start of `text`.
@@ -159,6 +209,17 @@ mod tests {
         assert_eq!(removed, 8);
         assert!(clean.starts_with(r#"{"content":[{"type":"text","text":"abc\""},{"type":"text","text":"[8 hidden characters were removed from this reply.]"}],"n":1.50,"structuredContent":{"k":""}"#), "{clean}");
         assert!(clean.ends_with(r#""_meta":{"octoprox/hidden_removed":8}}"#), "{clean}");
+    }
+
+    #[test]
+    fn long_texts_are_sanitized_in_pieces() {
+        let part = "a\u{200b}b \\u200b\\\\u200b \\ud83d\\ude00\\n é\u{e0041}".repeat(5_000);
+        let (clean, removed) = sanitized_text(&format!(r#"{{"content":[{{"type":"text","text":"{part}"}}]}}"#));
+        assert_eq!(removed, 15_000);
+        assert!(!clean.contains('\u{200b}') && clean.contains(r"ab \\u200b"), "{}", &clean[..200]);
+        let long = "x".repeat(200_000);
+        let joined: String = pieces(&long).collect();
+        assert!(joined == long && pieces(&long).all(|piece| piece.len() <= PIECE_BYTES));
     }
 
     #[test]

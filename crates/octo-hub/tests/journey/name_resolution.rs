@@ -2,7 +2,7 @@
 
 use crate::hub_fixture::{HubFixture, ScriptedSource, tool};
 use crate::{error_kind, listed_names};
-use octo_hub::trust::{ChangePolicy, Trust, TrustSetting};
+use octo_hub::trust::{ChangePolicy, QuestionRules, Trust, TrustSetting};
 use octo_hub::{Profile, ProfileSettings};
 use octo_model::Kind;
 use octo_ports::in_memory;
@@ -42,7 +42,13 @@ async fn a_guarded_server_behind_the_hub_cannot_claim_another() {
     let trust = Trust::new(in_memory::pins(), ["evil".to_owned(), "notion".to_owned()]);
     let guard = |source: Arc<dyn Source>| {
         let identity = source.name().to_owned();
-        trust.guard(source, identity, TrustSetting::Shorthand(ChangePolicy::Follow), None)
+        trust.guard(
+            source,
+            identity,
+            TrustSetting::Shorthand(ChangePolicy::Follow),
+            None,
+            QuestionRules::default(),
+        )
     };
     let sources = vec![guard(evil), guard(notion)];
     let bench = HubFixture::new(sources, |parts| parts.profiles = vec![unprefixed_profile()]);

@@ -9,7 +9,7 @@ pub fn opening(name: &str) -> CallStarted {
         principal: Caller::named("ada").principal,
         frontend: Frontend::Cli,
         profile: "default".to_owned(),
-        method: Method::CallTool,
+        method: Method::CallTool.into(),
         name: name.to_owned(),
         arguments: "5e".repeat(32),
         shown: None,

@@ -1,6 +1,6 @@
 //! The policy rules of the settings: the default policy engine.
 
-use super::{Obligations, PolicyDecision, PolicyEngine, PolicyRequest};
+use super::{Denial, Obligations, PolicyDecision, PolicyEngine, PolicyRequest, QuestionRequest, denial_of};
 use crate::catalogue::item::Entry;
 use crate::catalogue::name_patterns::glob_set;
 use crate::catalogue::uri_spellings::{UriSpellings, is_uri_pattern, loosen};
@@ -44,7 +44,8 @@ impl EffectWord {
 pub struct Rule {
     /// Name of the rule in refusals and in the audit log.
     pub name: String,
-    /// Patterns of names as listed at `/mcp`, of `server/tool`, or of resource URIs. They also match tools
+    /// Patterns of names as listed at `/mcp`, of `server/tool`, or of resource URIs. A denying rule is also about the
+    /// questions of servers: `server/elicitation`, `server/sampling`, `server/roots`. They also match tools
     /// that a profile renames. A denied URI is denied in every spelling.
     #[serde(default)]
     pub tools: Vec<String>,
@@ -111,6 +112,19 @@ impl PolicyRules {
 impl PolicyEngine for PolicyRules {
     fn allows_everything(&self) -> bool {
         self.rules.is_empty() && self.default == Decision::Allow
+    }
+
+    /// A rule about effects is about what tools do.
+    fn deny_question(&self, request: &QuestionRequest<'_>) -> Option<Denial> {
+        let principal = request.caller.principal.to_string();
+        let is_denial = |rule: &&CompiledRule| {
+            rule.rule.decision == Decision::Deny
+                && rule.rule.effects.is_empty()
+                && rule.callers.as_ref().is_none_or(|globs| globs.is_match(&principal))
+                && rule.tools.as_ref().is_none_or(|globs| globs.is_match(request.name))
+        };
+        let denied = self.rules.iter().find(is_denial)?;
+        Some(denial_of(request.name, &denied.rule.name, denied.rule.hint.as_deref()))
     }
 
     fn decide<'a>(&'a self, request: &PolicyRequest<'_>) -> PolicyDecision<'a> {

@@ -1,6 +1,6 @@
 //! A server that changes while the hub runs.
 
-use super::super::{ChangePolicy, HeldCalls, Trust, TrustSettings};
+use super::super::{ChangePolicy, HeldCalls, QuestionRules, Trust, TrustSettings};
 use super::{everything, listing_from, listing_json, with_change};
 use octo_model::{Caller, Json, JsonObject, Kind, Method, Operation, ToolError};
 use octo_ports::{
@@ -159,7 +159,13 @@ fn reviewed_source(
     settings: TrustSettings,
 ) -> Arc<dyn Source> {
     let trust = Trust::new(Arc::clone(pins) as Arc<dyn Pins>, ["evil".to_owned(), "notion".to_owned()]);
-    trust.guard(Arc::clone(stub) as Arc<dyn Source>, "behind".to_owned(), settings, None)
+    trust.guard(
+        Arc::clone(stub) as Arc<dyn Source>,
+        "behind".to_owned(),
+        settings,
+        None,
+        QuestionRules::default(),
+    )
 }
 
 fn visible(source: &Arc<dyn Source>) -> Value {

@@ -3,7 +3,7 @@
 use crate::settings::model::secret_masking::{serialize_masked, serialize_url};
 use crate::settings::model::server_auth::ServerAuth;
 use octo_hub::trust::{EffectsSetting, TrustSetting};
-use octo_model::Secret;
+use octo_model::{Secret, ServerRequest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -80,6 +80,30 @@ pub struct Server {
     /// What its tools do, for policy rules. `annotations`: what the server claims. Otherwise patterns of its own tool names
     /// under `reads`, `writes` and `destroys`. Default: every tool of an MCP server counts as `destroys`.
     pub effects: Option<EffectsSetting>,
+    /// What the server may ask the client of a call: `elicitation` (questions to the person), `roots` (names of
+    /// directories), and `sampling` (text of the client's model, which may know the conversation).
+    pub questions: Vec<QuestionKind>,
+    /// Hosts that the server may send a person to, beside its own site: `login.example.com`.
+    pub question_hosts: Vec<String>,
+}
+
+/// A question of a server to the client of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum QuestionKind {
+    Elicitation,
+    Sampling,
+    Roots,
+}
+
+impl From<QuestionKind> for ServerRequest {
+    fn from(kind: QuestionKind) -> Self {
+        match kind {
+            QuestionKind::Elicitation => Self::Elicitation,
+            QuestionKind::Sampling => Self::Sampling,
+            QuestionKind::Roots => Self::Roots,
+        }
+    }
 }
 
 impl Default for Server {
@@ -110,6 +134,8 @@ impl Default for Server {
             era: Era::Auto,
             trust: TrustSetting::default(),
             effects: None,
+            questions: vec![QuestionKind::Elicitation, QuestionKind::Roots],
+            question_hosts: Vec::new(),
         }
     }
 }

@@ -107,6 +107,8 @@ fn fingerprint_server(server: &Server, salt: &str) -> ServerFingerprint {
         era,
         trust,
         effects,
+        questions,
+        question_hosts,
     } = server;
     let fields = [
         ("command", format!("{command:?}")),
@@ -133,9 +135,18 @@ fn fingerprint_server(server: &Server, salt: &str) -> ServerFingerprint {
     let effects = effects.as_ref().map(|effects| format!("{effects:?}"));
     // Other types follow from the rest of the settings.
     let kind = kind.filter(|kind| *kind == Kind::Sse).map(|kind| format!("{kind:?}"));
-    let later = [("package", package), ("digest", digest), ("effects", &effects), ("type", &kind)]
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.clone()?)));
+    let default = Server::default();
+    let questions = (*questions != default.questions).then(|| format!("{questions:?}"));
+    let hosts = (!question_hosts.is_empty()).then(|| format!("{question_hosts:?}"));
+    let later = [
+        ("package", package),
+        ("digest", digest),
+        ("effects", &effects),
+        ("type", &kind),
+        ("questions", &questions),
+        ("question_hosts", &hosts),
+    ];
+    let later = later.into_iter().filter_map(|(name, value)| Some((name, value.clone()?)));
     let fields = fields
         .into_iter()
         .chain(later)
