@@ -84,6 +84,14 @@ pub struct TokenHeader {
     pub value: String,
 }
 
+impl TokenHeader {
+    /// The same header with the value of another variable.
+    pub fn with_variable(&self, variable: String) -> Self {
+        let value = self.value.replace(&format!("${{{}}}", self.variable), &format!("${{{variable}}}"));
+        Self { variable, header: self.header.clone(), value }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Package {

@@ -4,6 +4,7 @@
 mod catalogue;
 mod catalogue_entry;
 mod look_alike;
+mod own_variable;
 mod registry_api;
 mod server_reference;
 
@@ -13,5 +14,6 @@ pub use catalogue_entry::{
     TokenHeader, ToolsSource, Variable,
 };
 pub use look_alike::LookAlike;
+pub use own_variable::own_variable;
 pub use registry_api::{RegistryQuery, RegistryServer, registry_servers};
 pub use server_reference::{PackageReference, ReferenceError, ServerReference};

@@ -5,6 +5,7 @@ use crate::catalogue_entry::{
     CatalogueEntry, LoginKind, Package, PackageRegistry, Publisher, PublisherEvidence, Remote, TokenHeader,
     Variable,
 };
+use crate::own_variable::own_variable;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -262,10 +263,7 @@ fn to_remote(remote: &RegistryRemote, server: &str) -> Remote {
     let Some(header) = remote.headers.iter().find(|header| header.is_secret && header.is_required) else {
         return Remote { url, login: LoginKind::Oauth, token: None };
     };
-    let word = |sign: char| if sign.is_ascii_alphanumeric() { sign.to_ascii_uppercase() } else { '_' };
-    let name: String = server.rsplit('/').next().unwrap_or(server).chars().map(word).collect();
-    let variable =
-        format!("{}_TOKEN", name.trim_start_matches(|sign: char| sign.is_ascii_digit() || sign == '_'));
+    let variable = own_variable(server.rsplit('/').next().unwrap_or(server), "TOKEN");
     let template = header.value.as_deref().unwrap_or_default();
     let prefix = template.split('{').next().unwrap_or_default();
     let prefix = if prefix.contains('$') { "" } else { prefix };
@@ -324,27 +322,40 @@ mod tests {
 
     #[test]
     fn a_registry_does_not_choose_which_secrets_are_sent() {
-        let remote = |url: &str, value: &str| {
+        let remote = |name: &str, url: &str, value: &str| {
             let header = json!({"name": "X-Key", "value": value, "isSecret": true, "isRequired": true});
             let remotes = json!([{"type": "streamable-http", "url": url, "headers": [header]}]);
-            let server = json!({"name": "com.example/my-tides", "version": "1", "remotes": remotes});
+            let server = json!({"name": name, "version": "1", "remotes": remotes});
             let [server] = registry_servers(&json!({"servers": [{"server": server}]})).try_into().unwrap();
             server.into_entry("https://registry.example").remote
         };
         for (value, wanted) in [
-            ("Bearer {OTHER_SECRET}", "Bearer ${MY_TIDES_TOKEN}"),
-            ("${OTHER_SECRET}", "${MY_TIDES_TOKEN}"),
-            ("Key ${OTHER_SECRET} {x}", "${MY_TIDES_TOKEN}"),
-            ("", "${MY_TIDES_TOKEN}"),
+            ("Bearer {OTHER_SECRET}", "Bearer ${MCP_MY_TIDES__TOKEN}"),
+            ("${OTHER_SECRET}", "${MCP_MY_TIDES__TOKEN}"),
+            ("${secret:OTHER_SECRET}", "${MCP_MY_TIDES__TOKEN}"),
+            ("Key ${OTHER_SECRET} {x}", "${MCP_MY_TIDES__TOKEN}"),
+            ("", "${MCP_MY_TIDES__TOKEN}"),
         ] {
-            let token = remote("https://x.test/mcp", value).unwrap().token.unwrap();
+            let token = remote("com.example/my-tides", "https://x.test/mcp", value).unwrap().token.unwrap();
             assert_eq!(
                 (token.variable.as_str(), token.value.as_str()),
-                ("MY_TIDES_TOKEN", wanted),
+                ("MCP_MY_TIDES__TOKEN", wanted),
                 "{value}"
             );
         }
-        assert_eq!(remote("https://x.test/${OTHER_SECRET}", "{x}"), None);
+        // No name of a server is the name of a secret that other programs use.
+        for name in ["github", "npm", "hf", "vault", "aws-session", "cloudflare-api", "1", "GITHUB", "mcp"] {
+            let token = remote(&format!("io.github.mallory/{name}"), "https://x.test/mcp", "")
+                .unwrap()
+                .token
+                .unwrap();
+            assert!(
+                token.variable.starts_with("MCP_") && token.variable.contains("__TOKEN"),
+                "{}",
+                token.variable
+            );
+        }
+        assert_eq!(remote("com.example/my-tides", "https://x.test/${OTHER_SECRET}", "{x}"), None);
     }
 
     /// What one hub serves, another can add.

@@ -18,7 +18,7 @@ mod servers_lock;
 use octo_catalogue::{Catalogue, Package, PackageRegistry};
 
 pub use bundle_manifest::{BundleManifest, BundleVariable, is_variable_name};
-pub use bundle_package::Bundle;
+pub use bundle_package::{Bundle, bundle_publisher};
 pub use installed_package::{InstallOptions, InstalledPackage, install};
 pub use package_choice::choose_version;
 pub use package_id::{PackageId, PackageKind, is_digest};

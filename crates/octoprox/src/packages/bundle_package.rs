@@ -14,6 +14,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use zip::ZipArchive;
 
+/// Member of a lock.
+const PUBLISHER: &str = "publisher";
 const MANIFEST_FILE: &str = "manifest.json";
 /// Part of a file that is hashed at once.
 const READ_BYTES: usize = 1 << 16;
@@ -48,10 +50,15 @@ impl Bundle {
         let folder = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         let text = path.strip_prefix(&folder).unwrap_or(&path);
         let text = text.to_str().ok_or_else(|| cannot_read(io::Error::other("its path is not UTF-8")))?;
-        let lock = json!({"file": text, "sha256": sha256});
+        let lock = json!({"file": text, "sha256": sha256, PUBLISHER: manifest.author.name});
         let locked = LockedPackage::new(&id, sha256, lock);
         Ok(Self { id, manifest, locked })
     }
+}
+
+/// Publisher that a bundle named when it was added.
+pub fn bundle_publisher(locked: &LockedPackage) -> Option<&str> {
+    locked.lock.get(PUBLISHER)?.as_str()
 }
 
 /// Name and version of the manifest.

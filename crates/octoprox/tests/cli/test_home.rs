@@ -27,9 +27,7 @@ impl TestHome {
 
     /// Exit code, standard output and standard error of a command.
     pub fn run_text(&self, words: &[&str]) -> (Option<i32>, String, String) {
-        let output = self.run(words);
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-        (output.status.code(), text(&output.stdout), text(&output.stderr))
+        text_of(self.run(words))
     }
 
     pub fn write(&self, name: &str, text: &str) {
@@ -88,6 +86,12 @@ impl TestHome {
         let port = port.unwrap_or_else(|_| panic!("it did not start: {line}"));
         RunningServer { child, ready_line: line, port, _stderr: stderr }
     }
+}
+
+/// Exit code, standard output and standard error of a command.
+pub fn text_of(output: Output) -> (Option<i32>, String, String) {
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 /// Running hub; stopped on drop.

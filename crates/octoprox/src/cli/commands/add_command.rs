@@ -12,7 +12,8 @@ use crate::app_context::{block_on_current_thread, load_settings};
 use crate::app_error::AppError;
 use crate::cli::commands::servers_command::{ServersFileEdit, TestServers};
 use crate::cli::file_change::FileChange;
-use crate::packages::{self, InstallOptions, PackagePin};
+use crate::clients::required_variables;
+use crate::packages::{self, InstallOptions, PackagePin, ServersLock};
 use crate::settings::edit::replace_file::lock_folder_of;
 use crate::settings::{Environment, Flags, LoadedSettings, Settings, check_server, state_dir};
 use crate::stores::stores;
@@ -23,9 +24,9 @@ use clap::builder::NonEmptyStringValueParser;
 use octo_catalogue::Catalogue;
 use octo_model::abbreviate;
 use registry_search::search_registries;
-use replaced_entry::{is_same_server, keep_settings};
+use replaced_entry::Replaced;
 use sandbox_choice::SandboxChoice;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use server_candidate::{CandidateOptions, ServerCandidate};
 use std::path::{Path, PathBuf};
 
@@ -60,6 +61,9 @@ pub struct Add {
     /// Environment variable of the program; without a value, it is inherited from octoprox
     #[arg(long, value_name = "NAME[=VALUE]")]
     env: Vec<String>,
+    /// Variable that is set already, and whose value the server may have: one that a registry or a bundle asks for
+    #[arg(long, value_name = "NAME")]
+    use_env: Vec<String>,
     /// Host that the program may reach, such as api.example.com or db.example.com:5432
     #[arg(long, value_name = "HOST", value_parser = NonEmptyStringValueParser::new())]
     allow_host: Vec<String>,
@@ -81,6 +85,9 @@ pub struct Add {
     /// Replace the server of this name: use it to update a package
     #[arg(long)]
     update: bool,
+    /// With --yes: also replace a server that is another one, or of another publisher
+    #[arg(long, requires = "update")]
+    replace: bool,
     /// Do not ask
     #[arg(long, short)]
     yes: bool,
@@ -130,18 +137,16 @@ impl Add {
             old.remove("sandbox");
         }
         let old = old.as_deref();
-        let kept = old.filter(|old| is_same_server(old, &candidate.entry));
+        let locks = ServersLock::read(&ServersLock::path_beside(&target.path))?;
+        let new_lock = candidate.package.as_ref().map(|(_, locked)| locked);
+        let replaced = old.map(|old| {
+            Replaced::new((old, locks.servers.get(&candidate.name)), (&candidate.entry, new_lock))
+        });
+        let kept = old.filter(|_| replaced == Some(Replaced::Same));
         if let Some(old) = kept {
-            keep_settings(old, &mut candidate.entry, &self.env);
-            candidate.find_needs();
+            candidate.keep_settings(old, &self.env);
         }
-        let question = match (old, kept) {
-            (Some(_), None) => {
-                format!("Replace {}, another server, in {}?", candidate.name, target.path.display())
-            }
-            (Some(_), Some(_)) => format!("Update {} in {}?", candidate.name, target.path.display()),
-            (None, _) => format!("Add {} to {}?", candidate.name, target.path.display()),
-        };
+        let question = self.question(&mut candidate, replaced.as_ref(), &target.path);
         let file = target.path;
         check_server(&candidate.name, &candidate.entry)?;
         if self.dry_run || !self.json {
@@ -150,6 +155,16 @@ impl Add {
         if self.dry_run {
             return Ok(());
         }
+        let is_other = replaced.is_some_and(|replaced| replaced != Replaced::Same);
+        if self.yes && is_other && !self.replace {
+            return Err(AppError::new(format!(
+                "{} in {} is another server, or of another publisher. Nothing was changed. If you mean to replace it, repeat \
+                 the command with --replace.",
+                candidate.name,
+                file.display()
+            )));
+        }
+        self.require_named_variables(&candidate, kept, &world)?;
         if !self.yes && !Prompter::new(false, "add")?.confirm(&question, false)? {
             return Err(AppError::new("Nothing was added."));
         }
@@ -159,6 +174,29 @@ impl Add {
         }
         self.approve(&loaded, &candidate)?;
         self.print_next(&candidate, &file, flags, &world)
+    }
+
+    /// What is asked; the card says what it means.
+    fn question(&self, candidate: &mut ServerCandidate, replaced: Option<&Replaced>, file: &Path) -> String {
+        let (name, file) = (&candidate.name, file.display());
+        let lost = "Its settings are not kept: hosts, directories, variables and all others.";
+        let (question, warning) = match replaced {
+            None => (format!("Add {name} to {file}?"), None),
+            Some(Replaced::Same) => (format!("Update {name} in {file}?"), None),
+            Some(Replaced::Other) => (
+                format!("Replace {name}, another server, in {file}?"),
+                Some(format!("Replaces {name}, another server. {lost}")),
+            ),
+            Some(Replaced::OtherPublisher(publisher)) => {
+                let publisher = publisher.as_deref().unwrap_or("one that was not recorded");
+                (
+                    format!("Replace {name}, another publisher, in {file}?"),
+                    Some(format!("Replaces {name} of another publisher: {publisher}. {lost}")),
+                )
+            }
+        };
+        candidate.warnings.extend(warning);
+        question
     }
 
     /// Writes the settings and the lock, as they are by now: another command may have changed them meanwhile.
@@ -201,6 +239,35 @@ impl Add {
             state,
             folder,
         }
+    }
+
+    /// A person names the variables whose values a server gets, never a registry or a bundle. One that is set already
+    /// could be meant for another server.
+    fn require_named_variables(
+        &self,
+        candidate: &ServerCandidate,
+        kept: Option<&Map<String, Value>>,
+        world: &Environment,
+    ) -> Result<(), AppError> {
+        let known = kept.map(required_variables).unwrap_or_default();
+        let typed: Vec<&String> =
+            self.server.iter().chain(&self.env).chain(&self.args).chain(&self.use_env).collect();
+        let is_typed = |name: &String| {
+            let (reference, with_default) = (format!("${{{name}}}"), format!("${{{name}:-"));
+            typed
+                .iter()
+                .any(|word| *word == name || word.contains(&reference) || word.contains(&with_default))
+        };
+        let derived = candidate.derived_variables();
+        let unnamed = derived
+            .iter()
+            .find(|name| !known.contains(*name) && world.variable(name).is_some() && !is_typed(name));
+        let Some(name) = unnamed else { return Ok(()) };
+        Err(AppError::new(format!(
+            "The variable {name} is set already, and {} would get its value. Nothing was added. If you mean that, repeat \
+             the command with `--use-env {name}`; else unset it.",
+            candidate.name
+        )))
     }
 
     fn install_options(&self) -> InstallOptions {
@@ -308,7 +375,14 @@ impl Add {
             (Some(command), _) => console::print_err(&format!("Next: {command}")),
             // A disabled server stays so.
             (None, []) if candidate.entry.get("enabled") == Some(&Value::Bool(false)) => {}
-            (None, []) => return TestServers::of(name).run(flags),
+            (None, []) => {
+                return TestServers::of(name).run(flags).inspect_err(|_| {
+                    console::print_err(&format!(
+                        "{name} stays in {}. Correct it with --update, or run: octoprox servers remove {name}",
+                        file.display()
+                    ));
+                });
+            }
             (None, unset) => console::print_err(&format!(
                 "Next: set {} where octoprox is started, then run: octoprox servers test {name}",
                 unset.join(", ")

@@ -1,8 +1,7 @@
 //! Describes an MCP bundle like a server of the catalogue.
 
-use super::server_names::own_variable;
 use crate::packages::{BundleManifest, BundleVariable};
-use octo_catalogue::{CatalogueEntry, Publisher, PublisherEvidence, Variable};
+use octo_catalogue::{CatalogueEntry, Publisher, PublisherEvidence, Variable, own_variable};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 

@@ -5,6 +5,9 @@ use octo_grants::net::HostList;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
+pub const UNKNOWN_HOSTS: &str =
+    "Its hosts are not known, so it has no network access. Allow some with --allow-host.";
+
 /// What a program may use beyond what the catalogue knows.
 pub struct SandboxChoice<'a> {
     pub enabled: bool,

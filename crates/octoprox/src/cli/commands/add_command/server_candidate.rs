@@ -2,9 +2,9 @@
 
 use super::bundle_entry::{bundle_entry, bundle_env};
 use super::registry_search::{RegistryMatch, find_in_registries};
-use super::sandbox_choice::SandboxChoice;
+use super::sandbox_choice::{SandboxChoice, UNKNOWN_HOSTS};
 use super::server_names::{
-    check_document, host_label, is_document, is_loopback, is_registry_name, own_variable, server_name,
+    check_document, host_label, is_document, is_loopback, is_registry_name, reference_of, server_name,
     unknown_name,
 };
 use crate::app_error::AppError;
@@ -18,9 +18,10 @@ use crate::process::local_programs::which;
 use crate::settings::{Environment, Settings};
 use octo_catalogue::{
     Catalogue, CatalogueEntry, LocalAccess, LoginKind, LookAlike, Package, PackageReference, PackageRegistry,
-    Remote, ServerReference,
+    Remote, ServerReference, TokenHeader, own_variable,
 };
 use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use url::Url;
@@ -134,6 +135,7 @@ impl ServerCandidate {
         options: &CandidateOptions<'_>,
     ) -> Result<Self, AppError> {
         let mut candidate = Self::new(options.name.unwrap_or(name), Some(entry.clone()));
+        candidate.is_in_catalogue = is_in_catalogue;
         match (&entry.remote, &entry.package) {
             (Some(remote), package) if !options.local || package.is_none() => {
                 if options.local {
@@ -142,7 +144,6 @@ impl ServerCandidate {
                 candidate.connect_to(remote);
             }
             (_, Some(package)) => {
-                candidate.is_in_catalogue = is_in_catalogue;
                 candidate.start_package(reference_of(package)?, Some(entry), options)?;
             }
             (_, None) => return Err(AppError::new(format!("{name} has neither a package nor a URL."))),
@@ -243,10 +244,7 @@ impl ServerCandidate {
 
     fn warn_of_unknown_hosts(&mut self, sandbox: &SandboxChoice<'_>) {
         if sandbox.hosts.is_empty() {
-            self.warnings.push(
-                "Its hosts are not known, so it has no network access. Allow some with --allow-host."
-                    .to_owned(),
-            );
+            self.warnings.push(UNKNOWN_HOSTS.to_owned());
         }
     }
 
@@ -327,14 +325,16 @@ impl ServerCandidate {
     fn connect_to(&mut self, remote: &Remote) {
         self.runs.clone_from(&remote.url);
         self.set("url", remote.url.as_str().into());
-        match (remote.login, &remote.token) {
+        let own = |token: &TokenHeader| token.with_variable(own_variable(&self.name, "TOKEN"));
+        let token = if self.is_in_catalogue { remote.token.clone() } else { remote.token.as_ref().map(own) };
+        match (remote.login, token) {
             (LoginKind::Oauth, _) => self.set("auth", json!({"type": "oauth2-pkce"})),
             (LoginKind::Token, Some(token))
                 if token.header == "Authorization" && token.value.starts_with("Bearer $") =>
             {
                 self.set("auth", json!({"type": "api-key", "env": token.variable}));
             }
-            (LoginKind::Token, Some(token)) => self.set("headers", json!({&token.header: token.value})),
+            (LoginKind::Token, Some(token)) => self.set("headers", json!({(token.header): token.value})),
             (LoginKind::Token | LoginKind::None, _) => self.set("auth", json!({"type": "none"})),
         }
     }
@@ -527,12 +527,27 @@ impl ServerCandidate {
         Ok(self)
     }
 
+    /// Keeps what the user has set in the entry of the same server that this one replaces.
+    pub fn keep_settings(&mut self, old: &Map<String, Value>, given: &[String]) {
+        super::replaced_entry::keep_settings(old, &mut self.entry, given);
+        let has = |key: &str| self.entry.get("sandbox").is_some_and(|sandbox| sandbox.get(key).is_some());
+        if has("hosts") || has("network") {
+            self.warnings.retain(|warning| warning != UNKNOWN_HOSTS);
+        }
+        self.find_needs();
+    }
+
     /// Finds the variables of the hub that its settings use.
     pub fn find_needs(&mut self) {
         let auth = self.entry.get("auth");
         let key = auth.and_then(|auth| auth.get("env")).and_then(Value::as_str).map(str::to_owned);
         let names = required_variables(&self.entry);
         self.needs = names.into_iter().filter(|name| Some(name) != key.as_ref()).collect();
+    }
+
+    /// Variables of the hub that are named after what a registry or a bundle says, not by a person or the catalogue.
+    pub fn derived_variables(&self) -> BTreeSet<String> {
+        if self.is_in_catalogue { BTreeSet::new() } else { required_variables(&self.entry) }
     }
 
     /// Warns of arguments and variables that name files which the sandbox hides.
@@ -583,14 +598,5 @@ impl ServerCandidate {
             auth.get("env").and_then(Value::as_str).is_some_and(|name| world.variable(name).is_some());
         let kind = auth.get("type").and_then(Value::as_str)?;
         (kind != "none" && !is_set).then(|| format!("octoprox login {}", self.name))
-    }
-}
-
-/// The package of an entry. A registry can write anything, so it is parsed like what a person writes.
-fn reference_of(package: &Package) -> Result<PackageReference, AppError> {
-    let Package { registry, name, version, .. } = package;
-    match ServerReference::parse(&format!("{}:{name}@{version}", registry.as_str())) {
-        Ok(ServerReference::Package(reference)) if reference.name == *name => Ok(reference),
-        _ => Err(AppError::invalid(format!("`{name}` in version `{version}` is not a package."))),
     }
 }

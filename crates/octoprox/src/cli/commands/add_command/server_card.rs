@@ -1,11 +1,12 @@
 //! What a person sees before a server is added.
 
 use super::server_candidate::ServerCandidate;
-use super::server_names::own_variable;
+use crate::clients::required_variables;
 use crate::terminal::text_table::{sanitize_line, sanitize_text};
-use octo_catalogue::{CatalogueEntry, LoginKind, PublisherEvidence, ToolsSource, Variable};
+use octo_catalogue::{CatalogueEntry, LoginKind, PublisherEvidence, ToolsSource, Variable, own_variable};
 use octo_model::{EffectClass, abbreviate};
 use serde_json::{Value, json};
+use url::Url;
 
 /// Width of a card.
 const WIDTH: usize = 80;
@@ -33,6 +34,9 @@ pub fn card_text(candidate: &ServerCandidate) -> String {
     }
     card.text.push('\n');
     card.row(if candidate.entry.contains_key("url") { "Connects to" } else { "Runs" }, &candidate.runs);
+    for (at, sent) in sent_values(candidate).iter().enumerate() {
+        card.row(if at == 0 { "Sends" } else { "" }, sent);
+    }
     if let Some((_, locked)) = &candidate.package {
         let first = locked.integrity.split(' ').next().unwrap_or_default();
         card.row("Integrity", first);
@@ -179,6 +183,16 @@ fn needs_text(candidate: &ServerCandidate) -> Vec<String> {
     }
     needs.extend(candidate.needs.iter().map(|name| variable_text(candidate, name)));
     needs
+}
+
+/// What leaves the machine with each request: variables of the hub, in headers or the URL.
+fn sent_values(candidate: &ServerCandidate) -> Vec<String> {
+    let address = ["url", "document"].into_iter().find_map(|key| candidate.entry.get(key)?.as_str());
+    let Some(url) = address.and_then(|text| Url::parse(text).ok()) else { return Vec::new() };
+    let host = url.host_str().unwrap_or_default();
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    let names = required_variables(&candidate.entry);
+    names.into_iter().map(|name| format!("the value of {name} to {host}{port}")).collect()
 }
 
 /// Variables that it also knows.

@@ -2,7 +2,7 @@
 
 use crate::app_error::AppError;
 use crate::settings::load::settings_format;
-use octo_catalogue::Catalogue;
+use octo_catalogue::{Catalogue, Package, PackageReference, ServerReference};
 use octo_model::nearest;
 use std::net::IpAddr;
 use std::path::Path;
@@ -28,10 +28,13 @@ pub fn server_name(package: &str) -> String {
     words.join("-")
 }
 
-/// Variable of the hub for a variable of a server. Bundles and registries must not choose which variables of the hub a
-/// server gets, and they choose both names: the prefix is that of no other program.
-pub fn own_variable(server: &str, variable: &str) -> String {
-    format!("MCP_{server}_{variable}").to_uppercase().replace(|sign: char| !sign.is_ascii_alphanumeric(), "_")
+/// The package of an entry. A registry can write anything, so it is parsed like what a person writes.
+pub fn reference_of(package: &Package) -> Result<PackageReference, AppError> {
+    let Package { registry, name, version, .. } = package;
+    match ServerReference::parse(&format!("{}:{name}@{version}", registry.as_str())) {
+        Ok(ServerReference::Package(reference)) if reference.name == *name => Ok(reference),
+        _ => Err(AppError::invalid(format!("`{name}` in version `{version}` is not a package."))),
+    }
 }
 
 /// `mcp.notion.com` is `notion`, and so is `mcp.notion.co.uk`. An address has no name.
