@@ -9,6 +9,7 @@ pub(crate) mod reload;
 mod settings_view;
 mod workspace_choice;
 
+pub use approval::script_scope::ScriptScope;
 pub use approval::settings_choice::SettingsChoice;
 pub use approval::settings_preview::Preview;
 pub use approval::trust_store::{Approval, TrustRecord, TrustStore};

@@ -6,7 +6,7 @@ use crate::gateway::package_runner::{INSTALL_TIMEOUT, is_package_runner};
 use crate::gateway::server_start::{HOMES_DIR, StartPlaces};
 use crate::packages::package_lookup;
 use crate::process::this_program::this_program;
-use crate::settings::{self, AppliedServers, Era, Server, Settings};
+use crate::settings::{self, AppliedServers, Era, ScriptScope, Server, Settings};
 use crate::toolboxes::{LAUNCHER_COMMAND, sandboxed_exec, server_search_path};
 use octo_grants::config_dirs::FileApproval;
 use octo_grants::exec::NetworkAccess;
@@ -35,6 +35,7 @@ pub struct UpstreamFactory {
     starts: StartPlaces,
     /// PATH of servers outside a sandbox.
     search_path: OsString,
+    scripts: Option<ScriptScope>,
     /// State directory.
     pub state: Option<PathBuf>,
 }
@@ -53,6 +54,7 @@ impl UpstreamFactory {
             approve: session.loaded.approve.clone(),
             starts: StartPlaces::new(&session.loaded.settings, &session.world),
             search_path: server_search_path(&session.loaded.settings),
+            scripts: session.loaded.scripts.clone(),
             state,
             settings,
         })
@@ -77,7 +79,15 @@ impl UpstreamFactory {
     ) -> Result<UpstreamSpec, ToolError> {
         let start = self.starts.start(name, server);
         let mut spec = UpstreamSpec::new(name, self.transport(server, start.working_dir()));
-        spec.prepare_start = server.is_program().then(|| Arc::new(move || start.prepare()) as PrepareStart);
+        // Scripts may have changed since they were approved, by a tool as well, so each start checks them.
+        let scripts = self.scripts.clone().map(|scripts| (scripts, name.to_owned(), server.clone()));
+        let prepare = move || {
+            if let Some((scripts, name, server)) = &scripts {
+                scripts.check(name, server)?;
+            }
+            start.prepare()
+        };
+        spec.prepare_start = server.is_program().then(|| Arc::new(prepare) as PrepareStart);
         spec.package = package_lookup(name, server, self.state.as_deref(), pins)?;
         spec.sse = server.kind == Some(settings::Kind::Sse);
         spec.net = self.net.clone();

@@ -71,6 +71,19 @@ pub fn sanitize_line(text: &str) -> String {
     line
 }
 
+/// Like `sanitize_line`, but makes visible which characters there were.
+pub fn escape_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\t' => line.push_str("    "),
+            c if c.is_control() || is_invisible(c) => line.extend(c.escape_unicode()),
+            c => line.push(c),
+        }
+    }
+    line
+}
+
 /// Characters that are invisible or change how others are displayed.
 fn is_invisible(c: char) -> bool {
     matches!(

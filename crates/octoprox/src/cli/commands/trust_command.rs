@@ -1,5 +1,7 @@
 //! `octoprox trust`: approves the settings file of a project.
 
+mod known_secrets;
+mod server_lines;
 mod settings_effects;
 
 use crate::app_error::AppError;
@@ -7,17 +9,19 @@ use crate::settings::load::settings_locations;
 use crate::settings::{Environment, Flags, Preview, SettingsProblems, TrustStore};
 use crate::terminal::console;
 use crate::terminal::prompter::Prompter;
-use crate::terminal::text_table::sanitize_text;
+use crate::terminal::text_table::{escape_line, sanitize_text};
 use clap::Args;
+use known_secrets::MaskedSettings;
 use serde_json::json;
 use std::path::PathBuf;
 
 /// Approve a settings file.
 ///
 /// A settings file decides which programs run. That is why octoprox ignores the `octoprox.yaml` of a project, and refuses
-/// a settings file that tools can write, until you approve it here. The command shows what the file would do and then asks.
-/// It records the path and the SHA-256 of the file, of `servers.yaml` and `servers.lock` beside it, and of the prompts,
-/// declared tools and OpenAPI documents that it names. A file that changes must be approved again.
+/// a settings file that tools can write, until you approve it here. The command shows what the file would do and the file
+/// itself, and then asks. It records the path and the SHA-256 of the file, of `servers.yaml` and `servers.lock` beside it,
+/// of the prompts, declared tools and OpenAPI documents that it names, and of the scripts in the project that its servers
+/// start. A file that changes must be approved again.
 #[derive(Args)]
 #[command(after_help = "Examples:
   octoprox trust
@@ -33,6 +37,9 @@ pub struct Trust {
     /// Show what the file would do without approving it
     #[arg(long, conflicts_with_all = ["yes", "list", "revoke"])]
     dry_run: bool,
+    /// Show the whole files, however long they are
+    #[arg(long, conflicts_with_all = ["list", "revoke"])]
+    full: bool,
     /// List the approved files
     #[arg(long, conflicts_with_all = ["path", "revoke"])]
     list: bool,
@@ -52,7 +59,7 @@ impl Trust {
             return print_approved(&store, self.json);
         }
         if let Some(path) = &self.revoke {
-            return revoke(&mut store, &settings_file(world.current_dir.join(path)));
+            return revoke(&mut store, &settings_file(world.current_dir.join(path)), &world);
         }
         let named = self.path.as_ref().map(|path| world.current_dir.join(path));
         let path = named.or_else(|| settings_locations::named_file(&world, flags.config.as_ref()));
@@ -72,18 +79,45 @@ impl Trust {
     }
 
     fn show(&self, path: &std::path::Path, preview: &Preview) -> Result<(), AppError> {
-        let mut text = format!("{}\n", path.display());
-        let effects = settings_effects::describe_effects(&preview.tree);
+        let mut lines = vec![path.display().to_string()];
+        let masked = MaskedSettings::new(&preview.tree);
+        let effects = settings_effects::describe_effects(&masked.tree);
         if effects.is_empty() {
-            text.push_str("  has no settings\n");
+            lines.push("  has no settings".to_owned());
         }
-        effects.iter().for_each(|effect| text.push_str(&format!("  {effect}\n")));
-        for record in preview.records.iter().skip(1) {
-            text.push_str(&format!("  is approved together with {}\n", record.path.display()));
+        lines.extend(effects.iter().map(|effect| format!("  {effect}")));
+        let together = preview.records.iter().skip(1);
+        lines.extend(together.map(|record| format!("  is approved together with {}", record.path.display())));
+        for file in &preview.files {
+            lines.push(format!("The content of {}:", file.path.display()));
+            lines.extend(self.file_lines(&masked.hide_in(file.text())));
         }
-        Ok(console::print(&sanitize_text(&text))?)
+        let shown: Vec<String> = lines.iter().map(|line| escape_line(line)).collect();
+        Ok(console::print(&shown.join("\n"))?)
+    }
+
+    /// Lines of a file, which cannot look like those of the card.
+    fn file_lines(&self, text: &str) -> Vec<String> {
+        let whole = text.strip_suffix('\n').unwrap_or(text);
+        let count = whole.split('\n').count();
+        let limit = if self.full { usize::MAX } else { MAX_FILE_LINES };
+        let short = |line: &str| match line.char_indices().nth(MAX_LINE_CHARS).filter(|_| !self.full) {
+            Some((end, _)) => format!("{}… (truncated)", line.get(..end).unwrap_or_default()),
+            None => line.to_owned(),
+        };
+        let mut lines: Vec<String> =
+            whole.split('\n').take(limit).map(|line| format!("  | {}", short(line))).collect();
+        if count > limit || lines.iter().any(|line| line.ends_with("… (truncated)")) {
+            lines.push("  Not all of it is shown. `octoprox trust --full` shows the rest.".to_owned());
+        }
+        lines
     }
 }
+
+/// Lines of a file that are shown without `--full`. The effects above it are always complete.
+const MAX_FILE_LINES: usize = 200;
+/// Characters of such a line.
+const MAX_LINE_CHARS: usize = 500;
 
 /// Returns the settings file in a directory; other paths unchanged.
 fn settings_file(path: PathBuf) -> PathBuf {
@@ -107,7 +141,7 @@ fn print_approved(store: &TrustStore, json: bool) -> Result<(), AppError> {
 }
 
 /// Withdraws the approval of a file and of all approved files in its directory, which belong to the same project.
-fn revoke(store: &mut TrustStore, path: &std::path::Path) -> Result<(), AppError> {
+fn revoke(store: &mut TrustStore, path: &std::path::Path, world: &Environment) -> Result<(), AppError> {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let is_it = |known: &PathBuf| *known == real || known == path;
     let folder = real.parent().map(std::path::Path::to_owned).unwrap_or_default();
@@ -117,7 +151,11 @@ fn revoke(store: &mut TrustStore, path: &std::path::Path) -> Result<(), AppError
         return Err(error.hint("Run `octoprox trust --list` to see the approved files.").into());
     }
     let beside = store.records().iter().filter(|record| record.path.parent() == Some(&folder));
-    let paths = beside.map(|record| record.path.clone()).chain([real, path.to_owned()]).collect();
+    // Its scripts can be anywhere in the project.
+    let named = Preview::read(world, path).map(|preview| preview.records).unwrap_or_default();
+    let named = named.into_iter().map(|record| record.path);
+    let paths =
+        beside.map(|record| record.path.clone()).chain(named).chain([real, path.to_owned()]).collect();
     let count = store.revoke(&paths).map_err(|error| store_error(&error))?;
     console::print_err(&format!(
         "Withdrew the approval of {count} file{}.",

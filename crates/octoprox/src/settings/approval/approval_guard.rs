@@ -1,6 +1,7 @@
 //! Approval rules: settings files that tools or other users can write require approval, and tools never write settings
 //! files in use.
 
+use crate::settings::approval::script_scope::ScriptScope;
 use crate::settings::approval::settings_choice::{self, Chooser, is_inside_any};
 use crate::settings::approval::trust_store::{Approval, TrustStore};
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
@@ -8,6 +9,7 @@ use crate::settings::load::settings_file::SettingsFile;
 use crate::settings::load::settings_locations;
 use crate::settings::{Environment, Settings};
 use octo_grants::config_dirs::FileApproval;
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 const NOT_APPROVED_REASON: &str = "is not approved; review it, then run `octoprox trust`";
@@ -61,6 +63,12 @@ impl<'a> ApprovalGuard<'a> {
             ));
         }
         problems
+    }
+
+    /// Scripts that servers of an approved file start require approval of their own, too.
+    pub fn script_scope(&self, read: &[SettingsFile], chooser: Chooser, tree: &Value) -> Option<ScriptScope> {
+        let paths = read.iter().flat_map(|file| [file.path.as_path(), &file.canonical]);
+        self.depends_on_approval(read, chooser).then(|| ScriptScope::new(tree, paths, self.trust))
     }
 
     /// Files named in an approved file require their own approval, initially and after every change.

@@ -2,7 +2,8 @@
 
 use crate::packages::ServersLock;
 use crate::settings::Environment;
-use crate::settings::approval::trust_store::TrustRecord;
+use crate::settings::approval::script_scope::ScriptScope;
+use crate::settings::approval::trust_store::{TrustRecord, TrustStore};
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem};
 use crate::settings::load::settings_file::SettingsFile;
 use crate::settings::load::settings_layers::Layers;
@@ -21,6 +22,8 @@ pub struct Preview {
     pub tree: Map<String, Value>,
     /// Files covered by an approval; the settings file comes first.
     pub records: Vec<TrustRecord>,
+    /// The settings file and the list of servers beside it, as they are.
+    pub files: Vec<SettingsFile>,
 }
 
 impl Preview {
@@ -30,6 +33,7 @@ impl Preview {
         let mut layers = Layers::default();
         let tree = file.tree()?;
         let mut records = vec![file.record()];
+        let mut files = vec![file.clone()];
         if tree.contains_key("mcpServers") || tree.contains_key("mcp_servers") {
             servers_file::merge_foreign(&mut layers, &file)?;
         } else {
@@ -40,6 +44,7 @@ impl Preview {
                 let servers = SettingsFile::open(&beside)?;
                 servers_file::merge_own(&mut layers, &servers)?;
                 records.push(servers.record());
+                files.push(servers);
             }
         }
         let lock = ServersLock::path_beside(path);
@@ -50,7 +55,10 @@ impl Preview {
         interpolation::interpolate(&mut layers, world);
         resolve_paths::resolve_paths(&mut layers, world);
         records.extend(named_records(&layers));
-        Ok(Self { tree, records })
+        let trust = TrustStore::open(world)?;
+        let paths = files.iter().flat_map(|file| [file.path.as_path(), &file.canonical]);
+        records.extend(ScriptScope::new(&layers.tree(), paths, &trust).records(&layers.tree()));
+        Ok(Self { tree, records, files })
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::packages::ServersLock;
 use crate::settings::approval::approval_guard::{ApprovalGuard, protected_paths};
+use crate::settings::approval::script_scope::ScriptScope;
 use crate::settings::approval::trust_store::TrustStore;
 use crate::settings::check::settings_problem::{SettingOrigin, SettingsProblem, SettingsProblems};
 use crate::settings::check::{schema_problems, settings_check};
@@ -38,6 +39,8 @@ pub struct LoadedSettings {
     pub protected: Vec<PathBuf>,
     /// Approval check for the files named in the settings.
     pub approve: Option<FileApproval>,
+    /// Scripts that need an approval, if the settings do.
+    pub scripts: Option<ScriptScope>,
     /// Records of approved files.
     pub trust: TrustStore,
 }
@@ -99,6 +102,8 @@ fn load_for(
                 return Err(SettingsProblems(problems).without(filled.secrets));
             }
             let approve = guard.approval_check(&read, chooser);
+            let scripts = guard.script_scope(&read, chooser, &layers.tree());
+            unapproved.extend(unapproved_scripts(&settings, scripts.as_ref()));
             let followed = with_lock_files(file.iter().cloned().chain(beside).chain(named).collect());
             let protected = protected_paths(world, &settings, &trust, &followed);
             Ok(LoadedSettings {
@@ -113,11 +118,21 @@ fn load_for(
                 workspace,
                 protected,
                 approve,
+                scripts,
                 trust,
             })
         }
         _ => Err(SettingsProblems(problems).without(filled.secrets)),
     }
+}
+
+/// Messages about servers that do not start until their scripts are approved.
+fn unapproved_scripts(settings: &Settings, scripts: Option<&ScriptScope>) -> Vec<String> {
+    let enabled = settings.servers.iter().filter(|(_, server)| server.enabled);
+    let refused = enabled.filter_map(|(name, server)| scripts?.check(name, server).err());
+    refused
+        .map(|error| [Some(error.message), error.hint].into_iter().flatten().collect::<Vec<_>>().join(" "))
+        .collect()
 }
 
 /// Adds the lock file of each file with servers.
