@@ -2,6 +2,7 @@
 
 mod client_config;
 mod client_entry;
+mod client_rules;
 mod client_servers;
 mod client_table;
 pub mod jsonc;

@@ -2,11 +2,13 @@
 
 pub(crate) mod audit_pruner;
 pub(crate) mod call_history;
+mod digest_key;
 mod postgres_options;
 pub(crate) mod read_only_stores;
 pub(crate) mod store_copy;
 pub(crate) mod text_model;
 
+pub use digest_key::DigestKey;
 pub use postgres_options::{node_name, postgres_options};
 
 use crate::app_context::block_on_current_thread;

@@ -2,7 +2,7 @@
 
 use crate::app_error::AppError;
 use crate::packages::{LockedPackage, ServersLock};
-use crate::settings::edit::replace_file::{replace_file, replace_generated};
+use crate::settings::edit::replace_file::{BackupPlace, replace_generated, replace_with_backup};
 use crate::settings::{Approval, Environment, SettingsFile, SettingsProblems, TrustStore, is_secret_name};
 use crate::telemetry::Redactor;
 use crate::terminal::text_table::sanitize_text;
@@ -97,8 +97,13 @@ impl FileChange {
 
     /// Writes the file and returns the path of the backup.
     pub fn write(&self) -> Result<Option<PathBuf>, AppError> {
+        self.write_with_backup(BackupPlace::Beside)
+    }
+
+    /// The same, with a choice where the backup goes.
+    pub fn write_with_backup(&self, place: BackupPlace<'_>) -> Result<Option<PathBuf>, AppError> {
         let approvals = ApprovalRenewal::for_change(self);
-        let backup = replace_file(&self.path, self.before.as_deref(), &self.after)
+        let backup = replace_with_backup(&self.path, self.before.as_deref(), &self.after, place)
             .map_err(|error| write_error(&self.path, &error))?;
         approvals.renew(self)?;
         Ok(backup)

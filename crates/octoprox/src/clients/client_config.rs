@@ -1,5 +1,6 @@
 //! A client's settings file.
 
+use super::client_rules::ClientRules;
 use super::client_servers::{ClientServers, read_list, read_servers};
 use super::client_table::{CLIENTS, Client};
 use super::variable_references::References;
@@ -16,6 +17,8 @@ pub struct ClientConfig {
     pub path: PathBuf,
     /// Paths that exist if the client is in use, even without a server list.
     markers: Vec<PathBuf>,
+    /// Other files with rules about tools.
+    rule_files: Vec<PathBuf>,
 }
 
 /// Contents of a file.
@@ -29,7 +32,7 @@ pub struct ClientFile {
 pub fn client_configs(world: &Environment) -> Vec<ClientConfig> {
     let config = |client: &'static Client| {
         let (path, markers) = client.paths(world)?;
-        Some(ClientConfig { client, path, markers })
+        Some(ClientConfig { client, path, markers, rule_files: client.rule_files(world) })
     };
     CLIENTS.iter().filter_map(config).collect()
 }
@@ -37,7 +40,7 @@ pub fn client_configs(world: &Environment) -> Vec<ClientConfig> {
 impl ClientConfig {
     /// A file named explicitly.
     pub fn named(client: &'static Client, path: PathBuf) -> Self {
-        Self { client, path, markers: Vec::new() }
+        Self { client, path, markers: Vec::new(), rule_files: Vec::new() }
     }
 
     /// Returns whether the client is in use on this machine.
@@ -65,6 +68,10 @@ impl ClientConfig {
         }
         if self.client.is_literal {
             found.mark_references("${…}, which is literal there");
+        }
+        let rules = ClientRules::read(self.client.id, &tree, &self.rule_files, folder);
+        for entry in &mut found.entries {
+            entry.rules.extend(rules.about(&entry.original_name));
         }
         Ok(Some(ClientFile { text, tree, servers: found }))
     }

@@ -24,6 +24,12 @@ const ESSENTIAL_FIELDS: [&str; 10] = [
 const TOOL_LISTS: [&str; 5] =
     ["excludeTools", "disabled_tools", "disabledTools", "blockedTools", "available_tools"];
 
+/// Whether a field limits the tools of a server.
+pub fn is_tool_list(field: &str) -> bool {
+    let names_tools = field.to_ascii_lowercase().contains("tool");
+    names_tools && (ESSENTIAL_FIELDS.contains(&field) || TOOL_LISTS.contains(&field))
+}
+
 /// An entry in our format.
 pub struct TranslatedEntry {
     pub server: Map<String, Value>,

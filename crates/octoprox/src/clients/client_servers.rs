@@ -1,6 +1,6 @@
 //! Servers listed in another product's file.
 
-use super::client_entry::{TranslatedEntry, translate_entry};
+use super::client_entry::{TranslatedEntry, is_tool_list, translate_entry};
 use super::server_name::valid_name;
 use super::variable_references::References;
 use serde_json::{Map, Value};
@@ -18,6 +18,8 @@ pub struct ServerEntry {
     pub notes: Vec<String>,
     /// What octoprox does not support, although the server depends on it.
     pub unsupported: Vec<String>,
+    /// What its client does not let it do: rules about its tools, and lists of them.
+    pub rules: Vec<String>,
 }
 
 /// Contents of a server list.
@@ -76,7 +78,16 @@ impl ClientServers {
             }
             let list = keys.iter().map(|key| (*key).to_owned()).collect();
             let original_name = name.clone();
-            self.entries.push(ServerEntry { name: fits, list, original_name, server, notes, unsupported });
+            let rules = unsupported.iter().filter(|field| is_tool_list(field)).cloned().collect();
+            self.entries.push(ServerEntry {
+                name: fits,
+                list,
+                original_name,
+                server,
+                notes,
+                unsupported,
+                rules,
+            });
         }
     }
 }

@@ -171,6 +171,23 @@ impl Client {
         CLIENTS.iter().find(|client| client.id == id)
     }
 
+    /// Other files of the user with rules about tools.
+    pub fn rule_files(&self, world: &Environment) -> Vec<PathBuf> {
+        let Some(home) = world.variable("HOME").map(PathBuf::from) else { return Vec::new() };
+        let config = world.variable("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);
+        match self.id {
+            "claude-code" => {
+                let own =
+                    world.variable("CLAUDE_CONFIG_DIR").map_or_else(|| home.join(".claude"), PathBuf::from);
+                let managed = PathBuf::from("/etc/claude-code/managed-settings.json");
+                vec![own.join("settings.json"), own.join("settings.local.json"), managed]
+            }
+            "cursor" => vec![home.join(".cursor/cli-config.json"), home.join(".cursor/permissions.json")],
+            "goose" => vec![config.join("goose/permission.yaml")],
+            _ => Vec::new(),
+        }
+    }
+
     /// Its settings file, and the directories that exist if it is in use. `None` without a home directory.
     pub fn paths(&self, world: &Environment) -> Option<(PathBuf, Vec<PathBuf>)> {
         let home = world.variable("HOME").map(PathBuf::from)?;

@@ -5,6 +5,8 @@ use super::test_home::TestHome;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 const SETTINGS_FILE: &str = ".config/octoprox/octoprox.yaml";
@@ -21,6 +23,16 @@ fn home_with_clients() -> TestHome {
 
 const CLIENT_FILES: [&str; 4] =
     [".claude.json", ".cursor/mcp.json", ".config/Code/User/mcp.json", ".codex/config.toml"];
+
+const BACKUPS: &str = ".local/state/octoprox/init/backups";
+
+/// Backups of clients' files, in the state directory.
+fn backups(home: &TestHome) -> Vec<PathBuf> {
+    let folder = std::fs::read_dir(home.path(BACKUPS));
+    let mut paths: Vec<PathBuf> = folder.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    paths
+}
 
 #[test]
 fn a_look_before_shows_every_change_and_makes_none() {
@@ -67,9 +79,14 @@ fn everything_is_set_up_and_an_agent_can_begin() {
             "{name}: {}",
             home.read(name)
         );
-        assert_eq!(home.exists(&format!("{name}.bak-1")), CLIENT_FILES.contains(name), "{name}");
+        assert!(!home.exists(&format!("{name}.bak-1")), "{name}: its backup may contain secrets");
     }
-    assert_eq!(home.read(".claude.json.bak-1"), CLAUDE_CODE);
+    let kept = backups(&home);
+    assert_eq!(kept.len(), CLIENT_FILES.len(), "{kept:?}");
+    for path in &kept {
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{path:?}");
+    }
+    assert_eq!(home.read(&format!("{BACKUPS}/.claude.json.bak-1")), CLAUDE_CODE);
     let secrets = home.stdout(&["secret", "list"]);
     assert!(secrets.contains("GITHUB_PERSONAL_ACCESS_TOKEN  used by github-mcp\n"), "{secrets}");
     // Imported servers are no longer in the clients' own lists, except those that need a variable.
@@ -158,10 +175,10 @@ fn undo_restores_every_file_and_deletes_the_secrets() {
     home.stdout(&["init", "--yes"]);
     // Again, with a variable that was not set: the file is restored as it was before the first run.
     assert!(home.command(&["init", "--yes"]).env("LINEAR_KEY", "k").output().unwrap().status.success());
-    assert!(home.exists(".cursor/mcp.json.bak-2"));
+    assert_eq!(backups(&home).len(), CLIENT_FILES.len() + 1);
     home.stdout(&["init", "--undo"]);
     assert_eq!(CLIENT_FILES.map(|name| home.read(name)), before);
-    assert!(!home.exists(".config/octoprox") && !home.exists(".claude.json.bak-1"));
+    assert!(!home.exists(".config/octoprox") && backups(&home).is_empty());
     assert_eq!(home.stdout(&["secret", "list", "--json"]), "{\"secrets\":[]}\n");
     let (code, _, said) = home.run_text(&["init", "--undo"]);
     assert!(code == Some(3) && said.contains("Nothing to undo"), "{said}");
@@ -194,7 +211,7 @@ fn undo_completes_an_interrupted_undo() {
     assert_eq!(code, Some(0), "{printed}{said}");
     assert_eq!(home.read(".claude.json"), CLAUDE_CODE);
     assert_eq!(home.read(".cursor/mcp.json"), CURSOR);
-    assert!(!home.exists(".claude.json.bak-1") && !home.exists(".config/octoprox"), "{printed}");
+    assert!(backups(&home).is_empty() && !home.exists(".config/octoprox"), "{printed}");
 }
 
 #[test]
@@ -213,7 +230,7 @@ fn undo_keeps_what_was_changed_between_two_runs() {
     let expected =
         json!({"history": [1], "mcpServers": {"a": {"command": "srv-a"}, "b": {"command": "srv-b"}}});
     assert_eq!(restored, expected, "{printed}");
-    assert!(!home.exists(".config/octoprox") && !home.exists(".cursor/mcp.json.bak-1"));
+    assert!(!home.exists(".config/octoprox") && backups(&home).is_empty());
 }
 
 /// Also in TOML, with tables, and under another name.
@@ -274,7 +291,7 @@ fn undo_leaves_the_settings_while_a_client_cannot_be_restored() {
     );
     home.stdout(&["init", "--yes"]);
     home.write(".cursor/mcp.json", &format!("{}\n", home.read(".cursor/mcp.json")));
-    home.write(".cursor/mcp.json.bak-1", "garbage");
+    home.write(&format!("{BACKUPS}/mcp.json.bak-1"), "garbage");
     let (code, printed, _) = home.run_text(&["init", "--undo"]);
     assert_eq!(code, Some(1), "{printed}");
     assert!(
@@ -470,7 +487,9 @@ fn a_broken_client_is_left_alone_and_the_others_are_set_up() {
         "{printed}"
     );
     assert_eq!(home.read(".cursor/mcp.json"), "{\"mcpServers\": {\"a\": canary");
-    assert!(!said.contains("canary") && !home.exists(".cursor/mcp.json.bak-1"));
+    assert!(!said.contains("canary"));
+    let text = |path: &PathBuf| std::fs::read_to_string(path).unwrap();
+    assert!(!backups(&home).iter().any(|path| text(path).ends_with("canary")));
 }
 
 #[test]

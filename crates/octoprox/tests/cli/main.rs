@@ -13,6 +13,7 @@ mod client_files;
 mod doctor_cli;
 mod import_cli;
 mod init_cli;
+mod init_protection;
 #[path = "../../../octo-postgres/tests/postgres/postgres_schema.rs"]
 mod postgres_schema;
 mod secret_cli;

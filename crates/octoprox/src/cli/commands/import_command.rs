@@ -198,7 +198,7 @@ pub fn import_servers(
     suffix: Option<&str>,
 ) -> Result<ImportResult, AppError> {
     let mut taken = ImportResult::default();
-    for ServerEntry { name, list, original_name, mut server, mut notes, unsupported } in entries {
+    for ServerEntry { name, list, original_name, mut server, mut notes, unsupported, rules } in entries {
         secrets.extractor.extract(&name, &mut server);
         notes.extend(name_start_dir(&mut server, world));
         let skip = |why: String| ImportedServer { name: sanitize_text(&name), reason: sanitize_text(&why) };
@@ -208,6 +208,16 @@ pub fn import_servers(
                 .push(skip(format!("it uses {}, which octoprox does not support", unsupported.join(", "))));
             continue;
         }
+        if suffix.is_some() && !rules.is_empty() {
+            taken.skipped.push(skip(format!(
+                "its client has rules about its tools that would no longer apply ({}), so it stays there. Write them as `policy` \
+                 rules of octoprox and remove them there, then run the command again",
+                rules.join(", ")
+            )));
+            continue;
+        }
+        let dropped = || format!("rules of the client that do not apply here: {}", rules.join(", "));
+        notes.extend((!rules.is_empty()).then(dropped));
         let place = |name: &str, target: &ServersFileEdit| {
             Placement::of(name, &server, target, known, (secrets, world, suffix.is_some()))
         };

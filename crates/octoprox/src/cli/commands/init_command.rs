@@ -10,6 +10,7 @@ use crate::cli::commands::import_command::{
     ImportSecrets, report_written, result_lines, stored_values, unset_variables,
 };
 use crate::clients::{Client, ClientConfig, ClientFile, client_configs};
+use crate::settings::edit::replace_file::BackupPlace;
 use crate::settings::{Environment, Flags, SecretSettings, SecretStore, open_default_secret_store};
 use crate::terminal::console;
 use crate::terminal::prompter::Prompter;
@@ -123,7 +124,13 @@ impl Init {
         steps.secrets.store(&steps.imported.secrets, |name, value| record.add_secret(name, value))?;
         let mut backups = Vec::new();
         for PlannedChange { change, client } in &steps.changes {
-            let backup = match change.write() {
+            // The file of a client may have had secrets in plain text, which were stored meanwhile.
+            let folder = record.backup_dir();
+            let place = match client {
+                Some(_) => BackupPlace::Private(&folder),
+                None => BackupPlace::Beside,
+            };
+            let backup = match change.write_with_backup(place) {
                 Err(error) if client.is_some() => {
                     problems.push(error.text().to_owned());
                     continue;

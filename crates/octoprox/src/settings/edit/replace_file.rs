@@ -4,7 +4,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -19,6 +19,25 @@ const MAX_BACKUPS: u32 = 999;
 /// Replaces a file. `before` is the content when it was read; if it has changed since, nothing is written. Returns the
 /// path of the backup.
 pub fn replace_file(path: &Path, before: Option<&str>, after: &str) -> io::Result<Option<PathBuf>> {
+    replace_with_backup(path, before, after, BackupPlace::Beside)
+}
+
+/// Where the old content goes.
+#[derive(Debug, Clone, Copy)]
+pub enum BackupPlace<'a> {
+    /// Next to the file, with its permissions.
+    Beside,
+    /// In a directory of the hub, for the owner only: the old content has secrets that the new one has not.
+    Private(&'a Path),
+}
+
+/// Like `replace_file`, with a choice where the backup goes.
+pub fn replace_with_backup(
+    path: &Path,
+    before: Option<&str>,
+    after: &str,
+    place: BackupPlace<'_>,
+) -> io::Result<Option<PathBuf>> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         fs::create_dir_all(folder)?;
     }
@@ -34,7 +53,7 @@ pub fn replace_file(path: &Path, before: Option<&str>, after: &str) -> io::Resul
         return Err(changed_meanwhile());
     }
     let mode = held.metadata()?.permissions().mode() & 0o7777;
-    let kept = write_backup(&real, before, mode)?;
+    let kept = write_backup(&real, before, mode, place)?;
     let fresh = write_temp(&real, after, mode)?;
     fs::rename(&fresh, &real).inspect_err(|_| drop(fs::remove_file(&fresh)))?;
     sync_parent(&real);
@@ -114,9 +133,16 @@ fn write_temp(path: &Path, text: &str, mode: u32) -> io::Result<PathBuf> {
 }
 
 /// Writes the old text under the first free backup name.
-fn write_backup(path: &Path, text: &str, mode: u32) -> io::Result<PathBuf> {
+fn write_backup(path: &Path, text: &str, mode: u32, place: BackupPlace<'_>) -> io::Result<PathBuf> {
+    let (base, mode) = match place {
+        BackupPlace::Beside => (path.to_owned(), mode),
+        BackupPlace::Private(folder) => {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            (folder.join(path.file_name().unwrap_or_default()), OWNER_ONLY_MODE)
+        }
+    };
     for number in 1..=MAX_BACKUPS {
-        let kept = with_suffix(path, &format!(".bak-{number}"));
+        let kept = with_suffix(&base, &format!(".bak-{number}"));
         let mut file = match OpenOptions::new().write(true).create_new(true).mode(OWNER_ONLY_MODE).open(&kept)
         {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,

@@ -5,7 +5,6 @@ use crate::clients::{Client, is_octoprox};
 use crate::settings::edit::replace_file::{replace_file, replace_generated};
 use crate::settings::edit::settings_edit::ServerEdit;
 use crate::settings::load::settings_format;
-use octo_model::sha256_hex;
 use serde_json::{Map, Value};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -50,8 +49,15 @@ enum UndoStep<'a> {
     Fail(String),
 }
 
+/// Whether a digest is that of a text.
+type IsDigestOf<'a> = dyn Fn(&str, &str) -> bool + 'a;
+
 /// Restores the files of clients first. While one of them cannot be restored, the hub's own files stay.
-pub(super) fn undo_files(changes: &[RecordedChange], settings: &Path) -> Vec<FileUndo> {
+pub(super) fn undo_files(
+    changes: &[RecordedChange],
+    settings: &Path,
+    is_of: &IsDigestOf<'_>,
+) -> Vec<FileUndo> {
     let mut paths: Vec<&PathBuf> = Vec::new();
     for change in changes {
         if !paths.contains(&&change.path) {
@@ -60,7 +66,7 @@ pub(super) fn undo_files(changes: &[RecordedChange], settings: &Path) -> Vec<Fil
     }
     let of_path = |path: &PathBuf| changes.iter().filter(|change| change.path == *path).collect::<Vec<_>>();
     let is_client = |path: &&&PathBuf| of_path(path).iter().any(|change| change.client.is_some());
-    let undo = |path: &&PathBuf| run(path, plan(path, &of_path(path), settings));
+    let undo = |path: &&PathBuf| run(path, plan(path, &of_path(path), settings, is_of));
     let mut done: Vec<FileUndo> = paths.iter().filter(is_client).map(undo).collect();
     let is_stuck = done.iter().any(|undo| matches!(undo, FileUndo::Stuck(..)));
     for path in paths.iter().filter(|path| !is_client(path)) {
@@ -70,25 +76,32 @@ pub(super) fn undo_files(changes: &[RecordedChange], settings: &Path) -> Vec<Fil
     done
 }
 
-fn plan<'a>(path: &Path, changes: &'a [&'a RecordedChange], settings: &Path) -> UndoStep<'a> {
+fn plan<'a>(
+    path: &Path,
+    changes: &'a [&'a RecordedChange],
+    settings: &Path,
+    is_of: &IsDigestOf<'_>,
+) -> UndoStep<'a> {
     let (Some(first), Some(last)) = (changes.first(), changes.last()) else { return UndoStep::Gone };
     let current = match std::fs::read_to_string(path) {
         Ok(current) => current,
-        Err(error) if error.kind() == ErrorKind::NotFound => return plan_missing(path, first, changes),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return plan_missing(path, first, changes, is_of);
+        }
         Err(error) => return UndoStep::Fail(format!("it cannot be read: {error}")),
     };
     // An earlier attempt may have been interrupted.
-    if first.before.as_deref() == Some(&sha256_hex(current.as_bytes())) {
+    if first.before.as_deref().is_some_and(|before| is_of(before, &current)) {
         return UndoStep::Done(changes);
     }
     // Somebody else may have changed the file after a run, or between two of them.
-    let is_own = sha256_hex(current.as_bytes()) == last.after
+    let is_own = is_of(&last.after, &current)
         && changes.windows(2).all(|pair| match pair {
             [earlier, later] => later.before.as_deref() == Some(&earlier.after),
             _ => true,
         });
     if !is_own {
-        return match edit_client(path, &current, changes, settings) {
+        return match edit_client(path, &current, changes, settings, is_of) {
             Some(Ok(text)) => UndoStep::Edit { text, current, changes },
             Some(Err(why)) => UndoStep::Fail(format!("it was changed after `octoprox init`, and {why}")),
             None => UndoStep::Keep("you have changed it; remove it if you do not need it".to_owned()),
@@ -96,7 +109,7 @@ fn plan<'a>(path: &Path, changes: &'a [&'a RecordedChange], settings: &Path) -> 
     }
     match &first.backup {
         None => UndoStep::Remove(changes),
-        Some(backup) => match read_backup(backup, first) {
+        Some(backup) => match read_backup(backup, first, is_of) {
             Ok(text) => UndoStep::Restore { text, current, changes },
             Err(why) => UndoStep::Fail(why),
         },
@@ -104,11 +117,16 @@ fn plan<'a>(path: &Path, changes: &'a [&'a RecordedChange], settings: &Path) -> 
 }
 
 /// A file that does not exist any more is created again from its backup, if its directory is still there.
-fn plan_missing<'a>(path: &Path, first: &RecordedChange, changes: &'a [&'a RecordedChange]) -> UndoStep<'a> {
+fn plan_missing<'a>(
+    path: &Path,
+    first: &RecordedChange,
+    changes: &'a [&'a RecordedChange],
+    is_of: &IsDigestOf<'_>,
+) -> UndoStep<'a> {
     let is_link = path.symlink_metadata().is_ok();
     match &first.backup {
         Some(_) if is_link => UndoStep::Fail("it is a link to a file that does not exist".to_owned()),
-        Some(backup) if path.parent().is_some_and(Path::is_dir) => match read_backup(backup, first) {
+        Some(backup) if path.parent().is_some_and(Path::is_dir) => match read_backup(backup, first, is_of) {
             Ok(text) => UndoStep::Create { text, changes },
             Err(why) => UndoStep::Fail(format!("it no longer exists, and {why}")),
         },
@@ -117,10 +135,10 @@ fn plan_missing<'a>(path: &Path, first: &RecordedChange, changes: &'a [&'a Recor
 }
 
 /// The content of a backup, if it is what it was.
-fn read_backup(backup: &Path, change: &RecordedChange) -> Result<String, String> {
+fn read_backup(backup: &Path, change: &RecordedChange, is_of: &IsDigestOf<'_>) -> Result<String, String> {
     let shown = backup.display();
     let text = std::fs::read_to_string(backup).map_err(|error| format!("{shown} cannot be read: {error}"))?;
-    let is_same = change.before.as_deref() == Some(&sha256_hex(text.as_bytes()));
+    let is_same = change.before.as_deref().is_some_and(|before| is_of(before, &text));
     is_same.then_some(text).ok_or_else(|| format!("its backup {shown} was changed"))
 }
 
@@ -130,10 +148,11 @@ fn edit_client(
     current: &str,
     changes: &[&RecordedChange],
     settings: &Path,
+    is_of: &IsDigestOf<'_>,
 ) -> Option<Result<String, String>> {
     let mut text = current.to_owned();
     for change in changes.iter().rev() {
-        match take_back(path, text, change, change.client.as_ref()?, settings) {
+        match take_back((path, settings), text, change, change.client.as_ref()?, is_of) {
             Ok(edited) => text = edited,
             Err(why) => return Some(Err(why)),
         }
@@ -142,14 +161,14 @@ fn edit_client(
 }
 
 fn take_back(
-    path: &Path,
+    (path, settings): (&Path, &Path),
     mut text: String,
     change: &RecordedChange,
     client: &ClientEdit,
-    settings: &Path,
+    is_of: &IsDigestOf<'_>,
 ) -> Result<String, String> {
     let before = match &change.backup {
-        Some(backup) => read_backup(backup, change)?,
+        Some(backup) => read_backup(backup, change, is_of)?,
         None => String::new(),
     };
     for RemovedEntry { list, name } in &client.removed {

@@ -9,7 +9,7 @@ use crate::cli::commands::init_command::init_answers::{InitAnswers, OPT_IN_TOOLB
 use crate::cli::commands::init_command::undo_record::{ClientEdit, RemovedEntry};
 use crate::cli::commands::servers_command::ServersFileEdit;
 use crate::cli::file_change::FileChange;
-use crate::clients::{Client, ClientConfig, Registration, register};
+use crate::clients::{Client, ClientConfig, Registration, ServerEntry, register};
 use crate::process::local_programs::own_program;
 use crate::settings::edit::settings_edit::ServerEdit;
 use crate::settings::load::settings_locations::user_config_dir;
@@ -55,7 +55,9 @@ impl InitPlan {
         for client in answers.imported(&present) {
             let Some(reading) = &client.file else { continue };
             warn_ignored(&reading.servers.ignored, &client.config);
-            let (entries, suffix) = (reading.servers.entries.clone(), Some(client.config.client.id));
+            let suffix = Some(client.config.client.id);
+            let entries = reading.servers.entries.iter().cloned();
+            let entries = entries.map(|entry| with_rules_of_others(entry, &present)).collect();
             let taken = import_servers(&mut target, entries, (&known, world), &mut steps.secrets, suffix)?;
             imported.insert(client.config.client.id, taken.imported);
             steps.imported.added.extend(taken.added);
@@ -126,6 +128,22 @@ impl InitPlan {
             self.changes.push(PlannedChange { change, client });
         }
     }
+}
+
+/// A server that another client limits is not taken over from this one, either: both would get it from octoprox.
+fn with_rules_of_others(mut entry: ServerEntry, present: &[InstalledClient]) -> ServerEntry {
+    if !entry.rules.is_empty() {
+        return entry;
+    }
+    for InstalledClient { config, file } in present {
+        let others = file.iter().flat_map(|file| &file.servers.entries);
+        let is_it =
+            |other: &&ServerEntry| other.original_name == entry.original_name || other.server == entry.server;
+        let rules = others.filter(is_it).flat_map(|other| &other.rules);
+        let rules: Vec<String> = rules.map(|rule| format!("{}: {rule}", config.client.title)).collect();
+        entry.rules.extend(rules);
+    }
+    entry
 }
 
 /// Removes servers that the hub has now from the client's own list, so that no tool appears twice. One that cannot be

@@ -7,6 +7,7 @@ use crate::cli::file_change::FileChange;
 use crate::settings::edit::replace_file::{lock_folder_of, replace_generated};
 use crate::settings::load::settings_locations;
 use crate::settings::{Environment, SecretStore, state_dir};
+use crate::stores::DigestKey;
 use octo_model::sha256_hex;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -14,6 +15,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 const RECORD_DIR: &str = "init";
+const BACKUP_DIR: &str = "backups";
 
 /// Files that were changed, in order, and secrets that were stored. A file may be in it several times.
 #[derive(Default, Serialize, Deserialize)]
@@ -24,6 +26,9 @@ pub struct UndoRecord {
     secrets: Vec<RecordedSecret>,
     #[serde(skip)]
     path: PathBuf,
+    /// Of all digests: files and secrets can be guessed from a plain one.
+    #[serde(skip)]
+    key: Option<DigestKey>,
     /// Content of the record when it was read.
     #[serde(skip)]
     before: Option<String>,
@@ -37,7 +42,7 @@ pub(super) struct RecordedChange {
     pub(super) path: PathBuf,
     /// The file as it was; `None` if it did not exist.
     pub(super) backup: Option<PathBuf>,
-    /// SHA-256 of the file before and after the change.
+    /// Digests of the file before and after the change.
     pub(super) before: Option<String>,
     pub(super) after: String,
     /// For the file of a client.
@@ -63,7 +68,9 @@ pub struct RemovedEntry {
 #[derive(Serialize, Deserialize)]
 struct RecordedSecret {
     name: String,
-    sha256: String,
+    /// Digest of its value.
+    #[serde(rename = "sha256")]
+    digest: String,
 }
 
 /// Result of undoing everything.
@@ -91,13 +98,27 @@ impl UndoRecord {
             .create(&dir)
             .map_err(|error| failed(&error))?;
         let lock = lock_folder_of(&path).map_err(|error| failed(&error))?;
+        let key = DigestKey::open(&dir).map_err(|error| failed(&error))?;
         let before = match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             read => Some(read.map_err(|error| failed(&error))?),
         };
         let record: Option<Self> =
             before.as_deref().map(serde_json::from_str).transpose().map_err(|error| failed(&error))?;
-        Ok(Self { path, before, _lock: Some(lock), ..record.unwrap_or_default() })
+        Ok(Self { path, key: Some(key), before, _lock: Some(lock), ..record.unwrap_or_default() })
+    }
+
+    /// Directory of the backups of the clients' files.
+    pub fn backup_dir(&self) -> PathBuf {
+        self.path.with_file_name(BACKUP_DIR)
+    }
+
+    fn digest(&self, text: &str) -> String {
+        self.key.as_ref().map(|key| key.digest(text)).unwrap_or_default()
+    }
+
+    fn is_of(&self, digest: &str, text: &str) -> bool {
+        self.key.as_ref().is_some_and(|key| key.is_of(digest, text))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -120,15 +141,21 @@ impl UndoRecord {
         backup: Option<PathBuf>,
         client: Option<ClientEdit>,
     ) -> Result<(), AppError> {
-        let before = change.before.as_ref().map(|text| sha256_hex(text.as_bytes()));
-        let (path, after) = (change.path.clone(), sha256_hex(change.after.as_bytes()));
+        // The same text has the same digest, also if an earlier version wrote the first one.
+        let last = self.changes.iter().rfind(|last| last.path == change.path).map(|last| last.after.clone());
+        let before = change.before.as_ref().map(|text| match last {
+            Some(last) if self.is_of(&last, text) => last,
+            _ => self.digest(text),
+        });
+        let (path, after) = (change.path.clone(), self.digest(&change.after));
         self.changes.push(RecordedChange { path, backup, before, after, client });
         self.write()
     }
 
     /// Adds a secret that was stored.
     pub fn add_secret(&mut self, name: &str, value: &str) -> Result<(), AppError> {
-        self.secrets.push(RecordedSecret { name: name.to_owned(), sha256: sha256_hex(value.as_bytes()) });
+        let digest = self.digest(value);
+        self.secrets.push(RecordedSecret { name: name.to_owned(), digest });
         self.write()
     }
 
@@ -144,7 +171,7 @@ impl UndoRecord {
     /// Restores every file as it was before the first change. While a client has to be left as it is, the settings and
     /// secrets that it needs stay, too.
     pub fn undo(mut self, settings: &Path, store: Option<&SecretStore>) -> Result<UndoResult, AppError> {
-        let files = undo_files(&self.changes, settings);
+        let files = undo_files(&self.changes, settings, &|digest, text| self.is_of(digest, text));
         let is_stuck =
             |path: &Path| files.iter().any(|undo| matches!(undo, FileUndo::Stuck(stuck, _) if stuck == path));
         self.changes.retain(|change| is_stuck(&change.path));
@@ -184,9 +211,7 @@ impl UndoRecord {
         let stored = store.get_all(self.secrets.iter().map(|secret| secret.name.as_str()))?;
         for secret in &self.secrets {
             match stored.get(&secret.name) {
-                Some(value)
-                    if sha256_hex(value.expose().as_bytes()) == secret.sha256 && !is_used(&secret.name) =>
-                {
+                Some(value) if self.is_of(&secret.digest, value.expose()) && !is_used(&secret.name) => {
                     store.remove(&secret.name)?;
                     result.removed_secrets.push(secret.name.clone());
                 }
