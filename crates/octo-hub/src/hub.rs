@@ -231,6 +231,21 @@ impl Hub {
         self.catalogue.source_states()
     }
 
+    /// The sources of which this caller may list something, or could if they were up. Administrators see all.
+    pub fn sources_of(
+        &self,
+        caller: &Caller,
+    ) -> Result<Vec<(String, bool, SourceState, Arc<Listing>)>, ToolError> {
+        let mut sources = self.sources();
+        let rules = self.rules();
+        if !(caller.is_admin() || rules.policy.allows_everything()) {
+            let visible =
+                self.view("")?.visible_sources(|entry| is_visible(&*rules.policy, "", caller, entry));
+            sources.retain(|(name, ..)| visible.contains(name));
+        }
+        Ok(sources)
+    }
+
     /// Adds a source while the hub runs, replacing one with the same name and kind. Needs a runtime.
     pub fn put_source(&self, source: Arc<dyn Source>) {
         self.catalogue.put(source);

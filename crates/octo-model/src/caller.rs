@@ -8,6 +8,9 @@ pub const ADMIN: &str = "admin";
 /// The tenant of callers whose token names none.
 pub const DEFAULT_TENANT: &str = "default";
 
+/// The user of the machine itself. No token has this name: it would be that user.
+pub const LOCAL_SUBJECT: &str = "local";
+
 /// A person or service. Logins, results, runs, limits and cached replies belong to a principal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Principal {
@@ -39,7 +42,7 @@ pub struct Caller {
 impl Caller {
     /// The user of the machine itself: the command line, stdio, or loopback without tokens.
     pub fn local() -> Self {
-        Self { scopes: vec![ADMIN.to_owned()], ..Self::named("local") }
+        Self { scopes: vec![ADMIN.to_owned()], ..Self::named(LOCAL_SUBJECT) }
     }
 
     /// A subject of the default tenant, without scopes.

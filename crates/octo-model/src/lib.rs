@@ -21,7 +21,7 @@ mod template;
 mod wire_test;
 
 pub use abbreviate::abbreviate;
-pub use caller::{ADMIN, Caller, DEFAULT_TENANT, Principal};
+pub use caller::{ADMIN, Caller, DEFAULT_TENANT, LOCAL_SUBJECT, Principal};
 pub use digest::{hex, sha256_hex};
 pub use effect::{Effect, EffectClass, EffectOrigin};
 pub use error::{DEFAULT_RETRY_AFTER, Kind, RpcError, ToolError};

@@ -1,7 +1,7 @@
 //! Callers cannot use each other's sessions and tasks, and web pages cannot reach the hub. SDKs had these holes:
 //! CVE-2026-52869 (sessions), CVE-2026-52870 (tasks) and CVE-2026-59950 (Host and Origin).
 
-use super::{ANN_TOKEN, BOSS_TOKEN, ann_token, boss_token};
+use super::{ANN_TOKEN, BOSS_TOKEN, ann_token, boss_token, call_tool, get_with_token};
 use anyhow::{Context, Result};
 use octo_tests::http_client::HttpClient;
 use octo_tests::hub_process::HubHome;
@@ -103,6 +103,59 @@ async fn a_task_belongs_to_the_caller_who_started_it() -> Result<()> {
     }
     let own = ask(ANN_TOKEN, "tasks/get", json!({"taskId": started})).await?;
     assert!(own.get("error").is_none(), "{own}");
+    Ok(())
+}
+
+/// Another tenant would learn which servers there are, and why they fail.
+#[tokio::test]
+async fn a_caller_learns_nothing_of_a_server_that_it_may_not_use() -> Result<()> {
+    let home = HubHome::new(&json!({
+        "auth": {"tokens": [ann_token(), boss_token()]},
+        "policy": {"default": "deny", "rules": [
+            {"name": "all", "callers": ["boss"], "decision": "allow"},
+            {"name": "some", "tools": ["time_now", "tools_call"], "decision": "allow"},
+        ]},
+        "servers": {
+            "payroll": {"command": "python3", "args": ["-c", SLOW_SERVER], "connect": "always"},
+            "merger": {"url": "http://127.0.0.1:9/secret-path", "connect": "always"},
+        },
+    }))?;
+    let hub = home.serve().await?;
+    let ready = async |token: &str| -> Option<Value> {
+        get_with_token(&format!("{}/ready", hub.base_url), token).await.ok()?.json().await.ok()
+    };
+    let source = |ready: &Value, name: &str| {
+        ready["sources"].as_array().unwrap().iter().find(|source| source["name"] == name).cloned()
+    };
+    octo_tests::eventually("one server is ready, the other one down", async || {
+        let ready = ready(BOSS_TOKEN).await?;
+        let is_up = source(&ready, "payroll")?["tools"] == 1;
+        (is_up && source(&ready, "merger")?["reason"].is_string()).then_some(())
+    })
+    .await?;
+    let seen = ready(ANN_TOKEN).await.context("no answer")?;
+    assert!(source(&seen, "time").is_some(), "{seen}");
+    for hidden in ["payroll", "merger", "refused", "reason"] {
+        assert!(!seen.to_string().contains(hidden), "{hidden}: {seen}");
+    }
+    let answer = async |tool: &str, arguments: Value| -> Result<String> {
+        let (status, mut reply) = call_tool(&hub, ANN_TOKEN, tool, arguments.clone()).await?;
+        // What differs from call to call.
+        reply["metadata"]["call_id"].take();
+        reply["execution_time_ms"].take();
+        Ok(format!("{status} {reply}"))
+    };
+    let unknown = answer("nothing__wait", json!({"x": 1})).await?;
+    assert!(unknown.starts_with("404 "), "{unknown}");
+    let denied = answer("payroll__wait", json!({"x": 1})).await?;
+    assert_eq!(denied.replace("payroll", "nothing"), unknown);
+    let call = |name: &str| json!({"name": name, "arguments": {"x": 1}});
+    let unknown = answer("tools_call", call("nothing__wait")).await?;
+    let denied = answer("tools_call", call("payroll__wait")).await?;
+    assert_eq!(denied.replace("payroll", "nothing"), unknown);
+    // Who may see all servers learns which rule it is, and the audit log has it in any case.
+    let (_, log, _) = home.run(&["audit", "tail", "--json"]).await?;
+    assert!(log.lines().any(|line| line.contains("payroll/wait") && line.contains("\"denied\"")), "{log}");
     Ok(())
 }
 

@@ -3,7 +3,9 @@
 use super::{call_tool, get_with_token};
 use anyhow::{Context, Result};
 use octo_tests::eventually;
+use octo_tests::http_client::HttpClient;
 use octo_tests::hub_process::{HubHome, RunningHub};
+use octo_tests::mcp_clients::MODERN;
 use octo_tests::test_binaries::service_variable;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -66,6 +68,28 @@ async fn each_call_is_one_line() -> Result<()> {
         libraries.iter().any(|library| target.starts_with(library))
     });
     assert_eq!(flood, None);
+    Ok(())
+}
+
+/// A URI can be a query, or be signed.
+#[tokio::test]
+async fn a_uri_is_not_logged() -> Result<()> {
+    let home = HubHome::new(&json!({}))?;
+    let (hub, log) = start_with_log(&home, &[]).await?;
+    let uri = "db://orders?iban=canary-1";
+    let params = json!({"uri": uri, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": params});
+    let headers = [("mcp-protocol-version", MODERN), ("mcp-method", "resources/read"), ("mcp-name", uri)];
+    HttpClient::default().post(&hub.mcp_url(), &headers, &body).await?;
+    let line = eventually("the read is logged", async || {
+        log_lines(&log).into_iter().find(|line| line["method"] == "resources/read")
+    })
+    .await?;
+    assert_eq!(line["outcome"], "not_found", "{line}");
+    assert!(!std::fs::read_to_string(&log)?.contains("canary"), "{line}");
     Ok(())
 }
 

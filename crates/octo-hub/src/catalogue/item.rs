@@ -11,7 +11,8 @@ use octo_toolkit::{Definition, Source, TEXT_ONLY_META_KEY};
 use serde_json::Value;
 use std::sync::{Arc, OnceLock};
 
-/// Label of all items without a definition in metrics: callers could make up any number of names.
+/// Label in metrics of all items without a definition, because callers could make up any number of names, and of all with a
+/// URI.
 const UNLISTED_LABEL: &str = "{unlisted}";
 
 /// An item of one source. Its schemas are compiled on first use.
@@ -105,7 +106,9 @@ impl Item {
     }
 
     fn metric_label(&self) -> &str {
-        if self.members.is_empty() { UNLISTED_LABEL } else { &self.key }
+        // A URI is content.
+        let is_named = matches!(self.kind, ItemKind::Tool | ItemKind::Prompt);
+        if is_named && !self.members.is_empty() { &self.key } else { UNLISTED_LABEL }
     }
 
     /// Its tags: its own, or the name of its toolbox or server.
@@ -227,13 +230,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn items_without_a_definition_share_a_label() {
+    fn items_without_a_name_of_their_own_share_a_label() {
         let source = stub_source("up");
         for (kind, key, members, expected) in [
             (ItemKind::Tool, "search", json!({"name": "search"}), "search"),
             (ItemKind::Tool, "made_up_1", json!({}), UNLISTED_LABEL),
             (ItemKind::Prompt, "made_up_2", json!({}), UNLISTED_LABEL),
             (ItemKind::Resource, "{+uri}", json!({}), UNLISTED_LABEL),
+            (ItemKind::Resource, "db://x?iban=1", json!({"name": "x"}), UNLISTED_LABEL),
+            (ItemKind::Template, "db://{x}", json!({"name": "x"}), UNLISTED_LABEL),
         ] {
             assert_eq!(stub_item(&source, kind, key, members).metric_label(), expected, "{key}");
         }

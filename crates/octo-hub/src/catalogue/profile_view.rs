@@ -23,7 +23,6 @@ use std::sync::{Arc, LazyLock};
 
 /// One key for all unlisted resources: callers could make up any number of URIs.
 const UNLISTED_URI_KEY: &str = "{+uri}";
-
 /// Maximum characters of a name in an error message.
 const MAX_NAME_CHARS: usize = 300;
 /// Maximum number of suggestions for a name that is a prefix of other names.
@@ -269,8 +268,7 @@ impl View {
             Entry { listed_name: item.key.as_str().into(), item: Arc::clone(item), tool_override: None };
         let key = (item.kind, item.key.clone());
         if self.names.contains_key(&key) {
-            tracing::warn!(target: "upstream", uri = %item.key, source = item.source.name(), "duplicate resource URI");
-            return;
+            return tracing::warn!(target: "upstream", source = item.source.name(), "duplicate resource URI");
         }
         if item.kind == ItemKind::Resource && scoped_uris::is_app_uri(&item.key) {
             self.app_uris.insert(item.key.clone());
@@ -483,6 +481,16 @@ impl View {
         let code = if is_resource { -32002 } else { -32602 };
         let rpc = RpcError { code, message: error.text(), data: Some(data.to_json()) };
         error.rpc(rpc)
+    }
+
+    /// Sources with an item that the caller may know. Of a source that has not listed its items, any would count.
+    pub(crate) fn visible_sources(&self, may_know: impl Fn(&Entry) -> bool) -> BTreeSet<String> {
+        let listed = ItemKind::ALL.into_iter().flat_map(|kind| self.list(kind)).cloned();
+        let named =
+            |it: &Arc<dyn Source>| unlisted_entry(it, ItemKind::Tool, "", &format!("{}__", it.name()));
+        let unlisted = self.down.iter().map(|(source, _)| source).chain(&self.first_listing).map(named);
+        let known = listed.chain(unlisted).filter(|entry| may_know(entry));
+        known.map(|entry| entry.source_name().to_owned()).collect()
     }
 
     fn suggestion(

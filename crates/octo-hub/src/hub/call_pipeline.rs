@@ -9,7 +9,7 @@ use crate::pipeline::approval::{ApprovalRequest, no_approver_error};
 use crate::pipeline::audit_record::AuditRecord;
 use crate::pipeline::call_request::{Request, timeout_error};
 use crate::pipeline::call_rules::CallRules;
-use crate::pipeline::policy::{Obligations, Permit};
+use crate::pipeline::policy::{Denial, Obligations, Permit, is_visible};
 use crate::pipeline::redact::redact;
 use crate::pipeline::telemetry;
 use crate::pipeline::telemetry::CallLog;
@@ -48,7 +48,7 @@ impl Hub {
         if let Some(tracer) = &self.tracer {
             tracer.end(&span, log.item(), begun.elapsed(), &outcome);
         }
-        let entry = log.entry.clone();
+        let entry = log.shown.take();
         drop(log);
         CallOutcome { id, took: begun.elapsed(), entry, from_app, outcome }
     }
@@ -77,6 +77,7 @@ impl Hub {
         let outcome = outcome.map_err(|error| self.finish_error(error));
         let word = record.set_outcome(&outcome);
         log.entry.clone_from(&record.entry);
+        log.shown = record.shown_entry().cloned();
         self.record_use(request, record.entry.as_ref(), word);
         log.finish(word, record.bytes(), outcome.as_ref().err());
         outcome
@@ -95,17 +96,39 @@ impl Hub {
         let entry = self.find(request).await?;
         record.set_entry(&entry);
         // Visibility.
-        let permit = rules.authorize(request, &entry, None, record)?;
+        let permit = rules
+            .authorize(request, &entry, None, record)
+            .map_err(|denied| self.denied_error(denied, request, &entry, record))?;
         if is_call_wrapper(&entry) {
             let (request, target) = self.unwrap_call(request).await?;
+            record.wrapper = Some(entry.clone());
             record.set_entry(&target);
-            let inner = rules.authorize(&request, &target, None, record)?;
+            let inner = rules.authorize(&request, &target, None, record).map_err(|denied| {
+                self.wrapped_error(self.denied_error(denied, &request, &target, record), &request)
+            })?;
             let result = self.run_permitted(&rules, id, &request, inner, Some(permit), record).await;
             return result.map(text_only).map_err(|error| with_schema(error, &target));
         }
         let is_text_only = entry.item.is_text_only();
         let result = self.run_permitted(&rules, id, request, permit, None, record).await?;
         Ok(if is_text_only { text_only(result) } else { result })
+    }
+
+    /// What a caller learns of a denied item: nothing, if it may not even list it, unless the rule has a hint for it.
+    /// Administrators may list everything.
+    pub(crate) fn denied_error(
+        &self,
+        denied: Denial,
+        request: &Request,
+        entry: &Entry,
+        record: &mut AuditRecord,
+    ) -> ToolError {
+        let Request { caller, profile, op, .. } = request;
+        if denied.has_hint || caller.is_admin() || is_visible(&*self.rules().policy, profile, caller, entry) {
+            return denied.into();
+        }
+        record.is_hidden = true;
+        self.view(profile).map_or_else(|error| error, |view| self.not_found_error(profile, &view, caller, op))
     }
 
     /// The stages from validation on. `wrapper` is the permit of the tool that was called in place of this one.

@@ -129,11 +129,18 @@ impl Hub {
             Ok(entry) => Ok((request, entry)),
             Err(error) => match otherwise()? {
                 Some(found) => Ok(found),
-                None => {
-                    let view = self.view(&outer.profile)?;
-                    Err(not_found(error, self.close_key(outer, &view, &call.name)))
-                }
+                None => Err(self.wrapped_error(error, &request)),
             },
+        }
+    }
+
+    /// An unknown tool is told as an answer to the model that named it.
+    pub(crate) fn wrapped_error(&self, error: ToolError, request: &Request) -> ToolError {
+        match self.view(&request.profile) {
+            Ok(view) if error.kind == Kind::NotFound => {
+                not_found(error, self.close_key(request, &view, &request.op.name))
+            }
+            _ => error,
         }
     }
 

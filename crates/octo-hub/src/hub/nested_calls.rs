@@ -49,7 +49,12 @@ impl NestedCalls for Hub {
         let op = Operation::tool(name, Json::empty_object());
         let entry =
             view.find(&op).ok_or_else(|| self.not_found_error(&outer.profile, &view, &outer.caller, &op))?;
-        check_visible(&*self.rules().policy, &outer.profile, &outer.caller, &entry)?;
+        if let Err(denial) = check_visible(&*self.rules().policy, &outer.profile, &outer.caller, &entry) {
+            return Err(match denial.has_hint || outer.caller.is_admin() {
+                true => denial.into(),
+                false => self.not_found_error(&outer.profile, &view, &outer.caller, &op),
+            });
+        }
         Ok(Definition {
             key: entry.listed_name.to_string(),
             members: entry.definition(),

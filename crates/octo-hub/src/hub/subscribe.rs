@@ -44,7 +44,9 @@ impl Hub {
         let entry = self.find(request).await?;
         record.set_entry(&entry);
         let rules = self.rules();
-        let permit = rules.authorize(request, &entry, None, record)?;
+        let permit = rules
+            .authorize(request, &entry, None, record)
+            .map_err(|denied| self.denied_error(denied, request, &entry, record))?;
         self.approve(&permit, record.id, request, &request.op).await?;
         rules.limits.check(&request.caller, &entry).await?;
         let begun = self.subscriptions.subscribe(&entry.item.source, &request.op.name);

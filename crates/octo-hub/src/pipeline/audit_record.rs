@@ -4,7 +4,7 @@ use crate::catalogue::item::Entry;
 use crate::pipeline::call_request::Request;
 use crate::pipeline::coerce::Coercions;
 use crate::pipeline::telemetry::Excerpts;
-use octo_model::{CallId, JsonObject, Operation, ToolError};
+use octo_model::{CallId, JsonObject, Kind, Operation, ToolError};
 use octo_ports::{AuditLog, CallEnded, CallStarted, Outcome};
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,6 +15,17 @@ pub struct AuditRecord {
     closing: Option<CallEnded>,
     started_at: Instant,
     pub entry: Option<Entry>,
+    /// Whether the caller is told that the item does not exist, although a rule denied it.
+    pub is_hidden: bool,
+    /// The tool that named the item, if the caller did not do so itself.
+    pub wrapper: Option<Entry>,
+}
+
+impl AuditRecord {
+    /// The item that the caller learns of.
+    pub fn shown_entry(&self) -> Option<&Entry> {
+        if self.is_hidden { self.wrapper.as_ref() } else { self.entry.as_ref() }
+    }
 }
 
 impl AuditRecord {
@@ -71,6 +82,8 @@ impl AuditRecord {
             closing: Some(closing),
             started_at: begun,
             entry: None,
+            is_hidden: false,
+            wrapper: None,
         })
     }
 
@@ -113,6 +126,7 @@ impl AuditRecord {
             }
             Ok(result) if result.is_true("isError") => Outcome::Failed,
             Ok(_) => Outcome::Ok,
+            Err(_) if self.is_hidden => Outcome::Error(Kind::Denied),
             Err(error) => Outcome::Error(error.kind),
         };
         if let Some(closing) = &mut self.closing {

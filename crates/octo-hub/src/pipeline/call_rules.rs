@@ -4,11 +4,11 @@ use crate::catalogue::item::Entry;
 use crate::pipeline::audit_record::AuditRecord;
 use crate::pipeline::call_request::Request;
 use crate::pipeline::policy::{
-    Action, Permit, PolicyEngine, PolicyRequest, PolicyRules, PolicySettings, authorize,
+    Action, Denial, Permit, PolicyEngine, PolicyRequest, PolicyRules, PolicySettings, authorize,
 };
 use crate::pipeline::rate_limit::{LimitRule, RateLimits, SharedBuckets};
 use crate::pipeline::response_cache::{CacheRule, ResponseCache};
-use octo_model::{ItemKind, Json, ToolError};
+use octo_model::{ItemKind, Json};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ impl CallRules {
         entry: &'a Entry,
         arguments: Option<&'a Json>,
         record: &mut AuditRecord,
-    ) -> Result<Permit<'a>, ToolError> {
+    ) -> Result<Permit<'a>, Denial> {
         let is_uri = matches!(entry.item.kind, ItemKind::Resource | ItemKind::Template | ItemKind::Skill);
         let asked = PolicyRequest {
             caller: &request.caller,

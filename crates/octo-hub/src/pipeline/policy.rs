@@ -119,6 +119,8 @@ impl<'a> Permit<'a> {
 /// A refusal, and the rule that decided.
 pub struct Denial {
     pub rule: Box<str>,
+    /// Whether the rule has a text for denied callers, who thus learn that the item exists.
+    pub has_hint: bool,
     pub error: Box<ToolError>,
 }
 
@@ -173,9 +175,10 @@ fn denial(entry: &Entry, rule: &str, hint: Option<&str>) -> Denial {
 
 /// A refusal of what has this name.
 fn denial_of(name: &str, rule: &str, hint: Option<&str>) -> Denial {
+    let has_hint = hint.is_some();
     let hint = hint.unwrap_or("Use another tool, or ask the operator to change the rule.").to_owned();
     let error = ToolError::denied(format!("The policy rule `{rule}` does not allow {name}."));
-    Denial { rule: rule.into(), error: Box::new(error.hint(hint)) }
+    Denial { rule: rule.into(), has_hint, error: Box::new(error.hint(hint)) }
 }
 
 #[cfg(test)]

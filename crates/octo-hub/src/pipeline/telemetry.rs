@@ -80,6 +80,8 @@ pub struct CallLog<'a> {
     /// The name of the tool that a call of `tools_call` names.
     pub called: Option<String>,
     pub entry: Option<Entry>,
+    /// The item that the caller learns of.
+    pub shown: Option<Entry>,
     outcome: Outcome,
     bytes: u64,
 }
@@ -93,7 +95,17 @@ impl<'a> CallLog<'a> {
     ) -> Self {
         let arguments = request.op.params.get("arguments");
         let arguments = excerpts.zip(arguments).and_then(|(excerpts, arguments)| excerpts.for_log(arguments));
-        Self { id, request, begun, arguments, called: None, entry: None, outcome: Outcome::Dropped, bytes: 0 }
+        Self {
+            id,
+            request,
+            begun,
+            arguments,
+            called: None,
+            entry: None,
+            shown: None,
+            outcome: Outcome::Dropped,
+            bytes: 0,
+        }
     }
 
     pub fn item(&self) -> Option<&Item> {
@@ -104,12 +116,14 @@ impl<'a> CallLog<'a> {
         (self.outcome, self.bytes) = (outcome, bytes);
         let Some(error) = error else { return };
         let (id, detail) = (self.id, error.detail.as_deref().unwrap_or_default());
+        // The message repeats the URI.
+        let said = if self.request.op.method.names_resource() { "" } else { &*error.message };
         if error.kind == Kind::Internal {
             tracing::error!(target: "hub", call = %id, detail, "call failed: internal error");
         } else if error.kind == Kind::Unavailable && !detail.is_empty() {
-            tracing::warn!(target: "hub", call = %id, said = %error.message, detail, "call failed: dependency unavailable");
+            tracing::warn!(target: "hub", call = %id, said, detail, "call failed: dependency unavailable");
         } else {
-            tracing::debug!(target: "hub", call = %id, kind = error.kind.as_str(), said = %error.message, detail, "call failed");
+            tracing::debug!(target: "hub", call = %id, kind = error.kind.as_str(), said, detail, "call failed");
         }
     }
 }
@@ -125,7 +139,7 @@ impl Drop for CallLog<'_> {
             return;
         }
         let Request { op, caller, frontend, profile, .. } = self.request;
-        let name = truncated_name(self.called.as_ref().unwrap_or(&op.name));
+        let name = self.called.as_deref().map_or_else(|| shown_name(self.request), truncated_name);
         let server = self.item().map(|item| item.source.name());
         let request_bytes = op.params.get("arguments").map_or(0, |arguments| arguments.bytes().len());
         let ms = (took.as_secs_f64() * 1e6).round() / 1e3;

@@ -156,7 +156,7 @@ pub(crate) async fn resubscribe(server: Arc<Server>, connection: Arc<Connection>
     let uris = server.subscriptions.desired().borrow().uris.clone();
     for uri in uris {
         if let Err(why) = subscribe(&server, &connection, &uri, true).await {
-            tracing::warn!(target: "upstream", server = %server.name, uri, %why, "cannot renew the subscription");
+            tracing::warn!(target: "upstream", server = %server.name, %why, "cannot renew the subscription");
         }
     }
 }

@@ -6,7 +6,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use http::{HeaderMap, HeaderValue, header};
 use jiff::Timestamp;
 use octo_grants::Clock;
-use octo_model::{Caller, Principal, sha256_hex};
+use octo_model::{Caller, LOCAL_SUBJECT, Principal, sha256_hex};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -217,6 +217,9 @@ fn parse_token_settings(token: &TokenSettings) -> Result<AcceptedToken, TokenCon
     if token.tenant.contains('/') || token.name.contains('/') {
         return Err(fault("has a slash in its name or tenant; policy rules use it as the separator"));
     }
+    if token.name == LOCAL_SUBJECT {
+        return Err(fault("has a reserved name: that of the user who runs the hub. Choose another one"));
+    }
     let caller =
         Caller { principal: Principal::new(&token.tenant, &token.name), scopes: token.scopes.clone() };
     let (caller, revoked) = (Arc::new(caller), CancellationToken::new());
@@ -241,6 +244,7 @@ fn parse_sha256(text: &str) -> Option<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use octo_model::DEFAULT_TENANT;
 
     fn token(name: &str, sha256: String) -> TokenSettings {
         TokenSettings {
@@ -254,6 +258,19 @@ mod tests {
 
     fn with(values: &[&'static str]) -> HeaderMap {
         values.iter().map(|value| (header::AUTHORIZATION, HeaderValue::from_static(value))).collect()
+    }
+
+    #[test]
+    fn no_token_is_the_user_of_the_machine() {
+        for (tenant, name, is_accepted) in
+            [(DEFAULT_TENANT, "local", false), ("acme", "local", false), (DEFAULT_TENANT, "laptop", true)]
+        {
+            let settings = TokenSettings { tenant: tenant.to_owned(), ..token(name, token_fingerprint("x")) };
+            let parsed = parse_token_settings(&settings);
+            assert_eq!(parsed.is_ok(), is_accepted, "{tenant}/{name}");
+            let is_told = |error: TokenConfigError| error.to_string().contains("reserved");
+            assert!(parsed.map_or_else(is_told, |_| true), "{tenant}/{name}");
+        }
     }
 
     #[test]

@@ -17,8 +17,8 @@ pub async fn health() -> Response {
     json_response(JsonObject::new().with("status", "ok").with("version", VERSION).into())
 }
 
-/// Readiness: 503 if no call can be made. Callers also see all sources and checks; unauthenticated clients see neither
-/// names nor versions.
+/// Readiness: 503 if no call can be made. Callers also see the checks and the sources that they may list, administrators all
+/// with their reasons; unauthenticated clients see neither names nor versions.
 pub async fn ready(
     State(rest): State<Arc<RestState>>,
     caller: Option<axum::Extension<Arc<Caller>>>,
@@ -30,11 +30,20 @@ pub async fn ready(
             json_response(JsonObject::new().with("status", if failed { "not_ready" } else { "ready" }).into())
         }
         Some(caller) => {
+            let is_admin = caller.is_admin();
+            if !is_admin {
+                checks.iter_mut().for_each(|check| check.reason = None);
+            }
             checks.extend(rest.probe.caller_checks(&caller).await);
-            let sources = rest.hub.sources();
+            let sources = rest.hub.sources_of(&caller).unwrap_or_default();
             let status = overall_status(&checks, sources.iter().map(|(_, _, doing, _)| doing));
-            let sources =
-                sources.iter().map(|(name, native, doing, lists)| source_object(name, *native, doing, lists));
+            let sources = sources.iter().map(|(name, native, doing, lists)| {
+                let mut source = source_object(name, *native, doing, lists);
+                if !is_admin {
+                    source.remove("reason");
+                }
+                source
+            });
             let ready = JsonObject::new()
                 .with("status", status)
                 .with("version", VERSION)

@@ -4,7 +4,7 @@ use super::confinement::Confinement;
 use super::program_file::ProgramFile;
 use crate::settings::load::settings_locations::{named_file, project_file, user_file};
 use crate::settings::{Environment, Flags};
-use octo_model::sha256_hex;
+use crate::stores::DigestKey;
 use std::io;
 
 /// Variables that a hub or the programs it starts read from the hub's own environment.
@@ -22,12 +22,18 @@ const SHARED_VARIABLES: [&str; 9] = [
 const SHARED_PREFIXES: [&str; 3] = ["OCTOPROX_", "OTEL_", "XDG_"];
 const KEY_LEN: usize = 24;
 
-/// Hash of all that. Reveals none of the values.
+/// Keyed hash of all that: it is the name of the socket, which the command line of the hub shows to everybody, and the
+/// variables contain secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubKey(String);
 
 impl HubKey {
-    pub fn new(program: &ProgramFile, world: &Environment, flags: &Flags) -> io::Result<Self> {
+    pub fn new(
+        program: &ProgramFile,
+        world: &Environment,
+        flags: &Flags,
+        digests: &DigestKey,
+    ) -> io::Result<Self> {
         let is_shared = |name: &str| {
             SHARED_VARIABLES.contains(&name) || SHARED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         };
@@ -37,7 +43,7 @@ impl HubKey {
         let file = file.or_else(|| project_file(world)).or_else(|| user_file(world));
         let confinement = Confinement::own()?;
         let all = format!("{program:?} {variables:?} {file:?} {servers:?} {confinement:?}");
-        let mut key = sha256_hex(all.as_bytes());
+        let mut key = digests.hex(&all);
         key.truncate(KEY_LEN);
         Ok(Self(key))
     }
@@ -57,14 +63,23 @@ mod tests {
         let project = top.path().join("project");
         std::fs::create_dir(&project).unwrap();
         std::fs::write(project.join("octoprox.yaml"), "").unwrap();
-        let key = |variables: &[(&str, &str)], current_dir: &std::path::Path, config: Option<&str>| {
+        let (digests, others) =
+            ["one", "other"].map(|name| DigestKey::open(&top.path().join(name)).unwrap()).into();
+        let key_with = |digests: &DigestKey,
+                        variables: &[(&str, &str)],
+                        current_dir: &std::path::Path,
+                        config: Option<&str>| {
             let variables =
                 variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
             let world = Environment { variables, current_dir: current_dir.to_owned() };
             let flags = Flags { config: config.map(Into::into), ..Flags::default() };
-            HubKey::new(&ProgramFile::own().unwrap(), &world, &flags).unwrap()
+            HubKey::new(&ProgramFile::own().unwrap(), &world, &flags, digests).unwrap()
+        };
+        let key = |variables: &[(&str, &str)], current_dir: &std::path::Path, config: Option<&str>| {
+            key_with(&digests, variables, current_dir, config)
         };
         let usual = key(&[("HOME", "/h")], top.path(), None);
+        assert_ne!(key_with(&others, &[("HOME", "/h")], top.path(), None), usual, "it cannot be guessed");
         for (variables, folder, config, is_same) in [
             (vec![("HOME", "/h")], top.path(), None, true),
             (vec![("HOME", "/h"), ("EDITOR", "vi")], top.path(), None, true),

@@ -2,6 +2,7 @@
 
 use super::hub_key::HubKey;
 use super::log_rotation::previous_log;
+use crate::stores::DigestKey;
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
@@ -67,6 +68,11 @@ impl RuntimeDir {
             return Err(io::Error::other(format!("the path {} is too long for a socket", path.display())));
         }
         Ok(Self(path))
+    }
+
+    /// The key of this directory.
+    pub fn digests(&self) -> io::Result<DigestKey> {
+        DigestKey::open(&self.0)
     }
 
     pub fn files(&self, key: &HubKey) -> HubFiles {

@@ -33,7 +33,7 @@ impl HubStartup {
     }
 
     pub fn files(&self) -> io::Result<HubFiles> {
-        Ok(self.dir.files(&HubKey::new(&self.program, &self.world, &self.flags)?))
+        Ok(self.dir.files(&HubKey::new(&self.program, &self.world, &self.flags, &self.dir.digests()?)?))
     }
 
     /// Connects to the hub if it runs.

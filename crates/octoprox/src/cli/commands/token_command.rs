@@ -12,7 +12,7 @@ use crate::terminal::terminal_width::columns;
 use crate::terminal::text_table::{definition_list, sanitize_line, sanitize_text};
 use clap::{Args, Subcommand};
 use jiff::{Span, Timestamp, civil, tz::TimeZone};
-use octo_model::{DEFAULT_TENANT, ToolError};
+use octo_model::{DEFAULT_TENANT, LOCAL_SUBJECT, ToolError};
 use octo_web::TokenSettings;
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ enum Command {
   TOKEN=$(octoprox token new ci)")]
 struct New {
     /// Name of the caller, in policy rules and the audit log
-    #[arg(value_parser = token_name)]
+    #[arg(value_parser = caller_name)]
     name: String,
     /// Tenant of the caller [default: default]
     #[arg(long, value_parser = token_name)]
@@ -213,6 +213,13 @@ fn is_expired(token: &TokenSettings) -> bool {
 }
 
 /// Rejects names that the settings do not allow.
+fn caller_name(name: &str) -> Result<String, String> {
+    if name == LOCAL_SUBJECT {
+        return Err(format!("`{LOCAL_SUBJECT}` is the user who runs the hub; use another name"));
+    }
+    token_name(name)
+}
+
 fn token_name(name: &str) -> Result<String, String> {
     if name.is_empty() || name.contains('/') {
         return Err("use a name without a slash, such as `laptop`".to_owned());
