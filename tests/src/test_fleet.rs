@@ -63,7 +63,8 @@ impl TestFleet {
 
     /// Settings of a node of the fleet.
     pub fn settings(&self, node: &str, database: Database, mut settings: Value) -> Result<Value> {
-        settings["fleet"] = json!({"nats": [self.nats_url]});
+        // Who may speak on the bus is a matter of other tests.
+        settings["fleet"] = json!({"nats": [self.nats_url], "secret": SECRET, "allow_open_bus": true});
         let address = settings["store"]["postgres"].take();
         settings["store"] = json!({"node": node});
         if database == Database::Shared {

@@ -56,7 +56,7 @@ impl SourceAddress {
     }
 
     fn subject(&self, kind: &str) -> Subject {
-        Subject::new(format!("{ROOT}.{kind}.{}.{}", Token(&self.instance), Token(&self.source)))
+        Subject::new(format!("{ROOT}.{kind}.{}.{}", ServiceToken(&self.instance), ServiceToken(&self.source)))
     }
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), InvalidName> {
 
 /// Messages to one node.
 pub(crate) fn inbox_of(node: &str) -> Subject {
-    Subject::new(format!("{ROOT}.inbox.{}", Token(node)))
+    Subject::new(format!("{ROOT}.inbox.{}", ServiceToken(node)))
 }
 
 /// Requests for the status of every node.
@@ -88,14 +88,34 @@ pub(crate) fn front_messages() -> Subject {
 
 /// Claims of a service.
 pub(crate) fn claims_of(service: &str) -> Subject {
-    Subject::new(format!("{ROOT}.claim.{}", Token(service)))
+    Subject::new(format!("{ROOT}.claim.{}", ServiceToken(service)))
+}
+
+/// Scope of what all nodes may say. No name of a service has a `+` as a token.
+pub(crate) const STATUS_SCOPE: &str = "+status";
+const FRONTS_SCOPE: &str = "+fronts";
+const OTHER_SCOPE: &str = "+";
+
+/// The service that a message is about, as a token of its subject. A reply address has that of its request.
+pub(crate) fn scope_of(subject: &Subject) -> &str {
+    let rest = subject.as_str().strip_prefix(ROOT).and_then(|rest| rest.strip_prefix('.'));
+    let mut tokens = rest.unwrap_or_default().split('.');
+    let scope = match tokens.next() {
+        Some("call" | "notice" | "claim") => tokens.next(),
+        // After the node and the number of the inbox.
+        Some("inbox") => tokens.nth(2),
+        Some("status") => Some(STATUS_SCOPE),
+        Some("fronts") => Some(FRONTS_SCOPE),
+        _ => None,
+    };
+    scope.unwrap_or(OTHER_SCOPE)
 }
 
 /// A name as one token of a subject. Letters, digits, `_` and `-` stay as they are; other bytes become `=` and two
 /// digits.
-struct Token<'a>(&'a str);
+pub(crate) struct ServiceToken<'a>(pub(crate) &'a str);
 
-impl fmt::Display for Token<'_> {
+impl fmt::Display for ServiceToken<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for byte in self.0.bytes() {
             if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') {
@@ -127,6 +147,28 @@ mod tests {
             let address = SourceAddress::new(name, "git").unwrap();
             assert_eq!(address.listing_requests().as_str(), format!("octoprox.1.call.{token}.git"));
             assert_eq!(inbox_of(name).as_str(), format!("octoprox.1.inbox.{token}"));
+        }
+    }
+
+    #[test]
+    fn subjects_have_the_scope_of_their_service() {
+        let address = SourceAddress::new("workspace/a.b", "git").unwrap();
+        let inbox = inbox_of("front.1").child("random");
+        for (subject, scope) in [
+            (address.requests_to("server"), "workspace=2fa=2eb"),
+            (address.notices(), "workspace=2fa=2eb"),
+            (claims_of("workspace/a.b"), "workspace=2fa=2eb"),
+            (inbox.child("workspace=2fone").child("token"), "workspace=2fone"),
+            (inbox.child(STATUS_SCOPE).child("token"), STATUS_SCOPE),
+            (status_requests(), STATUS_SCOPE),
+            (front_messages(), FRONTS_SCOPE),
+            (SourceAddress::new("+status", "x").unwrap().notices(), "=2bstatus"),
+            (inbox, OTHER_SCOPE),
+            (Subject::new("hostile.call.workspace=2fone"), OTHER_SCOPE),
+            (Subject::new("octoprox.1call.workspace=2fone"), OTHER_SCOPE),
+            (Subject::new(""), OTHER_SCOPE),
+        ] {
+            assert_eq!(scope_of(&subject), scope, "{subject}");
         }
     }
 

@@ -167,7 +167,8 @@ impl CallStream {
     /// Reports that the call runs. Does not wait for the bus: the next report follows soon.
     pub(crate) async fn send_alive(&mut self) -> Result<(), StreamError> {
         let to = self.remote.clone().ok_or(StreamError::Gone)?;
-        let message = Message::new(to, Some(self.reply_subject()?), Frame::Alive.encode());
+        let reply = self.reply_subject(&to)?;
+        let message = Message::new(to, Some(reply), Frame::Alive.encode());
         match self.node.bus().publish(message).await {
             Ok(()) | Err(BusError::Disconnected | BusError::Busy) => Ok(()),
             Err(error) => Err(error.into()),
@@ -255,10 +256,10 @@ impl CallStream {
     }
 
     /// Where the other node sends further messages.
-    fn reply_subject(&mut self) -> Result<Subject, BusError> {
+    fn reply_subject(&mut self, to: &Subject) -> Result<Subject, BusError> {
         let own = match self.own.take() {
             Some(own) => own,
-            None => self.node.reply_address()?,
+            None => self.node.reply_address(to)?,
         };
         Ok(self.own.insert(own).subject.clone())
     }
@@ -270,9 +271,9 @@ impl CallStream {
         expects_reply: bool,
     ) -> Result<(), StreamError> {
         let is_running = to.is_none();
-        let reply = expects_reply.then(|| self.reply_subject()).transpose()?;
-        let to = to.or(self.remote.as_ref()).ok_or(StreamError::Gone)?;
-        let message = Message::new(to.clone(), reply, frame);
+        let to = to.or(self.remote.as_ref()).ok_or(StreamError::Gone)?.clone();
+        let reply = expects_reply.then(|| self.reply_subject(&to)).transpose()?;
+        let message = Message::new(to, reply, frame);
         match self.node.bus().publish(message.clone()).await {
             // A call that runs survives a restart of the bus.
             Err(BusError::Disconnected)

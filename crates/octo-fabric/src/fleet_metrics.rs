@@ -94,6 +94,11 @@ pub(crate) fn set_bus_connected(is_connected: bool) {
     metrics::gauge!("octoprox_bus_connected").set(if is_connected { 1.0 } else { 0.0 });
 }
 
+/// Counts a message whose sender has not the key of the fleet.
+pub(crate) fn count_refused_message() {
+    metrics::counter!("octoprox_bus_refused_messages_total").increment(1);
+}
+
 pub(crate) fn count_reconnect() {
     metrics::counter!("octoprox_bus_reconnects_total").increment(1);
 }

@@ -56,7 +56,7 @@ impl FrontMessages {
     /// Returns whether a front has taken the message within `wait`.
     pub async fn offer(&self, message: Json, wait: Duration) -> Result<bool, BusError> {
         let frame = self.frame(message)?;
-        let mut address = self.node.reply_address()?;
+        let mut address = self.node.reply_address(&front_messages())?;
         let request = Message::new(front_messages(), Some(address.subject.clone()), frame);
         self.node.bus().publish(request).await?;
         let deadline = tokio::time::Instant::now() + wait;

@@ -1,6 +1,6 @@
 //! Replies to a node: one subscription, shared by all of its calls.
 
-use crate::address::inbox_of;
+use crate::address::{inbox_of, scope_of};
 use crate::frame::Frame;
 use crate::{Bus, BusError, Message, Subject};
 use futures_util::{FutureExt, StreamExt};
@@ -33,7 +33,7 @@ pub(crate) struct ReplyAddress {
 impl Inbox {
     pub(crate) async fn open(bus: &Arc<dyn Bus>, node: &str) -> Result<Self, BusError> {
         let subject = inbox_of(node).child(random_token()?);
-        let mut messages = bus.subscribe(&subject.child("*"), None).await?;
+        let mut messages = bus.subscribe(&subject.child("*").child("*"), None).await?;
         let receivers: Arc<Receivers> = Arc::default();
         let (bus, known) = (Arc::clone(bus), Arc::clone(&receivers));
         let dispatcher = tokio::spawn(async move {
@@ -44,11 +44,13 @@ impl Inbox {
         Ok(Self { subject, receivers, _dispatcher: AbortOnDropHandle::new(dispatcher) })
     }
 
-    pub(crate) fn reply_address(&self) -> Result<ReplyAddress, BusError> {
+    /// An address for the replies to a message to `to`.
+    pub(crate) fn reply_address(&self, to: &Subject) -> Result<ReplyAddress, BusError> {
         let token: Arc<str> = random_token()?.into();
         let (sender, receiver) = mpsc::channel(MAX_WAITING_MESSAGES);
         lock(&self.receivers).insert(Arc::clone(&token), sender);
-        let (subject, receivers) = (self.subject.child(&token), Arc::clone(&self.receivers));
+        let (subject, receivers) =
+            (self.subject.child(scope_of(to)).child(&token), Arc::clone(&self.receivers));
         Ok(ReplyAddress { subject, receiver, token, receivers })
     }
 }

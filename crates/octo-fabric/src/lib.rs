@@ -5,6 +5,7 @@ mod bus;
 mod call_message;
 mod call_stream;
 mod caller_results;
+mod fleet_keys;
 mod fleet_metrics;
 mod frame;
 mod front_messages;
@@ -18,6 +19,7 @@ mod remote_call;
 mod remote_listing;
 mod remote_peer;
 mod remote_source;
+mod sealed_bus;
 mod served_call;
 mod service_claim;
 mod service_lease;
@@ -27,9 +29,10 @@ mod source_watchers;
 pub use address::{InvalidName, SourceAddress};
 pub use bus::{Bus, BusError, BusState, Message, MessageStream, Subject, Subscription};
 pub use caller_results::CallerResults;
+pub use fleet_keys::{FleetKeyError, FleetKeys};
 pub use front_messages::{FrontMessageHandler, FrontMessageServer, FrontMessages};
 pub use in_process_bus::InProcessBus;
-pub use nats_bus::{NatsBus, NatsCredentials, NatsOptions};
+pub use nats_bus::{NatsBus, NatsCredentials, NatsOptions, new_nkey};
 pub use nats_check::{NatsProblem, NatsServer, check_nats};
 pub use node::Node;
 pub use node_status::{
@@ -37,6 +40,7 @@ pub use node_status::{
     collect_status, serve_status,
 };
 pub use remote_source::RemoteSource;
+pub use sealed_bus::SealedBus;
 pub use service_claim::ServiceClaim;
 pub use service_lease::lease_check::LeaseCheck;
 pub use service_lease::{SERVICE_LEASE_DURATION, ServiceLease};

@@ -16,6 +16,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
 
 /// How long a message waits for the connection while others are written.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(5);
@@ -33,6 +34,8 @@ pub struct NatsOptions {
     pub ca_file: Option<PathBuf>,
     /// Name of the connection, for the operator of the servers.
     pub node: String,
+    /// Use servers that accept anybody, too.
+    pub allow_open: bool,
 }
 
 #[derive(Clone)]
@@ -47,30 +50,35 @@ pub enum NatsCredentials {
 pub struct NatsBus {
     client: Client,
     state: watch::Receiver<BusState>,
+    _observer: AbortOnDropHandle<()>,
 }
 
 impl NatsBus {
     /// Connects in the background, now and whenever the connection is lost.
     pub async fn connect(options: &NatsOptions) -> Result<Self, BusError> {
         let servers = server_addresses(&options.servers)?;
-        let (state, receiver) = watch::channel(BusState::Disconnected);
+        let (connection, connections) = watch::channel(BusState::Disconnected);
         fleet_metrics::set_bus_connected(false);
-        let state = Arc::new(Reporter { state, connections: AtomicU64::new(0) });
+        let reporter = Arc::new(Reporter { state: connection, connections: AtomicU64::new(0) });
         let connect = connect_options(options, &servers)?
             .event_callback(move |event| {
-                let state = Arc::clone(&state);
-                async move { state.report(&event) }
+                let reporter = Arc::clone(&reporter);
+                async move { reporter.report(&event) }
             })
             .retry_on_initial_connect()
             .skip_subject_validation(true)
             .ping_interval(PING_INTERVAL)
             .reconnect_delay_callback(reconnect_delay);
         let client = connect.connect(servers).await.map_err(refused)?;
-        Ok(Self { client, state: receiver })
+        let (state, receiver) = watch::channel(BusState::Disconnected);
+        let observer = observe(client.clone(), connections, state, options.allow_open);
+        let _observer = AbortOnDropHandle::new(tokio::spawn(observer));
+        Ok(Self { client, state: receiver, _observer })
     }
 
     async fn send(&self, message: Message) -> Result<(), BusError> {
-        if self.client.connection_state() != State::Connected {
+        let is_usable = matches!(*self.state.borrow(), BusState::Connected(_));
+        if !is_usable || self.client.connection_state() != State::Connected {
             return Err(BusError::Disconnected);
         }
         let (subject, len) = (message.subject.as_str().to_owned(), message.payload.len());
@@ -92,6 +100,45 @@ impl NatsBus {
             Poll::Pending => timeout(PUBLISH_TIMEOUT, sent).await.map_err(|_| BusError::Busy)?,
         };
         sent.map_err(refused)
+    }
+}
+
+/// Passes on the state of connections to servers that may be used.
+async fn observe(
+    client: Client,
+    mut connections: watch::Receiver<BusState>,
+    state: watch::Sender<BusState>,
+    allow_open: bool,
+) {
+    loop {
+        let mut current = *connections.borrow_and_update();
+        if matches!(current, BusState::Connected(_)) {
+            // The client knows what the server said of itself once it uses the connection.
+            tokio::select! {
+                _ = client.flush() => {}
+                changed = connections.changed() => match changed {
+                    Ok(()) => continue,
+                    Err(_) => return,
+                },
+            }
+            if !allow_open && !client.server_info().auth_required {
+                tracing::error!("the NATS server accepts anybody without credentials, so it is not used");
+                current = BusState::Disconnected;
+            }
+        }
+        let is_connected = matches!(current, BusState::Connected(_));
+        fleet_metrics::set_bus_connected(is_connected);
+        state.send_if_modified(|known| {
+            let is_new = *known != current;
+            *known = current;
+            is_new
+        });
+        if is_connected {
+            tracing::info!("connected to the message bus");
+        }
+        if connections.changed().await.is_err() {
+            return;
+        }
     }
 }
 
@@ -139,6 +186,13 @@ fn with_credentials(credentials: &NatsCredentials) -> Result<ConnectOptions, Bus
     }
 }
 
+/// A new user for the configuration of a NATS server: its seed, and its public key.
+pub fn new_nkey() -> Result<(Secret, String), BusError> {
+    let key = KeyPair::new_user();
+    let seed = key.seed().map_err(refused)?;
+    Ok((Secret::new(seed), key.public_key()))
+}
+
 fn reconnect_delay(attempts: usize) -> Duration {
     let doublings = u32::try_from(attempts.min(10)).unwrap_or(10);
     MIN_RECONNECT_DELAY.saturating_mul(1 << doublings).min(MAX_RECONNECT_DELAY)
@@ -156,15 +210,12 @@ impl Reporter {
             Event::Connected => {
                 let count = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
                 self.state.send_replace(BusState::Connected(count));
-                fleet_metrics::set_bus_connected(true);
                 if count > 1 {
                     fleet_metrics::count_reconnect();
                 }
-                tracing::info!("connected to the message bus");
             }
             Event::Disconnected | Event::Closed => {
                 self.state.send_replace(BusState::Disconnected);
-                fleet_metrics::set_bus_connected(false);
                 tracing::warn!("the connection to the message bus was lost");
             }
             Event::SlowConsumer(_) => {

@@ -22,6 +22,8 @@ pub enum NatsProblem {
     Tls(String),
     #[error("the server refused the credentials")]
     Credentials,
+    #[error("the server accepts anybody without credentials")]
+    Open,
 }
 
 /// Connects once and disconnects again.
@@ -36,5 +38,8 @@ pub async fn check_nats(options: &NatsOptions) -> Result<NatsServer, NatsProblem
         _ => NatsProblem::Unreachable(error.to_string()),
     })?;
     let server = client.server_info();
+    if !server.auth_required && !options.allow_open {
+        return Err(NatsProblem::Open);
+    }
     Ok(NatsServer { address: format!("{}:{}", server.host, server.port), version: server.version })
 }

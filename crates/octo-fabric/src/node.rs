@@ -4,7 +4,7 @@ use crate::address::check_name;
 use crate::fleet_metrics::FRONT_KIND;
 use crate::frame::MAX_HEADER_LEN;
 use crate::inbox::{Inbox, ReplyAddress};
-use crate::{Bus, BusError, BusState, CallerResults};
+use crate::{Bus, BusError, BusState, CallerResults, Subject};
 use octo_admission::CallSlots;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,8 +71,9 @@ impl Node {
         matches!(tokio::time::timeout(at_most, connected).await, Ok(Ok(_)))
     }
 
-    pub(crate) fn reply_address(&self) -> Result<ReplyAddress, BusError> {
-        self.inbox.reply_address()
+    /// An address for the replies to a message to `to`.
+    pub(crate) fn reply_address(&self, to: &Subject) -> Result<ReplyAddress, BusError> {
+        self.inbox.reply_address(to)
     }
 
     /// Maximum bytes of the body of one frame.

@@ -104,7 +104,7 @@ fn answer(node: &Node, report: &dyn NodeReport, request: Bytes) -> Option<Frame>
 /// Asks one node for its metrics. Returns `None` if it does not answer in time, and an empty text if they are too large
 /// for one message.
 pub async fn collect_metrics(node: &Arc<Node>, of: &str, wait: Duration) -> Result<Option<String>, BusError> {
-    let mut address = node.reply_address()?;
+    let mut address = node.reply_address(&status_requests())?;
     let body = Bytes::copy_from_slice(of.as_bytes());
     let request = Frame::Whole { sequence: 0, kind: METRICS_REQUEST, body }.encode();
     node.bus().publish(Message::new(status_requests(), Some(address.subject.clone()), request)).await?;
@@ -122,7 +122,7 @@ pub async fn collect_metrics(node: &Arc<Node>, of: &str, wait: Duration) -> Resu
 
 /// Asks all nodes and returns what arrives within `wait`, sorted by name.
 pub async fn collect_status(node: &Arc<Node>, wait: Duration) -> Result<Vec<StatusReply>, BusError> {
-    let mut address = node.reply_address()?;
+    let mut address = node.reply_address(&status_requests())?;
     let started = Instant::now();
     let request = Message::new(status_requests(), Some(address.subject.clone()), Bytes::new());
     node.bus().publish(request).await?;

@@ -7,10 +7,13 @@ use crate::incoming::{client_answer, handle_incoming};
 use crate::legacy_session::Session;
 use crate::legacy_session::session_registry::SessionLimit;
 use crate::mcp::Mcp;
+use crate::methods::{RoutedMethod, route_method};
+use crate::request_state::{RequestState, binding_digest};
 use crate::rpc_errors::rpc_error;
 use crate::shared_fronts::{
     FrontMessage, FrontMessageBody, RelayedRequest, SessionToken, SharedFronts, SharedSession,
 };
+use crate::task_registry::is_task_method;
 use octo_model::{Caller, Frontend, Json, JsonObject, Method, RpcError};
 use octo_ports::StoreError;
 use octo_ports::sessions::{SessionChange, SessionRecord};
@@ -335,13 +338,16 @@ impl Mcp {
         link.relay(node, request, out, cancel).await
     }
 
-    /// Answers a request that another front relays.
+    /// Answers a request that another front relays, if it belongs to a call or a task of this one.
     pub async fn answer_relayed(
         self: &Arc<Self>,
         request: RelayedRequest,
         out: Outbox,
         cancel: CancellationToken,
     ) -> Result<JsonObject, RpcError> {
+        if !self.has_call_of(&request) {
+            return Err(rpc_error(code::INVALID_PARAMS, "This request belongs to no call of this hub."));
+        }
         let caller = Arc::new(request.caller);
         let client = ClientContext {
             epoch: self.stateless_epochs.of(&caller, &request.profile),
@@ -355,6 +361,26 @@ impl Mcp {
             key: next_client_key(),
         };
         self.handle_modern(&client, &request.method, request.params, out, cancel).await
+    }
+}
+
+impl Mcp {
+    /// Whether a relayed request continues a suspended call of its caller, or is about a task. The tasks of others are not
+    /// found.
+    fn has_call_of(&self, request: &RelayedRequest) -> bool {
+        let RelayedRequest { caller, profile, method, params, .. } = request;
+        match route_method(method) {
+            Some(RoutedMethod::Operation(method)) => {
+                let seal = binding_digest(caller, profile, method.as_str(), params);
+                let state = self.open_request_state(params, &seal);
+                matches!(state, Ok(Some(RequestState::Suspended { node, .. })) if node == self.node())
+            }
+            Some(RoutedMethod::List(_)) => false,
+            None => {
+                is_task_method(method)
+                    && params.text("taskId").is_some_and(|id| self.other_front_of_task(&id).is_none())
+            }
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use crate::request_state::{RequestState, binding_digest};
 use crate::rpc_errors::rpc_error;
 use crate::suspended_calls::{RunningCall, SuspendedCall};
 use crate::task_calls::{CallReplay, TaskSupport};
-use crate::task_registry::missing_tasks_capability;
+use crate::task_registry::{is_task_method, missing_tasks_capability};
 use octo_model::{Frontend, Json, JsonObject, Method, RpcError};
 use octo_toolkit::{AskError, Peer, SilentPeer};
 use octo_wire::{code, meta};
@@ -55,7 +55,7 @@ impl Mcp {
             }
             None => match method {
                 "server/discover" => Ok(complete_result(self.discover_result(client).await, true)),
-                "tasks/get" | "tasks/update" | "tasks/cancel" => self
+                _ if is_task_method(method) => self
                     .handle_task_method(client, method, params, out, cancel)
                     .await
                     .map(|result| complete_result(result, false)),
@@ -120,7 +120,11 @@ impl Mcp {
         Arc::new(ModernPeer::new(client, params, out).0)
     }
 
-    fn open_request_state(&self, params: &JsonObject, seal: &[u8]) -> Result<Option<RequestState>, RpcError> {
+    pub(crate) fn open_request_state(
+        &self,
+        params: &JsonObject,
+        seal: &[u8],
+    ) -> Result<Option<RequestState>, RpcError> {
         match params.get("requestState") {
             None => Ok(None),
             Some(state) => {

@@ -101,6 +101,10 @@ impl TaskRegistry {
     }
 }
 
+pub(crate) fn is_task_method(method: &str) -> bool {
+    matches!(method, "tasks/get" | "tasks/update" | "tasks/cancel")
+}
+
 /// What the node in the id of a task is sealed for.
 const TASK_NODE: &str = "node of a task";
 
@@ -115,7 +119,7 @@ impl Mcp {
     }
 
     /// The front that has a task, if it is another one.
-    fn other_front_of_task(&self, id: &str) -> Option<String> {
+    pub(crate) fn other_front_of_task(&self, id: &str) -> Option<String> {
         let (_, sealed) = id.split_once('-').filter(|_| self.has_other_fronts())?;
         let node = self.state_sealer.open_text(sealed, TASK_NODE)?.expose().to_owned();
         (node != self.node()).then_some(node)

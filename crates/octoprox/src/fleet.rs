@@ -20,8 +20,8 @@ use crate::stores::node_name;
 use front_link::FleetFrontLink;
 use node_reporter::NodeReporter;
 use octo_fabric::{
-    BusError, BusState, CallerResults, FrontMessages, NatsBus, NatsCredentials, NatsOptions, Node,
-    RemoteSource, SourceAddress, StatusServer, serve_status,
+    Bus, BusError, BusState, CallerResults, FleetKeys, FrontMessages, NatsBus, NatsCredentials, NatsOptions,
+    NatsProblem, Node, RemoteSource, SealedBus, SourceAddress, StatusServer, check_nats, serve_status,
 };
 use octo_mcp::{FrontLink, Mcp};
 use octo_model::ToolError;
@@ -31,7 +31,10 @@ use octo_web::{Check, RenderMetrics};
 use remote_states::{RemoteKind, RemoteStates};
 use service_registry::ServiceRegistry;
 use std::sync::Arc;
+use std::time::Duration;
 
+/// How long a NATS server may take to say at the start whether it accepts anybody.
+const OPEN_BUS_TIMEOUT: Duration = Duration::from_secs(2);
 /// First line of a `.creds` file.
 const JWT_MARK: &str = "-----BEGIN NATS USER JWT-----";
 
@@ -66,6 +69,11 @@ impl Fleet {
         let fleet = &settings.fleet;
         if fleet.nats.is_empty() {
             return Ok(None);
+        }
+        if roles.front && fleet_keys(settings)?.is_some_and(|keys| !keys.are_of_front()) {
+            return Err(AppError::invalid(
+                "fleet.secret is the key of a worker. Set it to the secret of the fleet at a front, or run `octoprox worker`.",
+            ));
         }
         let node = connect(settings).await?;
         let services = ServiceRegistry::default();
@@ -164,7 +172,7 @@ impl Fleet {
     ) -> Result<NodeServices, ToolError> {
         let address = server_address(server)?;
         let start: ServiceStart = Box::new(move || Ok(vec![(address.clone(), start()?)]));
-        let name = format!("{SERVER_INSTANCE_PREFIX}{server}");
+        let name = server_service(server);
         Ok(NodeServices::start(&self.node, leases, self.services.clone(), name, start))
     }
 }
@@ -178,14 +186,34 @@ pub fn nats_options(settings: &Settings) -> Result<NatsOptions, AppError> {
         Some(secret) => NatsCredentials::NKey(secret.clone()),
     };
     let (servers, ca_file, node) = (fleet.nats.clone(), fleet.ca_file.clone(), node_name(settings)?);
-    Ok(NatsOptions { servers, credentials, ca_file, node })
+    Ok(NatsOptions { servers, credentials, ca_file, node, allow_open: fleet.allow_open_bus })
 }
 
-/// Connects to NATS in the background.
+/// The keys with which this node proves who it is.
+pub fn fleet_keys(settings: &Settings) -> Result<Option<FleetKeys>, AppError> {
+    let keys = settings.fleet.secret.as_ref().map(FleetKeys::parse).transpose();
+    keys.map_err(|error| AppError::invalid(format!("fleet.secret {error}.")))
+}
+
+/// What to do about a NATS server that accepts anybody.
+pub const OPEN_BUS_REMEDY: &str = "Give each node a user there (docs/guide/fleet.md), or set fleet.allow_open_bus: true if nobody else can reach it.";
+
+/// Connects to NATS in the background. A server that is there and accepts anybody is refused at once; one that comes
+/// later is not used.
 pub async fn connect(settings: &Settings) -> Result<Arc<Node>, AppError> {
     let options = nats_options(settings)?;
+    if !options.allow_open
+        && let Ok(Err(problem @ NatsProblem::Open)) =
+            tokio::time::timeout(OPEN_BUS_TIMEOUT, check_nats(&options)).await
+    {
+        return Err(AppError::invalid(format!("fleet.nats: {problem}. {OPEN_BUS_REMEDY}")));
+    }
     let bus = NatsBus::connect(&options).await.map_err(|error| refused(&error))?;
-    Node::open(options.node, Arc::new(bus)).await.map_err(|error| refused(&error))
+    let bus: Arc<dyn Bus> = match fleet_keys(settings)? {
+        Some(keys) => Arc::new(SealedBus::new(Arc::new(bus), keys)),
+        None => Arc::new(bus),
+    };
+    Node::open(options.node, bus).await.map_err(|error| refused(&error))
 }
 
 fn refused(error: &BusError) -> AppError {
@@ -197,12 +225,17 @@ pub fn workspace_service(workspace: &str) -> String {
     format!("{WORKSPACE_INSTANCE_PREFIX}{workspace}")
 }
 
+/// Name of the service of a server that workers run.
+pub fn server_service(server: &str) -> String {
+    format!("{SERVER_INSTANCE_PREFIX}{server}")
+}
+
 fn front_address(node: &str) -> Result<SourceAddress, ToolError> {
     address(&format!("{FRONT_INSTANCE_PREFIX}{node}"), FRONT_SOURCE)
 }
 
 fn server_address(server: &str) -> Result<SourceAddress, ToolError> {
-    address(&format!("{SERVER_INSTANCE_PREFIX}{server}"), "server")
+    address(&server_service(server), "server")
 }
 
 fn address(instance: &str, source: &str) -> Result<SourceAddress, ToolError> {

@@ -6,6 +6,7 @@
     reason = "tests start the programs they test, and a missing member of a JSON value reads as null"
 )]
 
+mod bus_access;
 mod claim_takeover;
 mod database_relay;
 mod dependency_health;

@@ -146,6 +146,9 @@ impl RunningFleet {
             ("OCTOPROX_STORE_POSTGRES", database.dsn()),
             ("OCTOPROX_SECRET", random_text()?),
             ("OCTOPROX_FLEET_NATS", nats_urls.join(",")),
+            // Nobody else reaches these networks.
+            ("OCTOPROX_FLEET_ALLOW_OPEN_BUS", "true".to_owned()),
+            ("OCTOPROX_FLEET_SECRET", random_text()?),
             ("OCTOPROX_ENABLE_SHELL", "true".to_owned()),
         ];
         let hub_variables = hub_variables.map(|(name, value)| (name.to_owned(), value)).to_vec();

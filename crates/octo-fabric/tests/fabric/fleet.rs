@@ -2,8 +2,10 @@
 
 use crate::nats_server::NatsServer;
 use crate::test_source::TestSource;
-use octo_fabric::{Bus, InProcessBus, Node, RemoteSource, SourceAddress, SourceServer, serve_source};
-use octo_model::{Caller, Json, JsonObject, Operation, ToolError};
+use octo_fabric::{
+    Bus, FleetKeys, InProcessBus, Node, RemoteSource, SealedBus, SourceAddress, SourceServer, serve_source,
+};
+use octo_model::{Caller, Json, JsonObject, Operation, Secret, ToolError};
 use octo_ports::{ResultStore, ResultWriter, Stores};
 use octo_toolkit::{CallContext, CallHeader, Peer, Source, SourceState};
 use std::sync::Arc;
@@ -44,6 +46,20 @@ macro_rules! bus_rules {
 }
 pub(crate) use bus_rules;
 
+/// The secret of every fleet of these tests.
+pub fn secret() -> Secret {
+    Secret::new("the secret of a fleet that only tests use")
+}
+
+pub fn worker_keys(services: &[&str]) -> Secret {
+    let services: Vec<_> = services.iter().map(|&service| service.to_owned()).collect();
+    FleetKeys::parse(&secret()).unwrap().for_worker(&services).unwrap()
+}
+
+pub fn sealed(bus: Arc<dyn Bus>, secret: &Secret) -> Arc<dyn Bus> {
+    Arc::new(SealedBus::new(bus, FleetKeys::parse(secret).unwrap()))
+}
+
 pub fn address() -> SourceAddress {
     SourceAddress::new("workspace/one", "test").unwrap()
 }
@@ -58,7 +74,8 @@ impl Fleet {
             BusKind::Nats => {
                 let nats = NatsServer::start();
                 let (front, worker) = (nats.bus("front").await, nats.bus("worker").await);
-                Self::on(front, worker, Some(nats)).await
+                let keys = worker_keys(&["workspace/one", "workspace/two"]);
+                Self::on(sealed(front, &secret()), sealed(worker, &keys), Some(nats)).await
             }
         }
     }

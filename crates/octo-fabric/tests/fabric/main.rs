@@ -9,6 +9,7 @@
     reason = "a test that cannot go on fails, and starts the servers that it needs"
 )]
 
+mod bus_access;
 mod claim_rules;
 mod fleet;
 mod hostile_frames;

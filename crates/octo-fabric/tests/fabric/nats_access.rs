@@ -8,7 +8,8 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use nkeys::KeyPair;
 use octo_fabric::{
-    Bus, BusError, BusState, Message, NatsBus, NatsCredentials, NatsOptions, Node, ServiceClaim, Subject,
+    Bus, BusError, BusState, Message, NatsBus, NatsCredentials, NatsOptions, NatsProblem, Node, ServiceClaim,
+    Subject, check_nats,
 };
 use octo_model::Secret;
 use serde_json::{Value, json};
@@ -89,6 +90,34 @@ async fn workers_claim_their_own_workspace_only() {
     assert!(ServiceClaim::acquire(front, "workspace/one").await.is_err());
     assert!(ServiceClaim::acquire(two, "workspace/two").await.is_err());
     assert!(held.check().holds());
+}
+
+/// Whether a node connects for as long as others do.
+async fn connects(options: &NatsOptions) -> bool {
+    let bus = NatsBus::connect(options).await.unwrap();
+    let mut state = bus.state();
+    let wait = state.wait_for(|state| matches!(state, BusState::Connected(_)));
+    let connected = tokio::time::timeout(Duration::from_millis(500), wait).await.is_ok();
+    let message = Message::new(Subject::new("octoprox.1.status"), None, Bytes::new());
+    assert_eq!(bus.publish(message).await.is_ok(), connected);
+    connected
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_accepts_anybody_is_not_used() {
+    let open = NatsServer::start();
+    connected(&open.options("front")).await;
+    let key = KeyPair::new_user();
+    let careful = NatsOptions { allow_open: false, ..with_key(&open, "front", &key) };
+    assert!(!connects(&careful).await);
+    assert_eq!(check_nats(&careful).await, Err(NatsProblem::Open));
+    assert!(check_nats(&open.options("front")).await.is_ok());
+
+    let users = json!({"users": [{"nkey": key.public_key()}]});
+    let closed = NatsServer::with_config(&format!("authorization: {users}"));
+    let careful = NatsOptions { allow_open: false, ..with_key(&closed, "front", &key) };
+    connected(&careful).await;
+    assert!(check_nats(&careful).await.is_ok());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -208,6 +237,7 @@ async fn credentials_do_not_belong_into_addresses() {
         credentials: NatsCredentials::None,
         ca_file: None,
         node: "front".to_owned(),
+        allow_open: false,
     };
     let error = NatsBus::connect(&options).await.err().unwrap().to_string();
     assert!(error.contains("credentials") && !error.contains("hunter2"), "{error}");

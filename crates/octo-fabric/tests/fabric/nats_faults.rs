@@ -1,6 +1,6 @@
 //! Failures of NATS and of nodes.
 
-use crate::fleet::{BusKind, Fleet, address, context, eventually, operation, results};
+use crate::fleet::{BusKind, Fleet, address, context, eventually, operation, results, sealed, secret};
 use crate::test_source::TestSource;
 use octo_fabric::{Node, RemoteSource, serve_source};
 use octo_model::Kind;
@@ -63,7 +63,8 @@ async fn the_calls_of_a_front_that_died_are_cancelled() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         runtime.spawn(async move {
-            let node = Node::open("doomed", crate::nats_server::connected(&options).await).await.unwrap();
+            let bus = sealed(crate::nats_server::connected(&options).await, &secret());
+            let node = Node::open("doomed", bus).await.unwrap();
             let remote = RemoteSource::new(&node, address(), "test", results());
             let _ = remote.run(operation("sleep", "{}"), &context()).await;
         });
@@ -83,7 +84,7 @@ async fn a_front_that_starts_before_nats_and_worker_becomes_ready() {
     let mut nats = fleet.nats.take().unwrap();
     nats.kill();
     let early = octo_fabric::NatsBus::connect(&nats.options("early")).await.unwrap();
-    let node = Node::open("early", Arc::new(early)).await.unwrap();
+    let node = Node::open("early", sealed(Arc::new(early), &secret())).await.unwrap();
     let remote = RemoteSource::new(&node, address(), "test", results());
     let mut listing = remote.listing();
     let state =

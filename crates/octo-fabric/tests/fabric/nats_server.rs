@@ -54,6 +54,7 @@ impl NatsServer {
             credentials: NatsCredentials::None,
             ca_file: None,
             node: node.to_owned(),
+            allow_open: true,
         }
     }
 

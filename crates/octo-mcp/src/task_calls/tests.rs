@@ -1,6 +1,7 @@
 use super::mcp_fixture::{McpFixture, modern_client, task_client};
 use crate::TaskSettings;
 use crate::listen::ListenStream;
+use crate::shared_fronts::RelayedRequest;
 use crate::task::{Task, TaskEnd};
 use octo_model::{ItemKind, Json, RpcError};
 use octo_ports::Outcome;
@@ -108,6 +109,55 @@ async fn a_task_is_known_to_its_caller_at_its_profile_only() {
     for (method, params) in [("tasks/get", json!({})), ("tasks/update", json!({"taskId": id}))] {
         assert_eq!(bench.request(&anna, method, params).await.unwrap_err().code, -32602, "{method}");
     }
+}
+
+/// What another node relays in the name of a caller.
+async fn relayed(
+    bench: &McpFixture,
+    client: &crate::client_context::ClientContext,
+    method: &str,
+    params: Value,
+) -> Result<Value, RpcError> {
+    let request = RelayedRequest {
+        caller: (*client.caller).clone(),
+        profile: client.profile.clone(),
+        options: client.options,
+        capabilities: (*client.capabilities).clone(),
+        log_level: None,
+        method: method.to_owned(),
+        params: Json::from(params).members().unwrap(),
+    };
+    let (out, _inbox) = tokio::sync::mpsc::channel(8);
+    let answer = bench.mcp.answer_relayed(request, out, CancellationToken::new()).await?;
+    Ok(answer.to_json().to().unwrap())
+}
+
+#[tokio::test]
+async fn only_what_belongs_to_a_call_of_this_front_is_answered_for_another_one() {
+    let (bench, anna, eve) = (McpFixture::new(|_| {}), task_client("anna"), task_client("eve"));
+    let call = json!({"name": "slow", "arguments": {}});
+    let state = json!({"name": "slow", "arguments": {}, "requestState": "forged"});
+    for (method, params) in [
+        ("tools/call", call),
+        ("tools/call", state),
+        ("resources/read", json!({"uri": "test://a"})),
+        ("prompts/get", json!({"name": "a"})),
+        ("tools/list", json!({})),
+        ("server/discover", json!({})),
+        ("tasks/list", json!({})),
+        ("tasks/get", json!({})),
+        ("initialize", json!({})),
+    ] {
+        let refused = relayed(&bench, &anna, method, params).await.unwrap_err();
+        assert_eq!(refused.code, -32602, "{method}");
+    }
+    assert_eq!(bench.stores.0.lock().unwrap().len(), 0, "a call was made");
+    let id = bench.task(&anna, "slow").await;
+    let get = json!({"taskId": id});
+    assert_eq!(relayed(&bench, &anna, "tasks/get", get.clone()).await.unwrap()["status"], "working");
+    assert!(relayed(&bench, &eve, "tasks/get", get.clone()).await.is_err(), "the task of another caller");
+    assert!(relayed(&bench, &eve, "tasks/cancel", get.clone()).await.is_err());
+    assert_eq!(relayed(&bench, &anna, "tasks/get", get).await.unwrap()["status"], "working");
 }
 
 #[tokio::test]

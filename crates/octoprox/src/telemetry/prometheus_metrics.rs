@@ -135,6 +135,10 @@ fn describe_fleet_metrics() {
     describe_gauge!("octoprox_bus_connected", "Whether this node is connected to NATS.");
     describe_counter!("octoprox_bus_reconnects_total", "Connections to NATS after the first one.");
     describe_counter!(
+        "octoprox_bus_refused_messages_total",
+        "Messages on the bus that did not come from a node of this fleet, or that were repeated."
+    );
+    describe_counter!(
         "octoprox_fleet_calls_total",
         "Calls of this node that workers ran, by kind of service and outcome."
     );

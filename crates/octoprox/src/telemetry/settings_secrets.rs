@@ -14,6 +14,7 @@ pub fn settings_secrets(loaded: &LoadedSettings) -> Vec<String> {
         &settings.search.brave_api_key,
         &settings.llm.key,
         &settings.fleet.credentials,
+        &settings.fleet.secret,
     ];
     found.extend(single.into_iter().flatten().map(|secret| secret.expose().to_owned()));
     let databases = settings.database.connections.values().chain(settings.database.readers.values());

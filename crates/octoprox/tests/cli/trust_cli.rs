@@ -62,6 +62,8 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
     ("migrate", &[]),
     ("fleet status", &[]),
     ("fleet metrics", &["laptop"]),
+    ("fleet key", &["laptop"]),
+    ("fleet nkey", &["laptop.seed"]),
     ("store copy", &["--to", "postgres"]),
     ("token new", &["me"]),
     ("token list", &[]),
@@ -72,7 +74,8 @@ const COMMAND_ARGUMENTS: &[(&str, &[&str])] = &[
 ];
 
 /// Commands that read no settings, and `trust`, which approves the file.
-const WITHOUT_SETTINGS: [&str; 10] = [
+const WITHOUT_SETTINGS: [&str; 11] = [
+    "fleet nkey",
     "init",
     "workflow schema",
     "config schema",

@@ -288,8 +288,16 @@ pub struct Fleet {
     pub nats: Vec<String>,
     /// Credentials for NATS: the seed of an nkey, or the content of a `.creds` file.
     pub credentials: Option<Secret>,
+    /// Secret with which nodes encrypt their messages and prove who they are: the same at all fronts, at least 32
+    /// characters. For a worker, use the output of `octoprox fleet key`.
+    pub secret: Option<Secret>,
     /// File with the certificates that TLS trusts. Default: those of the system.
     pub ca_file: Option<PathBuf>,
+    /// Connect to servers that are not on this machine without TLS. Messages are encrypted with `fleet.secret`.
+    pub allow_plain_text: bool,
+    /// Use a bus without credentials, `fleet.secret` or TLS. Whoever reaches it can call every tool as anybody: use it only
+    /// where nobody else does.
+    pub allow_open_bus: bool,
     /// Name of the workspace: a worker serves its own under this name, and fronts run the tools on files, git, shell and
     /// browser there.
     pub workspace: String,
@@ -297,7 +305,15 @@ pub struct Fleet {
 
 impl Default for Fleet {
     fn default() -> Self {
-        Self { nats: Vec::new(), credentials: None, ca_file: None, workspace: "default".to_owned() }
+        Self {
+            nats: Vec::new(),
+            credentials: None,
+            secret: None,
+            ca_file: None,
+            allow_plain_text: false,
+            allow_open_bus: false,
+            workspace: "default".to_owned(),
+        }
     }
 }
 

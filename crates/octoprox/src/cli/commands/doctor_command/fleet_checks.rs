@@ -3,7 +3,7 @@
 use crate::app_context::block_on_current_thread;
 use crate::app_error::AppError;
 use crate::cli::commands::doctor_command::{Finding, Verdict};
-use crate::fleet::{collect_all, duplicate_names, nats_options, workspace_service};
+use crate::fleet::{OPEN_BUS_REMEDY, collect_all, duplicate_names, nats_options, workspace_service};
 use crate::settings::{Environment, Settings};
 use crate::stores::postgres_options;
 use Verdict::{Fail, Warn};
@@ -80,6 +80,7 @@ fn next_step(problem: &NatsProblem) -> &'static str {
         NatsProblem::Tls(_) => {
             "Use tls:// only for servers with TLS, and set fleet.ca_file to the certificate of their authority."
         }
+        NatsProblem::Open => OPEN_BUS_REMEDY,
         NatsProblem::Credentials => {
             "Set fleet.credentials to the seed or the .creds file of a user that the server knows."
         }

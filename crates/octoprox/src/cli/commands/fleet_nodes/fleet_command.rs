@@ -2,14 +2,20 @@
 
 use crate::app_context::{block_on_current_thread, load_settings};
 use crate::app_error::AppError;
-use crate::fleet::{collect_all, duplicate_names, metrics_of, no_fleet};
+use crate::fleet::{
+    collect_all, duplicate_names, fleet_keys, metrics_of, no_fleet, server_service, workspace_service,
+};
 use crate::settings::Flags;
 use crate::terminal::console;
 use crate::terminal::text_table::sanitize_line;
 use clap::{Args, Subcommand};
-use octo_fabric::{AuditStatus, NodeStatus, StatusReply};
+use octo_fabric::{AuditStatus, NodeStatus, StatusReply, new_nkey};
 use octo_model::abbreviate;
 use serde_json::json;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Maximum columns of a name: lines fit into 80 columns.
@@ -17,7 +23,9 @@ const MAX_NAME_WIDTH: usize = 36;
 
 /// Show the nodes of the fleet.
 #[derive(Args)]
-#[command(after_help = "Examples:\n  octoprox fleet status\n  octoprox fleet metrics laptop")]
+#[command(
+    after_help = "Examples:\n  octoprox fleet status\n  octoprox fleet metrics laptop\n  octoprox fleet key laptop"
+)]
 pub struct FleetCommand {
     #[command(subcommand)]
     command: FleetSubcommand,
@@ -27,6 +35,8 @@ pub struct FleetCommand {
 enum FleetSubcommand {
     Status(Status),
     Metrics(Metrics),
+    Key(Key),
+    Nkey(Nkey),
 }
 
 /// List the nodes that answer: roles, version, latency, and what each worker serves.
@@ -52,6 +62,64 @@ struct Metrics {
     node: String,
 }
 
+/// Print the key of a worker, for its `fleet.secret`.
+///
+/// Run it where the settings have the secret of the fleet. With its key, a worker can serve its workspace and these
+/// servers, and speak for no other node.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  octoprox fleet key laptop\n  octoprox fleet key laptop --server files --server time"
+)]
+struct Key {
+    /// Name of the workspace of the worker: its fleet.workspace
+    workspace: String,
+    /// Name of a server that the worker runs
+    #[arg(long = "server", value_name = "NAME")]
+    servers: Vec<String>,
+}
+
+impl Key {
+    fn run(&self, flags: &Flags) -> Result<(), AppError> {
+        let settings = load_settings(flags)?.settings;
+        let keys = fleet_keys(&settings)?.ok_or_else(|| {
+            AppError::invalid(
+                "fleet.secret is not set. Set it (OCTOPROX_FLEET_SECRET) to the output of `openssl rand -hex 32`.",
+            )
+        })?;
+        let servers = self.servers.iter().map(|server| server_service(server));
+        let services: Vec<_> = std::iter::once(workspace_service(&self.workspace)).chain(servers).collect();
+        let key = keys.for_worker(&services);
+        let key = key.map_err(|error| AppError::invalid(format!("fleet.secret {error}.")))?;
+        Ok(console::print(key.expose())?)
+    }
+}
+
+/// Make the key of a node for NATS: write its seed to a new file, and print the public key.
+///
+/// The seed is the `fleet.credentials` of the node. The public key is the `nkey` of its user in the configuration of the
+/// NATS server.
+#[derive(Args)]
+#[command(after_help = "Examples:\n  octoprox fleet nkey laptop.seed")]
+struct Nkey {
+    /// New file for the seed
+    file: PathBuf,
+}
+
+impl Nkey {
+    fn run(&self) -> Result<(), AppError> {
+        let made = new_nkey().map_err(|error| AppError::new(format!("{error}.")))?;
+        let (seed, public_key) = made;
+        let written = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&self.file)
+            .and_then(|mut file| file.write_all(format!("{}\n", seed.expose()).as_bytes()));
+        written.map_err(|error| AppError::new(format!("cannot write {}: {error}.", self.file.display())))?;
+        Ok(console::print(&public_key)?)
+    }
+}
+
 impl Metrics {
     fn run(&self, flags: &Flags) -> Result<(), AppError> {
         let loaded = load_settings(flags)?;
@@ -68,6 +136,8 @@ impl FleetCommand {
         match &self.command {
             FleetSubcommand::Status(status) => status.run(flags),
             FleetSubcommand::Metrics(metrics) => metrics.run(flags),
+            FleetSubcommand::Key(key) => key.run(flags),
+            FleetSubcommand::Nkey(nkey) => nkey.run(),
         }
     }
 }
