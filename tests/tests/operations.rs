@@ -13,6 +13,8 @@
 mod audit_ops;
 #[path = "operations/caller_isolation.rs"]
 mod caller_isolation;
+#[path = "operations/descriptors.rs"]
+mod descriptors;
 #[path = "operations/hostile_programs.rs"]
 mod hostile_programs;
 #[path = "operations/local_servers.rs"]

@@ -5,6 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
+/// Of this share of the connections, as many may be about to close.
+const CLOSING_SHARE: usize = 8;
+
 /// Connections of one listener.
 pub struct ConnectionTable {
     state: Mutex<TableState>,
@@ -39,9 +42,13 @@ impl ConnectionTable {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Admits a new connection. If there are too many, the oldest unauthorized one is closed.
+    /// Admits a new connection. If there are too many, the oldest unauthorized one is closed. Until it is, both are open,
+    /// which is so for a few of them at the same time.
     pub fn admit(self: &Arc<Self>) -> Option<Arc<Connection>> {
         let mut all = self.lock();
+        if all.open >= self.max_connections + (self.max_connections / CLOSING_SHARE).max(1) {
+            return None;
+        }
         if all.open >= self.max_connections {
             let (_, oldest) = all.unauthorized.pop_first()?;
             oldest.cancel();
@@ -104,6 +111,16 @@ impl Drop for Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn connections_that_are_about_to_close_are_bounded() {
+        let connections = ConnectionTable::new(16, 16);
+        let open: Vec<_> = std::iter::from_fn(|| connections.admit()).take(100).collect();
+        assert_eq!(open.len(), 18, "two of them close");
+        assert_eq!(open.iter().filter(|one| one.evicted.is_cancelled()).count(), 2);
+        drop(open);
+        assert!(connections.admit().is_some());
+    }
 
     #[test]
     fn the_oldest_that_has_proven_nothing_makes_room() {

@@ -12,6 +12,7 @@ use crate::telemetry::{LogMode, PrometheusMetrics};
 use crate::terminal::console;
 use axum::Router;
 use clap::Args;
+use octo_grants::{descriptor_limit, raise_descriptor_limit};
 use octo_hub::Hub;
 use octo_mcp::{Mcp, McpSettings};
 use octo_model::ItemKind;
@@ -26,6 +27,8 @@ use tokio_util::sync::CancellationToken;
 /// Time for open requests to finish after a signal. Containers are killed after ten seconds, and the last audit records
 /// have to be written before that.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(8);
+/// Descriptors for databases, servers and programs, of a process that may have many.
+const MAX_RESERVED_DESCRIPTORS: u64 = 2_048;
 
 /// Interval of the check for expired tokens.
 const EXPIRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -69,6 +72,7 @@ impl Serve {
         if let Some(problem) = unauthenticated_binding(&loaded.settings, &loaded.layers) {
             return Err(SettingsProblems::from(problem).into());
         }
+        raise_descriptor_limit()?;
         block_on_multi_thread(async {
             let Signals { interrupts, terms, hangups } = Signals::new()?;
             let listener = match sockets.http {
@@ -117,8 +121,8 @@ impl Serve {
             announce(&assembly.hub, address, admin);
             service_manager::notify_ready();
             service_manager::spawn_watchdog();
-            let share = caller_share(octo_web::ListenerLimits::default().max_connections, settings);
-            serve_until_signal(listeners, &mcp, &assembly, front, share, (interrupts, terms)).await;
+            let listeners = listeners.into_iter().zip(listener_limits(settings)).collect();
+            serve_until_signal(listeners, &mcp, &assembly, front, (interrupts, terms)).await;
             mcp.shutdown().await;
             assembly.shutdown().await;
             session.shutdown().await;
@@ -172,6 +176,27 @@ fn build_router(
         ..EdgeSettings::default()
     };
     Ok((octo_web::edge(faces, edge), mcp))
+}
+
+/// Limits of the listener for callers and of the one for administration.
+fn listener_limits(settings: &Settings) -> [octo_web::ListenerLimits; 2] {
+    max_connections(descriptor_limit()).map(|max_connections| octo_web::ListenerLimits {
+        max_connections_per_caller: caller_share(max_connections, settings),
+        max_connections,
+        drain_timeout: DRAIN_TIMEOUT,
+        ..octo_web::ListenerLimits::default()
+    })
+}
+
+/// Connections of the listener for callers and of the one for administration, so that descriptors are left for the
+/// databases, servers and programs.
+fn max_connections(descriptors: u64) -> [usize; 2] {
+    let most = octo_web::ListenerLimits::default().max_connections;
+    let for_others = (descriptors / 2).min(MAX_RESERVED_DESCRIPTORS);
+    let rest = usize::try_from(descriptors - for_others).unwrap_or(usize::MAX);
+    // An eighth of them may be about to close.
+    let [callers, admin] = [rest / 10 * 7, rest / 10].map(|share| share.clamp(1, most));
+    [callers, admin]
 }
 
 /// Limit per caller: a quarter of the total if there are several tokens.
@@ -246,19 +271,13 @@ async fn expire_tokens(tokens: Tokens, mcp: Arc<Mcp>) {
 
 /// Serves until a signal. The first signal lets open requests finish; the second ends them.
 async fn serve_until_signal(
-    listeners: Vec<(TcpListener, Router)>,
+    listeners: Vec<((TcpListener, Router), octo_web::ListenerLimits)>,
     mcp: &Mcp,
     assembly: &App,
     front: Option<FrontServer>,
-    connections_per_caller: usize,
     (mut interrupts, mut terms): (Signal, Signal),
 ) {
     let shutdown = CancellationToken::new();
-    let limits = octo_web::ListenerLimits {
-        drain_timeout: DRAIN_TIMEOUT,
-        max_connections_per_caller: connections_per_caller,
-        ..octo_web::ListenerLimits::default()
-    };
     let asked = async {
         tokio::select! { _ = interrupts.recv() => {}, _ = terms.recv() => {} }
         tracing::info!("stopping");
@@ -267,9 +286,9 @@ async fn serve_until_signal(
         mcp.close();
         tokio::select! { _ = interrupts.recv() => {}, _ = terms.recv() => {} }
     };
-    let serving = listeners
-        .into_iter()
-        .map(|(listener, router)| octo_web::serve_with_limits(listener, router, shutdown.clone(), limits));
+    let serving = listeners.into_iter().map(|((listener, router), limits)| {
+        octo_web::serve_with_limits(listener, router, shutdown.clone(), limits)
+    });
     // The calls of other nodes end in the same time as those of clients.
     let leaving = async {
         shutdown.cancelled().await;
@@ -292,6 +311,20 @@ async fn serve_until_signal(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn descriptors_are_left_for_what_is_not_a_connection() {
+        for (descriptors, callers, admin) in [
+            (256, 84, 12),
+            (1_024, 357, 51),
+            (4_096, 1_428, 204),
+            (65_536, 16_384, 6_348),
+            (u64::MAX, 16_384, 16_384),
+        ] {
+            assert_eq!(max_connections(descriptors), [callers, admin], "{descriptors}");
+        }
+        assert_eq!(max_connections(0), [1, 1]);
+    }
 
     #[test]
     fn hosts_are_compared_as_urls_have_them() {

@@ -30,7 +30,10 @@ impl RunHub {
         octo_grants::exec::close_inherited_fds()?;
         match &self.socket {
             Some(socket) if self.detach => Ok(detach(socket)?),
-            Some(socket) => attach_server::run(socket, Duration::from_secs(self.idle_seconds)),
+            Some(socket) => {
+                octo_grants::raise_descriptor_limit()?;
+                attach_server::run(socket, Duration::from_secs(self.idle_seconds))
+            }
             None => Ok(console::print(&PROTOCOL_VERSION.to_string())?),
         }
     }

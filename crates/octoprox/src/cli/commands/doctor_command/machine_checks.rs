@@ -13,8 +13,8 @@ use crate::settings::{
 use crate::stores::local_stores;
 use crate::toolboxes;
 use Verdict::{Fail, Warn};
-use octo_grants::SearchPath;
 use octo_grants::exec::SandboxChoice;
+use octo_grants::{SearchPath, highest_descriptor_limit};
 use octo_ports::HealthCheck;
 use octo_upstream::ServerStatus;
 use std::io::ErrorKind;
@@ -26,6 +26,8 @@ use std::time::Duration;
 
 /// Timeout of the database integrity check.
 const DATABASE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Enough for a few thousand connections.
+const MIN_OPEN_FILES: u64 = 4_096;
 const BROWSERS: [&str; 5] =
     ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
@@ -46,6 +48,7 @@ pub fn machine_checks(
         bubblewrap(settings, world),
         state_folder,
         port("port", "listen", &settings.listen.host, settings.listen.port),
+        open_files(),
     ];
     let admin = settings
         .admin
@@ -53,6 +56,20 @@ pub fn machine_checks(
         .then(|| port("admin port", "admin", &settings.admin.host, settings.admin.port));
     let rest = database.into_iter().chain(admin).chain(user()).chain(clients(world));
     Ok(found.into_iter().chain(rest).collect())
+}
+
+/// How many connections a hub that is started here can have.
+fn open_files() -> Finding {
+    let limit = highest_descriptor_limit();
+    let message = match limit {
+        u64::MAX => "a hub may open any number of files and connections".to_owned(),
+        limit => format!("a hub may open {limit} files and connections"),
+    };
+    if limit >= MIN_OPEN_FILES {
+        return Finding::ok("files", message);
+    }
+    let next = "Raise the limit for a hub with many clients: LimitNOFILE= of a systemd unit, --ulimit nofile of a container, or `ulimit -Hn`.";
+    Finding::problem(Warn, "files", message, next)
 }
 
 fn workspace(settings: &Settings, choice: &WorkspaceChoice) -> Finding {

@@ -11,6 +11,7 @@ use crate::settings::Flags;
 use crate::telemetry::{LogMode, PrometheusMetrics};
 use crate::terminal::console;
 use clap::Args;
+use octo_grants::raise_descriptor_limit;
 
 /// Serve the workspace of this machine, its browser and servers that are programs to the fronts of a fleet.
 ///
@@ -29,6 +30,7 @@ impl Worker {
         if loaded.settings.fleet.nats.is_empty() {
             return Err(no_fleet("octoprox worker"));
         }
+        raise_descriptor_limit()?;
         block_on_multi_thread(async {
             let Signals { mut interrupts, mut terms, hangups } = Signals::new()?;
             let mut session = AppContext::start(loaded, LogMode::Server, AppMode::CallTools)?;
