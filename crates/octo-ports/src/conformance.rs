@@ -7,6 +7,7 @@ pub mod call_samples;
 pub mod changes;
 pub mod client_sessions;
 pub mod credentials;
+pub mod fleet_records;
 pub mod health;
 pub mod leases;
 pub mod listings;
@@ -53,6 +54,7 @@ macro_rules! conformance_tests {
             rate_buckets: leased_in_slices, returned_unused, occupied_while_valid, never_leased_twice;
             client_sessions: changed_by_their_client, streams_are_read_elsewhere, orphans_are_adopted_once,
                 questions_are_taken_once;
+            fleet_records: first_value_stays, listed_by_prefix, changes_wake;
         }
     };
     ($new_backend:ident; $($port:ident: $($rule:ident),+;)+) => {

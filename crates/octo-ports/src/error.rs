@@ -23,6 +23,7 @@ pub enum Port {
     Leases,
     RateBuckets,
     Sessions,
+    FleetRecords,
 }
 
 /// Limits that can be reached.
@@ -206,6 +207,7 @@ fn unavailable(port: Port) -> ToolError {
         Port::Leases => "Leases cannot be read or written.",
         Port::RateBuckets => "Rate limits cannot be read or written.",
         Port::Sessions => "Sessions cannot be read or written.",
+        Port::FleetRecords => "Records of the fleet cannot be read or written.",
     };
     let hint = match port {
         Port::Results => "Ask for less at a time; the hub's disk or database may be full.",

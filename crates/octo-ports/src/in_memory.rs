@@ -4,6 +4,7 @@
 mod apis;
 mod audit;
 mod credentials;
+mod fleet_records;
 mod health_check;
 mod leases;
 mod listings;
@@ -15,8 +16,8 @@ mod runs;
 mod session_store;
 
 use crate::{
-    Apis, CredentialStore, Credentials, Keyring, Listings, Memory, Pins, ResultStore, Runs, Seal, Sessions,
-    StoreResult,
+    Apis, CredentialStore, Credentials, FleetRecords, Keyring, Listings, Memory, Pins, ResultStore, Runs,
+    Seal, Sessions, StoreResult,
 };
 use octo_model::BoxFuture;
 use std::sync::Arc;
@@ -43,6 +44,10 @@ pub fn credentials() -> Credentials {
     let keyring = || Seal::random().map(|current| Keyring { current, previous: Vec::new() });
     let records = Arc::new(InMemoryCredentials::default());
     Arc::new(CredentialStore::new(records, move || ready(keyring())))
+}
+
+pub fn fleet_records() -> Arc<dyn FleetRecords> {
+    Arc::new(fleet_records::InMemoryFleetRecords::default())
 }
 
 pub fn leases() -> Arc<InMemoryLeases> {

@@ -1,5 +1,6 @@
 //! Leases: exclusive rights that expire with their holder.
 
+pub mod fleet_records;
 mod lease_renewal;
 pub mod rate_buckets;
 

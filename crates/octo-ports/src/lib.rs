@@ -37,6 +37,7 @@ pub use changes::{ChangeNotifier, Changes};
 pub use credentials::{CredentialStore, Credentials, Owner, PendingLogin, Slot, StoredCredential};
 pub use error::{Limit, Port, StoreError, StoreResult};
 pub use health_check::{ConnectionUse, HealthCheck, HealthProblem};
+pub use leases::fleet_records::FleetRecords;
 pub use leases::{Lease, Leases, rate_buckets};
 pub use listings::{ListingStore, Listings};
 pub use memory::{Memory, MemoryStore};

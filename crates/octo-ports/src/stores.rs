@@ -1,8 +1,8 @@
 //! All ports together: what a backend provides to the hub and the command line.
 
 use crate::{
-    Apis, AuditLog, AuditReader, Credentials, HealthCheck, Leases, Listings, Memory, Pins, RateBuckets,
-    ResultStore, Runs, Sessions, in_memory,
+    Apis, AuditLog, AuditReader, Credentials, FleetRecords, HealthCheck, Leases, Listings, Memory, Pins,
+    RateBuckets, ResultStore, Runs, Sessions, in_memory,
 };
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ pub struct Stores {
     pub rate_buckets: Option<Arc<dyn RateBuckets>>,
     /// `None` if no other hub shares the backend.
     pub sessions: Option<Sessions>,
+    /// `None` if no other hub shares the backend.
+    pub fleet_records: Option<Arc<dyn FleetRecords>>,
     pub health: Arc<dyn HealthCheck>,
 }
 
@@ -42,6 +44,7 @@ impl Stores {
             sessions: Some(in_memory::sessions(&leases)),
             leases,
             rate_buckets: None,
+            fleet_records: None,
             health: Arc::new(in_memory::InMemoryHealth),
         }
     }

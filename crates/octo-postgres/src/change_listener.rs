@@ -15,8 +15,9 @@ use tokio::time::{sleep, timeout};
 use tokio_util::task::AbortOnDropHandle;
 
 /// Ports that can be waited for, with the payload of their notifications.
-const PORTS: [(Port, &str); 4] = [
+const PORTS: [(Port, &str); 5] = [
     (Port::Credentials, "credentials"),
+    (Port::FleetRecords, "fleet_records"),
     (Port::Leases, "leases"),
     (Port::Pins, "pins"),
     (Port::Runs, "runs"),

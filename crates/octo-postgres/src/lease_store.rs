@@ -1,6 +1,8 @@
 //! Leases as rows. The clock is that of the database, and tokens come from one sequence, drawn while the row is
 //! locked.
 
+pub(crate) mod fleet_record_store;
+
 use crate::database::Database;
 use crate::interval::Interval;
 use crate::transaction::Scope;

@@ -38,6 +38,7 @@ const MIGRATIONS: &[Migration] = &[
         compatible: 1,
     },
     Migration { sql: &[include_str!("migrations/v3/audit_append.sql")], compatible: 1 },
+    Migration { sql: &[include_str!("migrations/v4/fleet_records.sql")], compatible: 1 },
 ];
 
 const CURRENT_VERSION: i64 = MIGRATIONS.len() as i64;

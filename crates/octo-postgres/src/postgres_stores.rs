@@ -5,6 +5,7 @@ use crate::audit_store::{PostgresAuditLog, PostgresAuditReader};
 use crate::credential_records::PostgresCredentialRecords;
 use crate::database::Database;
 use crate::lease_store::PostgresLeaseStore;
+use crate::lease_store::fleet_record_store::PostgresFleetRecordStore;
 use crate::listing_store::PostgresListingStore;
 use crate::memory_store::PostgresMemoryStore;
 use crate::pin_store::PostgresPinStore;
@@ -38,6 +39,7 @@ pub fn postgres(options: &PostgresOptions) -> Result<Stores, PostgresError> {
         leases: Arc::new(leases),
         rate_buckets: Some(Arc::new(PostgresRateBucketStore::new(Arc::clone(&database)))),
         sessions: Some(Arc::new(PostgresSessionStore::new(Arc::clone(&database)))),
+        fleet_records: Some(Arc::new(PostgresFleetRecordStore(Arc::clone(&database)))),
         health: Arc::new(PostgresHealth(Arc::clone(&database))),
         pins: Arc::new(PostgresPinStore(database)),
     })

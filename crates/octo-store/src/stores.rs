@@ -51,6 +51,7 @@ pub fn sqlite(dir: &Path, options: Options) -> Result<Stores, SqliteError> {
         memory: Arc::new(memory),
         leases: Arc::new(leases),
         rate_buckets: None,
+        fleet_records: None,
         sessions: None,
         health: Arc::new(SqliteHealth::new(dir)),
     })

@@ -26,7 +26,9 @@ use octo_grants::{Capabilities, JqRunner, Workspace};
 use octo_hub::declared::DeclaredToolsConfig;
 use octo_hub::{ChildCommand, Hub, HubConfig, Profile, RESULT_READ_TOOL, RuleSettings};
 use octo_mcp::{FrontLink, Mcp, McpSettings, SharedFrontsConfig};
-use octo_ports::{AuditLog, AuditReader, HealthCheck, Keyring, Leases, ResultStore, ResultWriter, Stores};
+use octo_ports::{
+    AuditLog, AuditReader, FleetRecords, HealthCheck, Keyring, Leases, ResultStore, ResultWriter, Stores,
+};
 use octo_toolkit::{Requirement, Source, SourceState, Toolbox};
 use octo_web::{NoProbe, ReadinessProbe, RenderMetrics};
 use std::collections::BTreeSet;
@@ -69,6 +71,8 @@ pub struct App {
     pub audit_reader: Arc<dyn AuditReader>,
     /// Set if other hubs share the sessions of clients.
     shared_sessions: Option<SharedSessions>,
+    /// Set if other hubs share the database.
+    pub fleet_records: Option<Arc<dyn FleetRecords>>,
 }
 
 /// What hubs share of the sessions of their clients.
@@ -137,9 +141,7 @@ impl App {
             native_sources(session, &doors, roots.as_ref(), &result_store)?;
         let sources = listed.into_iter().chain(gateway.sources());
         let services = match &session.fleet {
-            Some(fleet) if fleet.roles().worker => {
-                Some(fleet.serve_workspace(fleet_leases(settings, &stores), served)?)
-            }
+            Some(fleet) if fleet.roles().worker => Some(fleet.serve_workspace(fleet_leases(settings, &stores), served)?),
             _ => None,
         };
         let hub = Hub::new(HubConfig {
@@ -185,6 +187,7 @@ impl App {
             has_shared_database: settings.store.postgres.is_some(),
             audit_reader,
             shared_sessions,
+            fleet_records: stores.fleet_records,
         })
     }
 

@@ -5,6 +5,7 @@ pub(crate) mod call_history;
 mod digest_key;
 mod postgres_options;
 pub(crate) mod read_only_stores;
+pub(crate) mod shared_revocations;
 pub(crate) mod store_copy;
 pub(crate) mod text_model;
 

@@ -45,7 +45,7 @@ async fn without_the_bus_a_front_is_degraded_and_names_what_fails() -> Result<()
     assert_eq!((status, &body["status"]), (200, &json!("ready")), "{body}");
     assert!(doctor(&home, "worker").await?["message"].to_string().contains("served by `laptop`"));
     assert_eq!(doctor(&home, "fleet").await?["state"], "ok");
-    assert!(doctor(&home, "database").await?["message"].to_string().contains("version 3"));
+    assert!(doctor(&home, "database").await?["message"].to_string().contains("version 4"));
 
     fleet.stop_nats().await?;
     let (status, check, body) = until_check(&front, "message_bus", "degraded").await?;

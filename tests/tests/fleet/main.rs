@@ -13,6 +13,7 @@ mod dependency_health;
 mod lease_takeover;
 mod node_reports;
 mod outbound_worker;
+mod revocation;
 mod shared_limits;
 mod shared_sessions;
 #[path = "../tasks/task_upstream.rs"]

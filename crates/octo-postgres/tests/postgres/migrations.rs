@@ -37,7 +37,7 @@ async fn several_processes_may_migrate_at_once() {
 #[tokio::test]
 async fn tables_of_an_older_version_are_upgraded_and_stay_usable_for_it() {
     let schema = PostgresSchema::new().await;
-    schema.run("DROP TABLE rate_buckets, session_events, session_streams, sessions").await;
+    schema.run("DROP TABLE fleet_records, rate_buckets, session_events, session_streams, sessions").await;
     schema.run("DROP FUNCTION audit_append").await;
     schema.run("DELETE FROM schema_versions WHERE version > 1").await;
     schema.run("INSERT INTO listings (server, mark, text) VALUES ('a', 'm', 'kept')").await;

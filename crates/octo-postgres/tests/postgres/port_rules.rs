@@ -40,5 +40,6 @@ mod behind_pg_bouncer {
         results: stored_whole;
         runs: stored_with_steps_in_order, fenced;
         client_sessions: streams_are_read_elsewhere, questions_are_taken_once;
+        fleet_records: first_value_stays, changes_wake;
     }
 }

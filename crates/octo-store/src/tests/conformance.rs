@@ -19,7 +19,11 @@ mod in_memory {
     use octo_ports::{Stores, in_memory};
 
     fn new_backend() -> Box<Open> {
-        let stores = Stores { rate_buckets: Some(in_memory::rate_buckets()), ..Stores::in_memory() };
+        let stores = Stores {
+            rate_buckets: Some(in_memory::rate_buckets()),
+            fleet_records: Some(in_memory::fleet_records()),
+            ..Stores::in_memory()
+        };
         Box::new(move || stores.clone())
     }
 

@@ -9,6 +9,7 @@ use octo_grants::Clock;
 use octo_model::{Caller, LOCAL_SUBJECT, Principal, sha256_hex};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -83,7 +84,11 @@ struct TokenSet {
 /// caller, so only a loopback listener may go without. Once there were tokens, requests without one are refused, even
 /// after all tokens are removed.
 #[derive(Clone, Default)]
-pub struct Tokens(Arc<ArcSwap<TokenSet>>);
+pub struct Tokens {
+    known: Arc<ArcSwap<TokenSet>>,
+    /// Digests of tokens that are refused, whatever the settings of this hub say.
+    refused: Arc<ArcSwap<HashSet<[u8; 32]>>>,
+}
 
 /// A caller whose token was accepted.
 pub(super) struct TokenHolder {
@@ -113,7 +118,8 @@ impl Tokens {
             all.push(known);
         }
         let required = !all.is_empty();
-        Ok(Self(Arc::new(ArcSwap::from_pointee(TokenSet { all, required, ..TokenSet::default() }))))
+        let known = TokenSet { all, required, ..TokenSet::default() };
+        Ok(Self { known: Arc::new(ArcSwap::from_pointee(known)), refused: Arc::default() })
     }
 
     /// No tokens: for loopback listeners.
@@ -123,18 +129,18 @@ impl Tokens {
 
     /// Whether requests need a token.
     pub fn are_required(&self) -> bool {
-        self.0.load().required
+        self.known.load().required
     }
 
     /// Admits all requests as this caller if no token is required.
     pub(super) fn anonymous(&self, caller: &Arc<Caller>) -> Option<TokenHolder> {
-        let known = self.0.load();
+        let known = self.known.load();
         (!known.required).then(|| TokenHolder { caller: Arc::clone(caller), revoked: known.closed.clone() })
     }
 
     /// Replaces the accepted tokens. Requests and streams of a token that was removed, or grants less now, end.
     pub fn replace(&self, fresh: &Self) {
-        let (before, fresh) = (self.0.load_full(), fresh.0.load_full());
+        let (before, fresh) = (self.known.load_full(), fresh.known.load_full());
         let is_kept =
             |new: &AcceptedToken, old: &AcceptedToken| new.covers(old) && !old.revoked.is_cancelled();
         let kept = |new: &AcceptedToken| {
@@ -147,7 +153,7 @@ impl Tokens {
             revoked: kept(new).unwrap_or_default(),
         });
         let (required, closed) = (before.required || fresh.required, before.closed.clone());
-        self.0.store(Arc::new(TokenSet { all: all.collect(), required, closed }));
+        self.known.store(Arc::new(TokenSet { all: all.collect(), required, closed }));
         if required {
             before.closed.cancel();
         }
@@ -158,14 +164,30 @@ impl Tokens {
 
     /// Whether a caller with these scopes is still admitted.
     pub fn still_accepts(&self, caller: &Caller) -> bool {
-        let (known, now) = (self.0.load(), now());
-        !known.required || known.all.iter().any(|token| !token.is_expired(now) && token.caller.covers(caller))
+        let (known, refused, now) = (self.known.load(), self.refused.load(), now());
+        let is_accepted = |token: &AcceptedToken| !token.is_expired(now) && !refused.contains(&token.hash);
+        !known.required || known.all.iter().any(|token| is_accepted(token) && token.caller.covers(caller))
+    }
+
+    /// Refuses the tokens with these digests from now on, and ends their requests and streams. Returns the names of the
+    /// callers that have one.
+    pub fn refuse<'a>(&self, digests: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+        let refused: HashSet<_> = digests.into_iter().filter_map(parse_sha256).collect();
+        self.refused.store(Arc::new(refused.clone()));
+        let known = self.known.load();
+        let affected = known.all.iter().filter(|token| refused.contains(&token.hash));
+        affected
+            .map(|token| {
+                token.revoked.cancel();
+                token.caller.principal.subject.clone()
+            })
+            .collect()
     }
 
     /// Ends the requests and streams of expired tokens.
     pub fn end_expired(&self) {
         let now = now();
-        self.0
+        self.known
             .load()
             .all
             .iter()
@@ -176,7 +198,7 @@ impl Tokens {
     /// Returns the caller of a request's token. All known tokens are compared, even after a match.
     pub(super) fn authenticate(&self, headers: &HeaderMap) -> Result<TokenHolder, TokenError> {
         let hash = digest(&SHA256, bearer(headers)?);
-        let known = self.0.load();
+        let known = self.known.load();
         let mut found = None;
         for token in &known.all {
             if verify_slices_are_equal(&token.hash, hash.as_ref()).is_ok() {
@@ -184,6 +206,7 @@ impl Tokens {
             }
         }
         match found {
+            Some(token) if self.refused.load().contains(&token.hash) => Err(TokenError::Unknown),
             Some(token) if token.is_expired(now()) => Err(TokenError::Expired),
             Some(token) => {
                 Ok(TokenHolder { caller: Arc::clone(&token.caller), revoked: token.revoked.clone() })
@@ -318,6 +341,26 @@ mod tests {
 
     fn accepted(tokens: &Tokens, bearer: &'static str) -> Result<TokenHolder, TokenError> {
         tokens.authenticate(&with(&[bearer]))
+    }
+
+    #[test]
+    fn what_was_revoked_elsewhere_is_refused_whatever_the_settings_say() {
+        let settings = [token("ann", token_fingerprint("a")), token("bob", token_fingerprint("b"))];
+        let tokens = Tokens::new(&settings).unwrap();
+        let clone = tokens.clone();
+        let [ann, bob] = ["Bearer a", "Bearer b"].map(|it| accepted(&tokens, it).unwrap());
+        let digest = token_fingerprint("a").to_uppercase();
+        assert_eq!(tokens.refuse([digest.as_str(), "nonsense"]), ["ann"]);
+        assert!(ann.revoked.is_cancelled() && !bob.revoked.is_cancelled());
+        for _ in 0..2 {
+            assert!(accepted(&clone, "Bearer a").is_err_and(|why| why == TokenError::Unknown));
+            assert!(!clone.still_accepts(&ann.caller) && clone.still_accepts(&bob.caller));
+            assert!(accepted(&clone, "Bearer b").is_ok());
+            // Also after the settings were read again.
+            tokens.replace(&Tokens::new(&settings).unwrap());
+        }
+        assert!(tokens.refuse([]).is_empty());
+        assert!(accepted(&clone, "Bearer a").is_ok_and(|it| !it.revoked.is_cancelled()));
     }
 
     #[test]

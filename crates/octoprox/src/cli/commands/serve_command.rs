@@ -8,6 +8,7 @@ use crate::fleet::{Fleet, FrontServer, Role, Roles, no_fleet};
 use crate::process::service_manager::{self, ActivatedSockets};
 use crate::reloader::{ListenerAccess, Reloader};
 use crate::settings::{Flags, Settings, SettingsProblems, listen_address, unauthenticated_binding};
+use crate::stores::shared_revocations;
 use crate::telemetry::{LogMode, PrometheusMetrics};
 use crate::terminal::console;
 use axum::Router;
@@ -97,6 +98,7 @@ impl Serve {
                     "only requests to localhost are accepted; add the host names of this machine to http.allowed_hosts"
                 );
             }
+            shared_revocations::apply(assembly.fleet_records.as_ref(), &tokens).await;
             let (router, mcp) = build_router(&session, &assembly, numbers, address, tokens.clone())?;
             let front = match &session.fleet {
                 Some(fleet) => Some(fleet.serve_front(&mcp).await?),
@@ -117,6 +119,7 @@ impl Serve {
             let reloader = Reloader::new(&session, &assembly, flags, in_force, Some(door));
             let _followed = reloader.watch(&session, hangups);
             assembly.gateway.keep_logins_alive();
+            shared_revocations::follow(assembly.fleet_records.clone(), tokens.clone(), &mcp);
             tokio::spawn(expire_tokens(tokens, Arc::clone(&mcp)));
             announce(&assembly.hub, address, admin);
             service_manager::notify_ready();

@@ -7,6 +7,7 @@ use crate::cli::commands::config_command::reload_all;
 use crate::cli::file_change::FileChange;
 use crate::settings::edit::settings_edit::remove_token;
 use crate::settings::{Flags, LoadedSettings, SettingOrigin, SettingsFile};
+use crate::stores::shared_revocations::revoke_everywhere;
 use crate::terminal::console;
 use crate::terminal::terminal_width::columns;
 use crate::terminal::text_table::{definition_list, sanitize_line, sanitize_text};
@@ -15,6 +16,9 @@ use jiff::{Span, Timestamp, civil, tz::TimeZone};
 use octo_model::{DEFAULT_TENANT, LOCAL_SUBJECT, ToolError};
 use octo_web::TokenSettings;
 use serde_json::{Value, json};
+
+/// What a revocation in a shared database means.
+const EVERYWHERE: &str = "All hubs that share the database reject it within a second.";
 
 /// Create, list and revoke bearer tokens.
 #[derive(Args)]
@@ -69,12 +73,21 @@ struct List {
 
 /// Remove a token from the settings file and reload running hubs: they reject it at once, and end its calls and
 /// streams.
+///
+/// With a shared database (store.postgres), all hubs that share it reject the token within a second, whatever their own
+/// settings say. Otherwise the hubs of this machine do.
 #[derive(Args)]
-#[command(after_help = "Example:\n  octoprox token revoke laptop")]
+#[command(after_help = "Examples:
+  octoprox token revoke laptop
+  octoprox token revoke --sha256 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
 struct Revoke {
     /// Name of the token
-    name: String,
-    /// Print the result as JSON: {file, backup, hubs}
+    #[arg(required_unless_present = "sha256")]
+    name: Option<String>,
+    /// Revoke a token that these settings do not have at all hubs that share the database, by its `sha256`
+    #[arg(long, value_name = "DIGEST", conflicts_with = "name", value_parser = token_digest)]
+    sha256: Option<String>,
+    /// Print the result as JSON: {file, backup, hubs, all_hubs}
     #[arg(long)]
     json: bool,
 }
@@ -160,46 +173,93 @@ impl List {
 impl Revoke {
     fn run(&self, flags: &Flags) -> Result<(), AppError> {
         let loaded = load_settings(flags)?;
+        match (&self.name, &self.sha256) {
+            (_, Some(sha256)) => self.revoke_digest(&loaded, sha256),
+            (Some(name), None) => self.revoke_name(&loaded, name),
+            (None, None) => Err(AppError::invalid("Name a token.")),
+        }
+    }
+
+    fn revoke_digest(&self, loaded: &LoadedSettings, sha256: &str) -> Result<(), AppError> {
+        if !revoke_everywhere(&loaded.settings, sha256, "")? {
+            return Err(AppError::invalid(
+                "--sha256 needs a database that hubs share. Set store.postgres, or name the token.",
+            ));
+        }
+        if self.json {
+            return Ok(console::print(&json!({"hubs": [], "all_hubs": true}).to_string())?);
+        }
+        Ok(console::print(&format!("Revoked {sha256}. {EVERYWHERE}"))?)
+    }
+
+    fn revoke_name(&self, loaded: &LoadedSettings, name: &str) -> Result<(), AppError> {
         let tokens = &loaded.settings.auth.tokens;
-        let Some(at) = tokens.iter().position(|token| token.name == self.name) else {
-            return Err(ToolError::not_found(format!("Token not found: `{}`.", self.name))
+        let found = tokens.iter().enumerate().find(|(_, token)| token.name == name);
+        let Some((at, token)) = found else {
+            return Err(ToolError::not_found(format!("Token not found: `{name}`."))
                 .hint("List them with `octoprox token list`.")
                 .into());
         };
+        // First, because it reaches most, and because the digest is in the settings only until they are changed.
+        let everywhere = revoke_everywhere(&loaded.settings, &token.sha256, name);
+        let is_everywhere = matches!(everywhere, Ok(true));
         let path = match loaded.layers.origin(&format!("auth.tokens[{at}]")) {
             SettingOrigin::File(path) => path,
+            origin if is_everywhere => {
+                return Ok(console::print(&format!(
+                    "Revoked {name}. {EVERYWHERE} It comes from {origin}: unset it there, too."
+                ))?);
+            }
             origin => {
+                everywhere?;
                 return Err(AppError::invalid(format!(
-                    "The token `{}` comes from {origin}. Unset it there and restart the hub.",
-                    self.name
+                    "The token `{name}` comes from {origin}. Unset it there and restart the hub."
                 )));
             }
         };
         let before =
             SettingsFile::open(&path).map_err(crate::settings::SettingsProblems::from)?.text().to_owned();
-        let after = remove_token(&path, &before, &self.name).map_err(|why| {
+        let after = remove_token(&path, &before, name).map_err(|why| {
             AppError::new(format!(
                 "{}: {why}. Remove the token there by hand, then run `octoprox config reload`.",
                 path.display()
             ))
         })?;
         let backup = FileChange { path: path.clone(), before: Some(before), after }.write()?;
-        let reports = reload_all(&loaded)?;
+        let reports = reload_all(loaded)?;
         if self.json {
             let hubs: Vec<&String> = reports.iter().map(|(pid, _)| pid).collect();
-            console::print(&json!({"file": path, "backup": backup, "hubs": hubs}).to_string())?;
+            let result = json!({"file": path, "backup": backup, "hubs": hubs, "all_hubs": is_everywhere});
+            console::print(&result.to_string())?;
         } else {
             let from = sanitize_text(&path.display().to_string());
-            console::print(&format!("Revoked {} and removed it from {from}.", self.name))?;
-            match reports.len() {
-                0 => console::print_err("No hub is running with these settings."),
-                _ => console::print_err("Running hubs now reject it."),
-            }
+            console::print(&format!("Revoked {name} and removed it from {from}."))?;
+            console::print_err(match reports.len() {
+                _ if is_everywhere => EVERYWHERE,
+                0 => {
+                    "No hub is running with these settings on this machine. Hubs on other machines, or with other settings, may still accept it."
+                }
+                _ => {
+                    "Running hubs on this machine now reject it. Hubs on other machines, or with other settings, may still accept it: remove it there, too."
+                }
+            });
         }
         for (pid, report) in &reports {
             report.warnings.iter().for_each(|warning| console::print_err(&format!("hub {pid}: {warning}")));
         }
+        if let Err(error) = everywhere {
+            return Err(AppError::new(format!(
+                "The shared database could not be written, so hubs on other machines may still accept the token: {} \
+                 Run `octoprox token revoke --sha256 {}` when it can be reached.",
+                error.text(),
+                token.sha256
+            )));
+        }
         match reports.iter().find_map(|(pid, report)| Some((pid, report.error.as_ref()?))) {
+            // It refuses the token all the same.
+            Some((pid, error)) if is_everywhere => {
+                Err(AppError::new(format!("Hub {pid} failed to reload: {error} Restart it.")))
+            }
             Some((pid, error)) => Err(AppError::new(format!(
                 "Hub {pid} failed to reload and still accepts the token: {error} Restart it."
             ))),
@@ -210,6 +270,11 @@ impl Revoke {
 
 fn is_expired(token: &TokenSettings) -> bool {
     token.expires.is_some_and(|expires| expires <= Timestamp::now())
+}
+
+fn token_digest(digest: &str) -> Result<String, String> {
+    let is_digest = digest.len() == 64 && digest.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_digest.then(|| digest.to_ascii_lowercase()).ok_or_else(|| "use 64 hexadecimal digits".to_owned())
 }
 
 /// Rejects names that the settings do not allow.
