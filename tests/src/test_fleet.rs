@@ -64,7 +64,13 @@ impl TestFleet {
     /// Settings of a node of the fleet.
     pub fn settings(&self, node: &str, database: Database, mut settings: Value) -> Result<Value> {
         // Who may speak on the bus is a matter of other tests.
-        settings["fleet"] = json!({"nats": [self.nats_url], "secret": SECRET, "allow_open_bus": true});
+        let mut fleet = json!({
+            "nats": [self.nats_url], "secret": SECRET, "allow_open_bus": true, "workspace_files": "shared",
+        });
+        if let (Some(fleet), Some(own)) = (fleet.as_object_mut(), settings["fleet"].as_object()) {
+            fleet.extend(own.clone());
+        }
+        settings["fleet"] = fleet;
         let address = settings["store"]["postgres"].take();
         settings["store"] = json!({"node": node});
         if database == Database::Shared {

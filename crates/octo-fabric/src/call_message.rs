@@ -1,5 +1,6 @@
 //! What nodes say to each other within a call, and their JSON forms.
 
+use crate::ServedFiles;
 use crate::call_stream::{CallMessage, OutgoingMessage};
 use bytes::{Buf, BufMut, Bytes};
 use octo_model::{JsonObject, Method, Operation, RpcError, ToolError};
@@ -106,6 +107,9 @@ pub(crate) struct ListingReply {
     pub(crate) token: u64,
     pub(crate) state: SourceState,
     pub(crate) listing: Listing,
+    /// Of a workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) files: Option<ServedFiles>,
 }
 
 /// The process of a server takes no more calls; another one follows.

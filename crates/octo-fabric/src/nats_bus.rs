@@ -1,5 +1,7 @@
 //! The bus on NATS.
 
+pub mod nats_check;
+
 use crate::{Bus, BusError, BusState, Message, MessageStream, Subject, Subscription, fleet_metrics};
 use async_nats::connection::State;
 use async_nats::{Client, ConnectOptions, Event, ServerAddr, StatusCode, Subscriber};

@@ -40,7 +40,7 @@ pub struct AuditStatus {
 }
 
 /// Something that one worker at a time serves.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceStatus {
     pub name: String,
     /// Whether this node serves it; otherwise it would take over.
@@ -48,6 +48,9 @@ pub struct ServiceStatus {
     /// Fencing token of the lease.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,
+    /// Whether this node would not take over, because its files are not those of the workspace.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_other_files: bool,
 }
 
 /// A status, and how long it took to arrive.

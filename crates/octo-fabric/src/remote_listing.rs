@@ -1,12 +1,12 @@
 //! Who serves a source on another node, and what it lists: kept up to date.
 
-use crate::Message;
 use crate::call_message::{
     LeavingNotice, ListingReply, ListingRequest, ListingVersion, MessageBody, WatchRequest, kind,
 };
 use crate::call_stream::{CallMessage, StreamError};
 use crate::frame::Frame;
 use crate::remote_call::{CallTarget, nobody_serves, receive, request_stream, stream_error};
+use crate::{Message, SourceAddress};
 use futures_util::StreamExt;
 use octo_model::ToolError;
 use octo_toolkit::{Event, Listing, ListingState, SourceState};
@@ -60,6 +60,8 @@ struct KnownListing {
     version: Option<ListingVersion>,
     /// Highest fencing token of a server so far.
     token: u64,
+    /// Id of the files of the workspace.
+    files: Option<String>,
 }
 
 impl RemoteListing {
@@ -206,9 +208,15 @@ impl RemoteListing {
     }
 
     fn accept_listing(&self, known: &mut KnownListing, reply: &CallMessage) -> Result<(), ToolError> {
-        let ListingReply { version, token, state, listing } = ListingReply::from_message(reply)?;
+        let ListingReply { version, token, state, listing, files } = ListingReply::from_message(reply)?;
         if token < known.token {
             return Err(ToolError::unavailable("A worker answered that has lost its lease."));
+        }
+        if let Some(files) = files {
+            if known.files.as_ref().is_some_and(|id| !files.may_follow(id)) {
+                return Err(other_files(&self.target.address));
+            }
+            known.files = Some(files.id);
         }
         known.token = token;
         // First, because whoever sees the listing calls.
@@ -262,4 +270,11 @@ impl RemoteListing {
             _ => false,
         }
     }
+}
+
+fn other_files(address: &SourceAddress) -> ToolError {
+    ToolError::unavailable(format!(
+        "The worker that serves `{address}` now has other files than the one before it."
+    ))
+    .hint("Start the worker before it again, or start this one so that it takes over on purpose.")
 }

@@ -4,21 +4,24 @@
 //! a recorded message is of no use at another address; at the same one it is taken once. What does not prove its sender
 //! is dropped before anything reads it.
 
+pub mod fleet_keys;
+
 use crate::address::scope_of;
-use crate::fleet_keys::{FleetKeys, KEY_LEN, derive};
 use crate::fleet_metrics::count_refused_message;
 use crate::{Bus, BusError, BusState, Message, MessageStream, Subject, Subscription};
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use aws_lc_rs::rand;
 use bytes::{BufMut, Bytes, BytesMut};
+use fleet_keys::{FleetKeys, KEY_LEN, derive};
 use futures_util::{Stream, StreamExt};
+use octo_grants::Clock;
 use octo_model::BoxFuture;
 use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// First byte of a sealed message. Frames begin with the version of the protocol instead.
@@ -130,8 +133,8 @@ impl Sender {
         let mut session = [0; SESSION_LEN];
         let (id, begun) = session.split_at_mut(SESSION_LEN - 8);
         rand::fill(id).ok()?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        begun.copy_from_slice(&u64::try_from(now.as_millis()).unwrap_or(u64::MAX).to_be_bytes());
+        let now = Clock::system().now().as_millisecond();
+        begun.copy_from_slice(&u64::try_from(now).unwrap_or(0).to_be_bytes());
         Some(Self { key: session_key(scope_key, &session)?, session, sent: AtomicU64::new(0) })
     }
 

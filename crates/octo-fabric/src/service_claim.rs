@@ -3,11 +3,13 @@
 //! A node that serves objects to every other claim. Of several that claim at the same time, or that served apart from each
 //! other until the bus connected them again, the one with the smallest id stays. A lease is better than any claim.
 
+pub mod served_files;
+
 use crate::address::claims_of;
 use crate::frame::Frame;
 use crate::node::Node;
 use crate::service_lease::lease_check::{LeaseCheck, now_ms};
-use crate::{BusError, Message, Subject, Subscription};
+use crate::{BusError, Message, ServedFiles, Subject, Subscription};
 use futures_util::StreamExt;
 use octo_ports::random_id::new_id;
 use serde::{Deserialize, Serialize};
@@ -38,6 +40,18 @@ struct Claim {
     standing: Standing,
     /// On the clock of the sender.
     sent_ms: u64,
+    /// Id of the files of a workspace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    files: Option<String>,
+}
+
+/// What became of the claim of a service.
+pub enum ClaimOutcome {
+    Held(ServiceClaim),
+    /// Another node serves, or was first. Its files are named if they are known.
+    Objected {
+        files: Option<String>,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -61,16 +75,28 @@ impl Claim {
 impl ServiceClaim {
     /// Claims a service; `None` if another node objects.
     pub async fn acquire(node: &Arc<Node>, name: &str) -> Result<Option<Self>, BusError> {
+        match Self::acquire_for(node, name, None).await? {
+            ClaimOutcome::Held(claim) => Ok(Some(claim)),
+            ClaimOutcome::Objected { .. } => Ok(None),
+        }
+    }
+
+    /// Claims a workspace with these files.
+    pub async fn acquire_for(
+        node: &Arc<Node>,
+        name: &str,
+        files: Option<&ServedFiles>,
+    ) -> Result<ClaimOutcome, BusError> {
         let mut connection = node.bus().state();
         connection.mark_unchanged();
         let (mut claims, mut others) =
-            Claims::open(node, name, Standing::Candidate, LeaseCheck::new(0)).await?;
+            Claims::open(node, name, Standing::Candidate, LeaseCheck::new(0), files).await?;
         claims.publish().await?;
         let deadline = Instant::now() + OBJECTION_TIMEOUT;
         while let Ok(message) = timeout_at(deadline, others.next()).await {
             let message = message.ok_or(BusError::Disconnected)?;
-            if claims.is_beaten(message).await {
-                return Ok(None);
+            if let Some(better) = claims.better_claim(message).await {
+                return Ok(ClaimOutcome::Objected { files: better.files });
             }
         }
         // A node that could not hear its own claim could not hear an objection, either.
@@ -81,12 +107,17 @@ impl ServiceClaim {
             return Err(BusError::Disconnected);
         }
         claims.standing = Standing::Serving;
-        Ok(Some(claims.hold(others)))
+        Ok(ClaimOutcome::Held(claims.hold(others)))
     }
 
     /// Objects to the claims of nodes that do not share the database of a lease.
-    pub async fn of_lease(node: &Arc<Node>, name: &str, lease: LeaseCheck) -> Result<Self, BusError> {
-        let (claims, others) = Claims::open(node, name, Standing::Lease, lease).await?;
+    pub async fn of_lease(
+        node: &Arc<Node>,
+        name: &str,
+        lease: LeaseCheck,
+        files: Option<&ServedFiles>,
+    ) -> Result<Self, BusError> {
+        let (claims, others) = Claims::open(node, name, Standing::Lease, lease, files).await?;
         Ok(claims.hold(others))
     }
 
@@ -108,6 +139,7 @@ struct Claims {
     id: String,
     standing: Standing,
     check: LeaseCheck,
+    files: Option<String>,
 }
 
 impl Claims {
@@ -116,9 +148,11 @@ impl Claims {
         name: &str,
         standing: Standing,
         check: LeaseCheck,
+        files: Option<&ServedFiles>,
     ) -> Result<(Self, Subscription), BusError> {
         let id = new_id("").map_err(|error| BusError::Refused(error.to_string()))?;
-        let claims = Self { node: Arc::clone(node), subject: claims_of(name), id, standing, check };
+        let files = files.map(|files| files.id.clone());
+        let claims = Self { node: Arc::clone(node), subject: claims_of(name), id, standing, check, files };
         let others = node.bus().subscribe(&claims.subject, None).await?;
         Ok((claims, others))
     }
@@ -129,7 +163,7 @@ impl Claims {
     }
 
     fn own(&self) -> Claim {
-        Claim { id: self.id.clone(), standing: self.standing, sent_ms: now_ms() }
+        Claim { id: self.id.clone(), standing: self.standing, sent_ms: now_ms(), files: self.files.clone() }
     }
 
     async fn publish(&self) -> Result<(), BusError> {
@@ -138,27 +172,27 @@ impl Claims {
         self.node.bus().publish(Message::new(self.subject.clone(), None, frame.encode())).await
     }
 
-    /// Returns whether another claim is better; answers one that is not.
-    async fn is_beaten(&self, message: Message) -> bool {
+    /// Returns another claim that is better; answers one that is not.
+    async fn better_claim(&self, message: Message) -> Option<Claim> {
         let Ok(Frame::Whole { kind: CLAIM, body, .. }) = Frame::decode(message.payload) else {
-            return false;
+            return None;
         };
-        let Ok(other) = serde_json::from_slice::<Claim>(&body) else { return false };
+        let other = serde_json::from_slice::<Claim>(&body).ok()?;
         let own = self.own();
         if other.id == own.id {
             if own.standing != Standing::Lease {
                 self.check.extend(other.sent_ms.min(own.sent_ms), CLAIM_DURATION);
             }
-            return false;
+            return None;
         }
         if other.id.len() == own.id.len() && other.beats(&own) {
-            return true;
+            return Some(other);
         }
         if own.beats(&other) {
             // If it is lost, the next one follows soon.
             let _ = self.publish().await;
         }
-        false
+        None
     }
 
     async fn defend(self, mut others: Subscription) {
@@ -169,7 +203,7 @@ impl Claims {
             tokio::select! {
                 message = others.next() => {
                     let Some(message) = message else { break };
-                    if self.is_beaten(message).await {
+                    if self.better_claim(message).await.is_some() {
                         break;
                     }
                     continue;
@@ -192,7 +226,7 @@ mod tests {
 
     #[test]
     fn claims_have_one_order() {
-        let claim = |id: &str, standing| Claim { id: id.to_owned(), standing, sent_ms: 0 };
+        let claim = |id: &str, standing| Claim { id: id.to_owned(), standing, sent_ms: 0, files: None };
         let [candidate, serving, lease] = [Standing::Candidate, Standing::Serving, Standing::Lease];
         for (better, worse) in [(serving, candidate), (lease, serving), (lease, candidate)] {
             assert!(claim("b", better).beats(&claim("a", worse)));

@@ -9,7 +9,7 @@ use crate::call_stream::{CallMessage, CallStream, OutgoingMessage, StreamError};
 use crate::fleet_metrics::{FRONT_KIND, count_served_as, service_kind};
 use crate::node::Node;
 use crate::source_watchers::{MAX_WATCHED, SourceWatchers, WatchChanges};
-use crate::{BusError, LeaseCheck, Message, SourceAddress, Subscription, served_call};
+use crate::{BusError, LeaseCheck, Message, ServedFiles, SourceAddress, Subscription, served_call};
 use futures_util::StreamExt;
 use octo_admission::ReceiveBudget;
 use octo_admission::{CallSlots, FairSlot, ShedReason, SourceSlot};
@@ -68,6 +68,7 @@ struct Service {
     calls: TaskTracker,
     cancel: CancellationToken,
     lease: Option<LeaseCheck>,
+    files: Option<ServedFiles>,
     watchers: Mutex<SourceWatchers>,
 }
 
@@ -77,6 +78,17 @@ pub async fn serve_source(
     address: SourceAddress,
     source: Arc<dyn Source>,
     lease: Option<LeaseCheck>,
+) -> Result<SourceServer, BusError> {
+    serve_files(node, address, source, lease, None).await
+}
+
+/// The same for a source of a workspace, whose files the other nodes are told.
+pub async fn serve_files(
+    node: &Arc<Node>,
+    address: SourceAddress,
+    source: Arc<dyn Source>,
+    lease: Option<LeaseCheck>,
+    files: Option<ServedFiles>,
 ) -> Result<SourceServer, BusError> {
     let id = new_id("").map_err(|error| BusError::Refused(error.to_string()))?;
     let requests = Requests {
@@ -95,6 +107,7 @@ pub async fn serve_source(
         calls: TaskTracker::new(),
         cancel: CancellationToken::new(),
         lease,
+        files,
         watchers: Mutex::default(),
     });
     let draining = CancellationToken::new();
@@ -287,7 +300,8 @@ impl Service {
             return bare(kind::UNCHANGED);
         }
         let token = self.lease.as_ref().map_or(0, LeaseCheck::token);
-        let reply = ListingReply { version, token, state: state.state, listing: (*state.listing).clone() };
+        let (listing, files) = ((*state.listing).clone(), self.files.clone());
+        let reply = ListingReply { version, token, state: state.state, listing, files };
         reply.to_message().unwrap_or_else(|error| error_message(&error))
     }
 

@@ -141,7 +141,7 @@ impl App {
             native_sources(session, &doors, roots.as_ref(), &result_store)?;
         let sources = listed.into_iter().chain(gateway.sources());
         let services = match &session.fleet {
-            Some(fleet) if fleet.roles().worker => Some(fleet.serve_workspace(fleet_leases(settings, &stores), served)?),
+            Some(fleet) if fleet.roles().worker => Some(fleet.serve_workspace(settings, &stores, served)?),
             _ => None,
         };
         let hub = Hub::new(HubConfig {

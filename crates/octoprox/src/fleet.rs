@@ -8,12 +8,14 @@ mod remote_states;
 mod roles;
 mod service_registry;
 mod status_survey;
+mod workspace_files;
 
 pub use front_server::FrontServer;
 pub use node_services::{NodeServices, ServiceStart};
 pub use roles::{Role, Roles};
 pub use status_survey::{collect_all, duplicate_names, metrics_of};
 
+use crate::app::fleet_leases;
 use crate::app_error::AppError;
 use crate::settings::Settings;
 use crate::stores::node_name;
@@ -25,13 +27,14 @@ use octo_fabric::{
 };
 use octo_mcp::{FrontLink, Mcp};
 use octo_model::ToolError;
-use octo_ports::{AuditLog, Leases, ResultStore};
+use octo_ports::{AuditLog, Leases, ResultStore, Stores};
 use octo_toolkit::{Source, Toolbox};
 use octo_web::{Check, RenderMetrics};
 use remote_states::{RemoteKind, RemoteStates};
 use service_registry::ServiceRegistry;
 use std::sync::Arc;
 use std::time::Duration;
+use workspace_files::WorkspaceFiles;
 
 /// How long a NATS server may take to say at the start whether it accepts anybody.
 const OPEN_BUS_TIMEOUT: Duration = Duration::from_secs(2);
@@ -60,6 +63,8 @@ pub struct Fleet {
     remote: RemoteStates,
     report: Arc<NodeReporter>,
     front_messages: Arc<FrontMessages>,
+    /// Serves its workspace instead of other files.
+    takes_over: bool,
     _status: Arc<StatusServer>,
 }
 
@@ -82,7 +87,23 @@ impl Fleet {
         let _status = Arc::new(status.await.map_err(|error| refused(&error))?);
         let front_messages = Arc::new(FrontMessages::new(&node).map_err(|error| refused(&error))?);
         let (workspace, remote) = (fleet.workspace.clone(), RemoteStates::default());
-        Ok(Some(Self { node, workspace, roles, services, remote, report, front_messages, _status }))
+        let takes_over = false;
+        Ok(Some(Self {
+            node,
+            workspace,
+            roles,
+            services,
+            remote,
+            report,
+            front_messages,
+            takes_over,
+            _status,
+        }))
+    }
+
+    /// The same node, which serves its workspace also instead of other files.
+    pub fn taking_over(self, takes_over: bool) -> Self {
+        Self { takes_over, ..self }
     }
 
     pub fn roles(&self) -> Roles {
@@ -152,15 +173,18 @@ impl Fleet {
     /// Serves the toolboxes of the workspace of this machine.
     pub fn serve_workspace(
         &self,
-        leases: Option<Arc<dyn Leases>>,
+        settings: &Settings,
+        stores: &Stores,
         sources: Vec<Arc<dyn Source>>,
     ) -> Result<NodeServices, ToolError> {
+        let leases = fleet_leases(settings, stores);
+        let files = WorkspaceFiles::new(settings, self.takes_over, stores.fleet_records.clone());
         let addressed =
             sources.into_iter().map(|source| Ok((self.workspace_address(source.name())?, source)));
         let addressed: Vec<_> = addressed.collect::<Result<_, ToolError>>()?;
         let name = workspace_service(&self.workspace);
         let start: ServiceStart = Box::new(move || Ok(addressed.clone()));
-        Ok(NodeServices::start(&self.node, leases, self.services.clone(), name, start))
+        Ok(NodeServices::start(&self.node, leases, self.services.clone(), name, start, files))
     }
 
     /// Runs a server whenever no other worker does.
@@ -173,7 +197,7 @@ impl Fleet {
         let address = server_address(server)?;
         let start: ServiceStart = Box::new(move || Ok(vec![(address.clone(), start()?)]));
         let name = server_service(server);
-        Ok(NodeServices::start(&self.node, leases, self.services.clone(), name, start))
+        Ok(NodeServices::start(&self.node, leases, self.services.clone(), name, start, None))
     }
 }
 

@@ -12,6 +12,7 @@ mod database_relay;
 mod dependency_health;
 mod lease_takeover;
 mod node_reports;
+mod other_files;
 mod outbound_worker;
 mod revocation;
 mod shared_limits;

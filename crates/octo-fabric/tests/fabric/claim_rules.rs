@@ -161,7 +161,7 @@ async fn a_lease_ends_a_claim(fleet: Claimants) {
     let claim = acquire(claimant).await.unwrap();
     let leases = Stores::in_memory().leases;
     let lease = ServiceLease::acquire(&leases, SERVICE).await.unwrap().unwrap();
-    let of_lease = ServiceClaim::of_lease(other, SERVICE, lease.check()).await.unwrap();
+    let of_lease = ServiceClaim::of_lease(other, SERVICE, lease.check(), None).await.unwrap();
     timeout(DEADLINE, claim.check().lost()).await.unwrap();
     assert!(!claim.check().holds());
     assert!(acquire(claimant).await.is_none());

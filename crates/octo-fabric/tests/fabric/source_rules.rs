@@ -410,7 +410,12 @@ async fn every_node_answers_for_its_status(fleet: Fleet) {
         version: "1".to_owned(),
         roles: vec!["worker".to_owned()],
         uptime_seconds: 5,
-        services: vec![ServiceStatus { name: "workspace/a".to_owned(), is_serving: true, token: Some(7) }],
+        services: vec![ServiceStatus {
+            name: "workspace/a".to_owned(),
+            is_serving: true,
+            token: Some(7),
+            has_other_files: false,
+        }],
         audit: Some(AuditStatus { queued: 3, lag_ms: 4 }),
     };
     assert_eq!(collect_status(&fleet.front, Duration::from_secs(5)).await.unwrap(), []);

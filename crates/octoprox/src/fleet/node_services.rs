@@ -1,14 +1,17 @@
 //! What this node serves to others, as long as it has the lease.
 
 use crate::fleet::service_registry::ServiceRegistry;
+use crate::fleet::workspace_files::WorkspaceFiles;
 use octo_fabric::{
-    BusState, LeaseCheck, Node, ServiceClaim, ServiceLease, SourceAddress, SourceServer, serve_source,
+    BusState, ClaimOutcome, LeaseCheck, Node, ServedFiles, ServiceClaim, ServiceLease, SourceAddress,
+    SourceServer, serve_files,
 };
 use octo_model::ToolError;
 use octo_ports::Leases;
 use octo_ports::leases::LEASE_CHECK_INTERVAL;
 use octo_toolkit::Source;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +45,10 @@ struct Service {
     start: ServiceStart,
     registry: ServiceRegistry,
     stop: CancellationToken,
+    /// Of a workspace.
+    files: Option<Arc<WorkspaceFiles>>,
+    /// Another node, without a database, serves other files.
+    has_other_files: AtomicBool,
 }
 
 impl NodeServices {
@@ -51,9 +58,19 @@ impl NodeServices {
         registry: ServiceRegistry,
         name: String,
         start: ServiceStart,
+        files: Option<Arc<WorkspaceFiles>>,
     ) -> Self {
         let stop = CancellationToken::new();
-        let service = Service { node: Arc::clone(node), leases, name, start, registry, stop: stop.clone() };
+        let service = Service {
+            node: Arc::clone(node),
+            leases,
+            name,
+            start,
+            registry,
+            stop: stop.clone(),
+            files,
+            has_other_files: AtomicBool::new(false),
+        };
         Self { stop, task: Some(tokio::spawn(service.run())) }
     }
 
@@ -120,23 +137,64 @@ impl Service {
         }
     }
 
+    fn served_files(&self) -> Option<&ServedFiles> {
+        self.files.as_ref().map(|files| &files.served)
+    }
+
+    /// This node does not stand by, since its files are not those of the workspace. They may be on record later.
+    async fn refuse(&self) {
+        if self.registry.set_other_files(&self.name) {
+            tracing::error!(
+                target: "fleet",
+                service = self.name,
+                "the workspace of this worker has other files than the one that was served under this name before, so it \
+                 does not serve and does not stand by. Give it a name of its own (fleet.workspace); if the files are \
+                 shared, set fleet.workspace_files to the same text at all workers that share them; to serve these files \
+                 from now on, start it with `octoprox worker --take-over`"
+            );
+        }
+        tokio::time::sleep(RETRY_INTERVAL).await;
+    }
+
     async fn acquire_lease(&self, leases: &Arc<dyn Leases>) -> Result<Option<ServiceRight>, ToolError> {
         let mut changes = leases.changes();
+        if let Some(files) = &self.files
+            && !files.are_on_record().await?
+        {
+            self.refuse().await;
+            return Ok(None);
+        }
         let lease = ServiceLease::acquire(leases, &format!("{LEASE_PREFIX}{}", self.name)).await?;
         let Some(lease) = lease else {
             let _ = tokio::time::timeout(LEASE_CHECK_INTERVAL, changes.changed()).await;
             return Ok(None);
         };
-        let claim = ServiceClaim::of_lease(&self.node, &self.name, lease.check()).await;
+        if let Some(files) = &self.files
+            && !files.put_on_record().await?
+        {
+            lease.release().await?;
+            return Ok(None);
+        }
+        let claim = ServiceClaim::of_lease(&self.node, &self.name, lease.check(), self.served_files()).await;
         Ok(Some(ServiceRight::Lease(lease, claim.map_err(ToolError::internal)?)))
     }
 
     async fn claim(&self) -> Result<Option<ServiceRight>, ToolError> {
-        let claim = ServiceClaim::acquire(&self.node, &self.name).await.map_err(ToolError::internal)?;
-        if claim.is_none() {
-            tokio::time::sleep(RETRY_INTERVAL).await;
+        // Nobody else would remember it when the other node has ended.
+        if self.has_other_files.load(Ordering::Relaxed) {
+            self.refuse().await;
+            return Ok(None);
         }
-        Ok(claim.map(ServiceRight::Claim))
+        let claimed = ServiceClaim::acquire_for(&self.node, &self.name, self.served_files()).await;
+        match claimed.map_err(ToolError::internal)? {
+            ClaimOutcome::Held(claim) => Ok(Some(ServiceRight::Claim(claim))),
+            ClaimOutcome::Objected { files } => {
+                let has_others = files.zip(self.served_files()).is_some_and(|(id, own)| !own.may_follow(&id));
+                self.has_other_files.store(has_others, Ordering::Relaxed);
+                tokio::time::sleep(RETRY_INTERVAL).await;
+                Ok(None)
+            }
+        }
     }
 
     async fn serve(&self, right: ServiceRight) -> Result<ServiceEnd, ToolError> {
@@ -181,7 +239,8 @@ impl Service {
     async fn start_servers(&self, check: &LeaseCheck) -> Result<Vec<SourceServer>, ToolError> {
         let mut servers = Vec::new();
         for (address, source) in (self.start)()? {
-            let server = serve_source(&self.node, address, source, Some(check.clone())).await;
+            let files = self.served_files().cloned();
+            let server = serve_files(&self.node, address, source, Some(check.clone()), files).await;
             servers.push(server.map_err(ToolError::internal)?);
         }
         Ok(servers)
@@ -261,7 +320,7 @@ mod tests {
         let node = Node::open("one", Arc::clone(&bus) as Arc<dyn Bus>).await.unwrap();
         let (registry, start) = (ServiceRegistry::default(), Box::new(|| Ok(Vec::new())) as ServiceStart);
         let shared = Some(Arc::clone(&leases));
-        let _services = NodeServices::start(&node, shared, registry.clone(), "a".to_owned(), start);
+        let _services = NodeServices::start(&node, shared, registry.clone(), "a".to_owned(), start, None);
         while !registry.all().iter().any(|service| service.is_serving) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }

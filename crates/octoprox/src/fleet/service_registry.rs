@@ -9,11 +9,18 @@ pub struct ServiceRegistry(Arc<Mutex<BTreeMap<String, ServiceStatus>>>);
 
 impl ServiceRegistry {
     pub fn set_standby(&self, name: &str) {
-        self.put(ServiceStatus { name: name.to_owned(), is_serving: false, token: None });
+        self.put(ServiceStatus { name: name.to_owned(), ..ServiceStatus::default() });
+    }
+
+    /// Returns whether that is new.
+    pub fn set_other_files(&self, name: &str) -> bool {
+        let is_known = self.lock().get(name).is_some_and(|known| known.has_other_files);
+        self.put(ServiceStatus { name: name.to_owned(), has_other_files: true, ..ServiceStatus::default() });
+        !is_known
     }
 
     pub fn set_serving(&self, name: &str, token: Option<u64>) {
-        self.put(ServiceStatus { name: name.to_owned(), is_serving: true, token });
+        self.put(ServiceStatus { name: name.to_owned(), is_serving: true, token, has_other_files: false });
     }
 
     pub fn remove(&self, name: &str) {

@@ -38,6 +38,7 @@ const VARIABLES: &[(&str, &str, ValueFormat)] = &[
     ("OCTOPROX_FLEET_ALLOW_PLAIN_TEXT", "fleet.allow_plain_text", ValueFormat::Boolean),
     ("OCTOPROX_FLEET_ALLOW_OPEN_BUS", "fleet.allow_open_bus", ValueFormat::Boolean),
     ("OCTOPROX_FLEET_WORKSPACE", "fleet.workspace", ValueFormat::Text),
+    ("OCTOPROX_FLEET_WORKSPACE_FILES", "fleet.workspace_files", ValueFormat::Text),
     ("MCP_BIND_HOST", "listen.host", ValueFormat::Text),
     ("OCTOPROX_HOST", "listen.host", ValueFormat::Text),
     ("MCP_PORT", "listen.port", ValueFormat::Integer),

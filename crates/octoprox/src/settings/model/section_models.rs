@@ -301,6 +301,9 @@ pub struct Fleet {
     /// Name of the workspace: a worker serves its own under this name, and fronts run the tools on files, git, shell and
     /// browser there.
     pub workspace: String,
+    /// Name of the files of the workspace, the same at all workers that share them. Workers with the same files stand by
+    /// for each other; a worker with other files is refused. Default: the directory, wherever its file system is mounted.
+    pub workspace_files: Option<String>,
 }
 
 impl Default for Fleet {
@@ -313,6 +316,7 @@ impl Default for Fleet {
             allow_plain_text: false,
             allow_open_bus: false,
             workspace: "default".to_owned(),
+            workspace_files: None,
         }
     }
 }

@@ -118,7 +118,8 @@ fn nodes(replies: &[StatusReply], own: &str) -> Finding {
 
 fn workspace(replies: &[StatusReply], service: &str) -> Finding {
     let has = |reply: &&StatusReply, is_serving: bool| {
-        reply.status.services.iter().any(|one| one.name == service && one.is_serving == is_serving)
+        let services = &reply.status.services;
+        services.iter().any(|one| one.name == service && one.is_serving == is_serving && !one.has_other_files)
     };
     let names = |is_serving: bool| -> Vec<&str> {
         let nodes = replies.iter().filter(|reply| has(reply, is_serving));
@@ -159,7 +160,12 @@ mod tests {
     use std::time::Duration;
 
     fn reply(node: &str, is_serving: Option<bool>) -> StatusReply {
-        let service = |is_serving| ServiceStatus { name: "workspace/a".to_owned(), is_serving, token: None };
+        let service = |is_serving| ServiceStatus {
+            name: "workspace/a".to_owned(),
+            is_serving,
+            token: None,
+            has_other_files: false,
+        };
         let status = NodeStatus {
             node: node.to_owned(),
             services: is_serving.map(service).into_iter().collect(),

@@ -9,7 +9,7 @@ use crate::settings::Flags;
 use crate::terminal::console;
 use crate::terminal::text_table::sanitize_line;
 use clap::{Args, Subcommand};
-use octo_fabric::{AuditStatus, NodeStatus, StatusReply, new_nkey};
+use octo_fabric::{AuditStatus, NodeStatus, ServiceStatus, StatusReply, new_nkey};
 use octo_model::abbreviate;
 use serde_json::json;
 use std::fs::OpenOptions;
@@ -199,7 +199,11 @@ fn table(replies: &[StatusReply]) -> String {
             milliseconds(*round_trip),
         ));
         for service in services {
-            let state = if service.is_serving { "serving" } else { "standby" };
+            let state = match service {
+                ServiceStatus { has_other_files: true, .. } => "refused: it has other files",
+                ServiceStatus { is_serving: true, .. } => "serving",
+                _ => "standby",
+            };
             let token = service.token.map(|token| format!("  token {token}")).unwrap_or_default();
             let name = abbreviate(&service.name, MAX_NAME_WIDTH);
             lines.push(format!("  {name:service_width$}  {state}{token}"));
@@ -223,12 +227,15 @@ fn duration_text(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use octo_fabric::ServiceStatus;
 
     #[test]
     fn nodes_and_services_fit_into_lines() {
-        let service =
-            |name: &str, is_serving, token| ServiceStatus { name: name.to_owned(), is_serving, token };
+        let service = |name: &str, is_serving, token| ServiceStatus {
+            name: name.to_owned(),
+            is_serving,
+            token,
+            has_other_files: false,
+        };
         let reply = |node: &str, uptime_seconds, services| StatusReply {
             status: NodeStatus {
                 node: node.to_owned(),

@@ -21,7 +21,13 @@ use octo_grants::raise_descriptor_limit;
 #[command(after_help = "Examples:
   octoprox worker
   OCTOPROX_FLEET_NATS=tls://nats.example:4222 OCTOPROX_FLEET_WORKSPACE=laptop octoprox worker")]
-pub struct Worker {}
+pub struct Worker {
+    /// Serve this workspace from now on, also instead of other files of the same name
+    ///
+    /// A worker whose files differ from those that were served under its `fleet.workspace` before is refused otherwise.
+    #[arg(long)]
+    take_over: bool,
+}
 
 impl Worker {
     pub fn run(&self, flags: &Flags) -> Result<(), AppError> {
@@ -36,7 +42,8 @@ impl Worker {
             let mut session = AppContext::start(loaded, LogMode::Server, AppMode::CallTools)?;
             let numbers = PrometheusMetrics::install().map_err(|error| AppError::new(format!("{error}.")))?;
             numbers.spawn_upkeep();
-            session.fleet = Fleet::join(&session.loaded.settings, Roles::WORKER).await?;
+            let fleet = Fleet::join(&session.loaded.settings, Roles::WORKER).await?;
+            session.fleet = fleet.map(|fleet| fleet.taking_over(self.take_over));
             let assembly = App::build(&session, &StartServers::All)?;
             assembly.metrics_text(numbers);
             let reloader = Reloader::new(&session, &assembly, flags.clone(), in_force, None);

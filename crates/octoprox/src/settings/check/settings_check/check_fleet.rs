@@ -58,7 +58,7 @@ impl Checks<'_> {
                         else can reach the server, set `fleet.allow_open_bus: true` instead.";
             self.add_problem(
                 "fleet.nats",
-                "has no credentials: whoever reaches this server could call every tool as anybody.",
+                "has no credentials, so whoever reaches this server could call every tool as anybody.",
                 hint,
             );
         }

@@ -82,7 +82,7 @@ impl FleetKeys {
 }
 
 pub(crate) fn derive(from: &[u8], about: &[&[u8]]) -> Option<[u8; KEY_LEN]> {
-    let whole = hkdf::Salt::new(hkdf::HKDF_SHA256, b"octoprox fleet").extract(from);
+    let whole = hkdf::Salt::new(hkdf::HKDF_SHA256, b"keys of a fleet").extract(from);
     let mut key = [0; KEY_LEN];
     whole.expand(about, hkdf::HKDF_SHA256).and_then(|okm| okm.fill(&mut key)).ok()?;
     Some(key)
