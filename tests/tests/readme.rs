@@ -229,6 +229,46 @@ fn the_commands_of_the_readme_work() -> Result<()> {
     Ok(())
 }
 
+/// The names of functions and files of the tests, without endings.
+fn names_in(folder: &Path, names: &mut BTreeSet<String>) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
+        if path.is_dir() {
+            names_in(&path, names)?;
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            let text = std::fs::read_to_string(&path)?;
+            let functions = text.split("fn ").skip(1).filter_map(|rest| rest.split(['(', '<', ' ']).next());
+            names.extend(functions.map(str::to_owned));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn every_test_that_a_guarantee_names_exists() -> Result<()> {
+    let page = std::fs::read_to_string(Path::new(DOCS).join("security.md"))?;
+    let (_, guarantees) = page.split_once("### Sandbox").context("no guarantees")?;
+    let guarantees = guarantees.split("## Not guaranteed").next().unwrap_or_default();
+    let mut names = BTreeSet::new();
+    for folder in ["crates", "tests"] {
+        names_in(&Path::new(DOCS).join("..").join(folder), &mut names)?;
+    }
+    let named = guarantees.split('`').skip(1).step_by(2).map(|code| code.replace('\n', " "));
+    let tests: Vec<String> = named
+        .filter(|code| code.contains("::") || code.matches('_').count() > 3)
+        .map(|code| code.trim_end_matches("::*").trim_end_matches("::tests").trim_end_matches('*').to_owned())
+        .collect();
+    assert!(tests.len() > 60, "{} tests", tests.len());
+    for test in tests {
+        let last = test.rsplit("::").next().unwrap_or_default().rsplit(' ').next().unwrap_or_default();
+        let is_known =
+            names.contains(last) || names.iter().any(|name| last.ends_with('_') && name.starts_with(last));
+        assert!(is_known, "{test}: no such test");
+    }
+    Ok(())
+}
+
 /// Width and height of a PNG; None for anything else.
 fn png_size(picture: &[u8]) -> Option<(u32, u32)> {
     let number = |at: usize| Some(u32::from_be_bytes(picture.get(at..at + 4)?.try_into().ok()?));

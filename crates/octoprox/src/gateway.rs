@@ -3,8 +3,8 @@
 mod fleet_servers;
 pub mod login_spec;
 pub mod package_runner;
-mod server_start;
 mod question_rules;
+mod server_start;
 mod upstream_factory;
 mod upstream_pool;
 
@@ -23,8 +23,8 @@ use octo_toolkit::{Source, SourceState};
 
 use fleet_servers::FleetServers;
 use octo_upstream::{LoginOnDemand, Upstream, UpstreamSpec};
-pub use server_start::{ServerStart, StartPlaces, WORKSPACE_REFERENCE};
 use question_rules::question_rules;
+pub use server_start::{ServerStart, StartPlaces, WORKSPACE_REFERENCE};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

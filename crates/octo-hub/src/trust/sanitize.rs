@@ -214,7 +214,8 @@ mod tests {
     #[test]
     fn long_texts_are_sanitized_in_pieces() {
         let part = "a\u{200b}b \\u200b\\\\u200b \\ud83d\\ude00\\n é\u{e0041}".repeat(5_000);
-        let (clean, removed) = sanitized_text(&format!(r#"{{"content":[{{"type":"text","text":"{part}"}}]}}"#));
+        let (clean, removed) =
+            sanitized_text(&format!(r#"{{"content":[{{"type":"text","text":"{part}"}}]}}"#));
         assert_eq!(removed, 15_000);
         assert!(!clean.contains('\u{200b}') && clean.contains(r"ab \\u200b"), "{}", &clean[..200]);
         let long = "x".repeat(200_000);

@@ -65,7 +65,7 @@ fn shell_word(word: &str) -> String {
 }
 
 /// All settings of a server as texts. A setting that is missing here does not compile.
-fn field_texts(server: &Server) -> [(&'static str, String); 25] {
+fn field_texts(server: &Server) -> [(&'static str, String); 27] {
     let Server {
         name,
         command,
@@ -92,6 +92,8 @@ fn field_texts(server: &Server) -> [(&'static str, String); 25] {
         era,
         trust,
         effects,
+        questions,
+        question_hosts,
     } = server;
     [
         ("name", json_text(name)),
@@ -110,6 +112,8 @@ fn field_texts(server: &Server) -> [(&'static str, String); 25] {
         ("auth", auth.as_ref().map(auth_text).unwrap_or_default()),
         ("trust", json_text(trust)),
         ("effects", json_text(effects)),
+        ("questions", json_text(questions)),
+        ("question_hosts", json_text(question_hosts)),
         ("connect", json_text(connect)),
         ("share", json_text(share)),
         ("pool", json_text(pool)),
@@ -200,6 +204,8 @@ mod tests {
             "era" => [json!("legacy"), json!("modern")],
             "trust" => [json!("follow"), json!("warn")],
             "effects" => [json!("annotations"), json!({"reads": ["*"]})],
+            "questions" => [json!(["sampling"]), json!(["roots"])],
+            "question_hosts" => [json!(["a.test"]), json!(["b.test"])],
             "type" => [json!("sse"), json!("openapi")],
             "pool" | "per_minute" | "max_concurrent" => [json!(7), json!(8)],
             seconds if seconds.ends_with("_seconds") => [json!(7), json!(8)],
