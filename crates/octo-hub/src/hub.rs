@@ -71,6 +71,9 @@ pub struct HubConfig {
     pub remedy_text: RemedyText,
 }
 
+/// A source: name, whether it is native, state and listing.
+pub type SourceReport = (String, bool, SourceState, Arc<Listing>);
+
 pub struct Hub {
     /// For the contexts of its calls.
     this: Weak<Self>,
@@ -226,16 +229,13 @@ impl Hub {
         self.wait_until_listed(profile, self.catalogue.startup_wait_left()).await;
     }
 
-    /// All sources: name, whether it is native, state and listing.
-    pub fn sources(&self) -> Vec<(String, bool, SourceState, Arc<Listing>)> {
+    /// All sources.
+    pub fn sources(&self) -> Vec<SourceReport> {
         self.catalogue.source_states()
     }
 
     /// The sources of which this caller may list something, or could if they were up. Administrators see all.
-    pub fn sources_of(
-        &self,
-        caller: &Caller,
-    ) -> Result<Vec<(String, bool, SourceState, Arc<Listing>)>, ToolError> {
+    pub fn sources_of(&self, caller: &Caller) -> Result<Vec<SourceReport>, ToolError> {
         let mut sources = self.sources();
         let rules = self.rules();
         if !(caller.is_admin() || rules.policy.allows_everything()) {
