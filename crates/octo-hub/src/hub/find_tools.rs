@@ -193,10 +193,10 @@ impl Hub {
 }
 
 /// Moves tools that the caller uses, and those of the hub, ahead of others that fit about equally well, and tools whose
-/// servers repeat words to be found behind them. A request in several words is no name: a server could name its tools like
+/// servers repeat words to be found behind them. A request in three words or more is no name: a server could name its tools like
 /// requests.
 fn weigh_tools(usage: &ToolUsage, who: &Principal, query: &str, found: &mut [FoundEntry]) {
-    let is_request = query.split_whitespace().nth(1).is_some();
+    let is_request = query.split_whitespace().nth(2).is_some();
     for FoundEntry { entry, score, is_exact, .. } in found.iter_mut() {
         *score *= usage.factor(who, entry.source_name(), &entry.item.key);
         if entry.item.source.is_native() {

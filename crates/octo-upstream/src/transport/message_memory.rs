@@ -18,8 +18,8 @@ const MEDIUM_BYTES: usize = 2 << 20;
 const MEDIUM_BUDGET_BYTES: usize = 16 << 20;
 /// Bytes of all messages that are larger still, and so of the largest one.
 pub(crate) const LARGE_BUDGET_BYTES: usize = 64 << 20;
-/// A server that takes longer to send a large message loses it if others wait.
-const LARGE_MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
+/// A server that takes longer to send a message that needs permission loses it if others wait.
+const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 const WAITING_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// A message that is kept for longer no longer counts: it would keep out all others.
 const MAX_HOLD_TIME: Duration = Duration::from_secs(60);
@@ -29,17 +29,35 @@ const MAX_HOLD_TIME: Duration = Duration::from_secs(60);
 pub struct MessageMemory(Arc<Budgets>);
 
 struct Budgets {
-    medium: ReceiveBudget,
-    large: ReceiveBudget,
-    /// Large messages that wait for their turn.
+    medium: Budget,
+    large: Budget,
+}
+
+/// Bytes for messages of one class, and how many messages wait for some.
+struct Budget {
+    bytes: ReceiveBudget,
     waiting: AtomicUsize,
+}
+
+impl Budget {
+    fn new(bytes: usize) -> Self {
+        Self { bytes: ReceiveBudget::new(bytes), waiting: AtomicUsize::new(0) }
+    }
+
+    async fn reserve(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let _waiting = WaitingMessage::new(&self.waiting);
+        self.bytes.reserve(bytes).await
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
 }
 
 impl MessageMemory {
     pub(crate) fn new() -> Self {
-        let medium = ReceiveBudget::new(MEDIUM_BUDGET_BYTES);
-        let large = ReceiveBudget::new(LARGE_BUDGET_BYTES);
-        Self(Arc::new(Budgets { medium, large, waiting: AtomicUsize::new(0) }))
+        let [medium, large] = [MEDIUM_BUDGET_BYTES, LARGE_BUDGET_BYTES].map(Budget::new);
+        Self(Arc::new(Budgets { medium, large }))
     }
 
     /// The budget of all servers of this process.
@@ -66,7 +84,7 @@ impl ReceiveLimit {
 
     /// Memory for the next message.
     pub(crate) fn next_message(&self) -> ReservedMemory {
-        ReservedMemory { limit: self.clone(), medium: None, large: None }
+        ReservedMemory { limit: self.clone(), medium: None, large: None, since: Instant::now() }
     }
 }
 
@@ -75,12 +93,13 @@ pub(crate) struct ReservedMemory {
     limit: ReceiveLimit,
     medium: Option<OwnedSemaphorePermit>,
     large: Option<LargeMessage>,
+    /// When the last permission was given.
+    since: Instant,
 }
 
 struct LargeMessage {
     _turn: OwnedSemaphorePermit,
     _bytes: OwnedSemaphorePermit,
-    since: Instant,
 }
 
 impl ReservedMemory {
@@ -98,15 +117,14 @@ impl ReservedMemory {
         if expected <= MEDIUM_BYTES {
             if self.medium.is_none() {
                 self.medium = Some(self.limit.memory.0.medium.reserve(MEDIUM_BYTES).await.ok_or_else(lost)?);
+                self.since = Instant::now();
             }
             return Ok(());
         }
-        let budgets = Arc::clone(&self.limit.memory.0);
         let turn = Arc::clone(&self.limit.turn).acquire_owned().await.map_err(|_| lost())?;
-        let waiting = WaitingMessage::new(&budgets.waiting);
-        let bytes = budgets.large.reserve(whole.unwrap_or(max_bytes)).await.ok_or_else(lost)?;
-        drop(waiting);
-        self.large = Some(LargeMessage { _turn: turn, _bytes: bytes, since: Instant::now() });
+        let bytes = self.limit.memory.0.large.reserve(whole.unwrap_or(max_bytes)).await.ok_or_else(lost)?;
+        self.large = Some(LargeMessage { _turn: turn, _bytes: bytes });
+        self.since = Instant::now();
         Ok(())
     }
 
@@ -115,17 +133,18 @@ impl ReservedMemory {
         self.large.as_ref().map(|_| self.limit.max_bytes)
     }
 
-    /// Waits for a part of the message. A large one that comes slowly fails while others wait.
+    /// Waits for a part of the message. One that needed permission and comes slowly fails while others wait.
     pub(crate) async fn receive<T>(&self, part: impl Future<Output = T>) -> UpstreamResult<T> {
-        let Some(large) = &self.large else { return Ok(part.await) };
-        let is_overdue = || {
-            large.since.elapsed() > LARGE_MESSAGE_TIMEOUT
-                && self.limit.memory.0.waiting.load(Ordering::Relaxed) > 0
+        let budgets = &self.limit.memory.0;
+        let budget = match (&self.medium, &self.large) {
+            (None, None) => return Ok(part.await),
+            (_, Some(_)) => &budgets.large,
+            (Some(_), None) => &budgets.medium,
         };
         let mut part = pin!(part);
         loop {
-            if is_overdue() {
-                return Err(UpstreamError::Timeout(LARGE_MESSAGE_TIMEOUT));
+            if self.since.elapsed() > MESSAGE_TIMEOUT && budget.is_awaited() {
+                return Err(UpstreamError::Timeout(MESSAGE_TIMEOUT));
             }
             if let Ok(part) = tokio::time::timeout(WAITING_CHECK_INTERVAL, &mut part).await {
                 return Ok(part);
@@ -161,7 +180,7 @@ impl AsRef<[u8]> for HeldMessage {
     }
 }
 
-/// Counts a large message that waits.
+/// Counts a message that waits.
 struct WaitingMessage<'a>(&'a AtomicUsize);
 
 impl<'a> WaitingMessage<'a> {
@@ -231,7 +250,7 @@ mod tests {
         let [slow, other] = [(); 2].map(|()| ReceiveLimit::new(LARGE_BUDGET_BYTES, memory.clone()));
         let mut first = slow.next_message();
         first.reserve(LARGE, None).await.unwrap();
-        first.receive(tokio::time::sleep(LARGE_MESSAGE_TIMEOUT * 3)).await.unwrap();
+        first.receive(tokio::time::sleep(MESSAGE_TIMEOUT * 3)).await.unwrap();
         let waits = tokio::spawn(async move { other.next_message().reserve(LARGE, None).await });
         let failed = first.receive(std::future::pending::<()>()).await;
         assert!(matches!(failed, Err(UpstreamError::Timeout(_))));

@@ -70,7 +70,11 @@ fn changes(before: &Value) -> Vec<(String, Value)> {
         let word = WORDS[number % WORDS.len()];
         let added: Vec<(&str, Value)> = match &value {
             Value::String(text) => {
-                vec![("in the text", json!(format!("{text} {word}"))), ("as the text", json!(word))]
+                vec![
+                    ("in the text", json!(format!("{text} {word}"))),
+                    ("before the text", json!(format!("{word} {text}"))),
+                    ("as the text", json!(word)),
+                ]
             }
             Value::Object(members) if !is_program_data => {
                 let with = |added: Value| {
