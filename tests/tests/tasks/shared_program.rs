@@ -7,7 +7,7 @@ use octo_tests::mcp_clients::{Exchange, LegacyClient};
 use serde_json::{Value, json};
 
 /// `job` is called as a task. While it sleeps, and a `wait` of another client is open, the program asks a question and
-/// reports the state of the task. It ends if the file `end` exists.
+/// reports the state of the task. It ends if the file `end` exists in the workspace, where it starts.
 const PROGRAM: &str = r#"
 import json, os, sys, threading
 lock, waiting = threading.Lock(), []
@@ -48,7 +48,8 @@ for line in sys.stdin:
 "#;
 
 fn home() -> Result<HubHome> {
-    HubHome::new(&json!({"servers": {"shared": {"command": "python3", "args": ["-c", PROGRAM]}}}))
+    let server = json!({"command": "python3", "args": ["-c", PROGRAM], "cwd": "${workspace}"});
+    HubHome::new(&json!({"servers": {"shared": server}}))
 }
 
 fn answer_password(_method: &str, _params: &Value) -> Value {
