@@ -159,7 +159,7 @@ mod tests {
             "\n",
             "Which word?",
             LOGIN,
-            "octoprox: log in",
+            "Octoprox: log in",
             "octoprox needs a login.",
             "`octoprox` asks: your password?",
             "`notion` asks: your password?",

@@ -1,7 +1,6 @@
 //! The definitions of one list of a server, page by page, within limits.
 
 use crate::listing::listing_codec::parse_definition;
-use crate::listing::listing_refresh::list_method;
 use crate::session::connection::ToolHeaderParams;
 use crate::transport::header_params;
 use octo_model::{ItemKind, Json, JsonObject};
@@ -136,6 +135,16 @@ pub(crate) fn truncate_listing(lists: &mut Listing) -> usize {
         list.truncate(kept);
     }
     removed
+}
+
+pub(crate) const fn list_method(kind: ItemKind) -> &'static str {
+    match kind {
+        ItemKind::Tool => "tools/list",
+        ItemKind::Prompt => "prompts/list",
+        ItemKind::Resource => "resources/list",
+        ItemKind::Template => "resources/templates/list",
+        ItemKind::Skill => "skills/list",
+    }
 }
 
 #[cfg(test)]

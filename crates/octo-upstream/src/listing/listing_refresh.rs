@@ -2,7 +2,7 @@
 
 use crate::error::{UpstreamError, UpstreamResult};
 use crate::lifecycle::link::Link;
-use crate::listing::listed_items::{ListedItems, truncate_listing};
+use crate::listing::listed_items::{ListedItems, list_method, truncate_listing};
 use crate::listing::listing_election::ListingCandidate;
 use crate::session::connection::Connection;
 use futures_util::future::join_all;
@@ -102,16 +102,6 @@ pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ItemK
         link.server.listing.publish_from(lists, link.is_anonymous(), is_leader).await;
     }
     Ok(())
-}
-
-pub(crate) const fn list_method(kind: ItemKind) -> &'static str {
-    match kind {
-        ItemKind::Tool => "tools/list",
-        ItemKind::Prompt => "prompts/list",
-        ItemKind::Resource => "resources/list",
-        ItemKind::Template => "resources/templates/list",
-        ItemKind::Skill => "skills/list",
-    }
 }
 
 /// Whether a server with these capabilities supports the list.

@@ -202,18 +202,8 @@ pub fn import_servers(
         secrets.extractor.extract(&name, &mut server);
         notes.extend(name_start_dir(&mut server, world));
         let skip = |why: String| ImportedServer { name: sanitize_text(&name), reason: sanitize_text(&why) };
-        if suffix.is_some() && !unsupported.is_empty() {
-            taken
-                .skipped
-                .push(skip(format!("it uses {}, which octoprox does not support", unsupported.join(", "))));
-            continue;
-        }
-        if suffix.is_some() && !rules.is_empty() {
-            taken.skipped.push(skip(format!(
-                "its client has rules about its tools that would no longer apply ({}), so it stays there. Write them as `policy` \
-                 rules of octoprox and remove them there, then run the command again",
-                rules.join(", ")
-            )));
+        if let Some(why) = reason_to_stay(&unsupported, &rules).filter(|_| suffix.is_some()) {
+            taken.skipped.push(skip(why));
             continue;
         }
         let dropped = || format!("rules of the client that do not apply here: {}", rules.join(", "));
@@ -270,6 +260,18 @@ pub fn import_servers(
         taken.added.push(ImportedServer { reason: sanitize_text(&notes.join("; ")), name: free });
     }
     Ok(taken)
+}
+
+/// Why a server stays in its client, if it must.
+fn reason_to_stay(unsupported: &[String], rules: &[String]) -> Option<String> {
+    if !unsupported.is_empty() {
+        return Some(format!("it uses {}, which octoprox does not support", unsupported.join(", ")));
+    }
+    let rules = Some(rules.join(", ")).filter(|rules| !rules.is_empty())?;
+    Some(format!(
+        "its client has rules about its tools that would no longer apply ({rules}), so it stays there. Write them as \
+         `policy` rules of octoprox and remove them there, then run the command again"
+    ))
 }
 
 /// A name with a suffix, within the limit.

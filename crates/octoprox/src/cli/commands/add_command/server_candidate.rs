@@ -10,9 +10,8 @@ use super::server_names::{
 use crate::app_error::AppError;
 use crate::clients::{SecretExtractor, required_variables, valid_name};
 use crate::gateway::server_home;
-use crate::packages::Bundle;
 use crate::packages::{
-    self, InstallOptions, LockedPackage, PackageError, PackageId, PackageKind, ScratchFolder,
+    self, Bundle, InstallOptions, LockedPackage, PackageError, PackageId, PackageKind, ScratchFolder,
 };
 use crate::process::local_programs::which;
 use crate::settings::{Environment, Settings};
@@ -594,9 +593,8 @@ impl ServerCandidate {
     /// How to log in, if the server needs that and no key is set.
     pub fn login_command(&self, world: &Environment) -> Option<String> {
         let auth = self.entry.get("auth")?;
-        let is_set =
-            auth.get("env").and_then(Value::as_str).is_some_and(|name| world.variable(name).is_some());
-        let kind = auth.get("type").and_then(Value::as_str)?;
-        (kind != "none" && !is_set).then(|| format!("octoprox login {}", self.name))
+        let text = |key: &str| auth.get(key).and_then(Value::as_str);
+        let is_set = text("env").is_some_and(|name| world.variable(name).is_some());
+        (text("type")? != "none" && !is_set).then(|| format!("octoprox login {}", self.name))
     }
 }
