@@ -65,9 +65,7 @@ impl ListingPublisher {
     /// Caches the current listing for the next start.
     async fn cache(&self) {
         let Some(lists) = &self.spec.listing_cache else { return };
-        let listing = Arc::clone(&self.current().listing);
-        let encoded = tokio::task::spawn_blocking(move || listing_codec::encode(&listing)).await;
-        let Ok(text) = encoded else { return };
+        let text = listing_codec::encode(&self.current().listing);
         if text.len() > MAX_LISTING_TEXT_BYTES {
             let (server, size) = (&self.spec.name, text.len());
             return tracing::warn!(target: "upstream", %server, size, limit = MAX_LISTING_TEXT_BYTES, "listing not cached: too large");
