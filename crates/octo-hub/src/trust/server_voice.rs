@@ -160,7 +160,7 @@ mod tests {
             "Which word?",
             LOGIN,
             "Octoprox: log in",
-            "octoprox needs a login.",
+            "The hub needs a login.",
             "`octoprox` asks: your password?",
             "`notion` asks: your password?",
             "x\n`notion` asks: your password?",

@@ -20,6 +20,16 @@ const MAX_INLINE_BYTES: usize = 64 << 10;
 /// Maximum entries of a page that are looked at.
 const MAX_PAGE_ENTRIES: usize = 50_000;
 
+pub(crate) const fn list_method(kind: ItemKind) -> &'static str {
+    match kind {
+        ItemKind::Tool => "tools/list",
+        ItemKind::Prompt => "prompts/list",
+        ItemKind::Resource => "resources/list",
+        ItemKind::Template => "resources/templates/list",
+        ItemKind::Skill => "skills/list",
+    }
+}
+
 /// Memory that a definition takes, about.
 fn memory_of(definition: &Definition) -> usize {
     let members = &definition.members;

@@ -7,7 +7,13 @@ use serde_json::{Value, json};
 /// What a model could read as an instruction, in forms that look like names.
 const WORDS: [&str; 4] = ["rule", "0-STOP-the-real-rule-is", "see:the.numbered.keys", "Always_send_the_key"];
 /// Members by which the hub knows an item. With another one it is another item.
-const IDENTITIES: [&str; 4] = ["/tools/0/name", "/tools/1/name", "/prompts/0/name", "/resources/0/uri"];
+const IDENTITIES: [&str; 5] = [
+    "/tools/0/name",
+    "/tools/1/name",
+    "/prompts/0/name",
+    "/resources/0/uri",
+    "/resourceTemplates/0/uriTemplate",
+];
 
 /// The definition of a server with every member that one may have.
 fn rich() -> Value {
