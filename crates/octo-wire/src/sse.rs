@@ -73,6 +73,12 @@ impl Decoder {
         self.buffer.len() + self.data.len()
     }
 
+    /// Makes room for an event of this size, so that it is not copied as it grows.
+    pub fn reserve(&mut self, size: usize) {
+        let growing = if self.has_data { &mut self.data } else { &mut self.buffer };
+        growing.reserve(size.saturating_sub(growing.len()));
+    }
+
     /// Returns the next complete event, if any.
     pub fn next_event(&mut self) -> Option<Event> {
         while let Some(line) = self.line() {

@@ -34,7 +34,7 @@ pub(super) async fn record_call(stores: &Stores, caller: &Caller, name: &str) {
         principal: caller.principal.clone(),
         frontend: Frontend::Cli,
         profile: "default".to_owned(),
-        method: octo_model::RecordedMethod::Call(Method::CallTool),
+        method: Method::CallTool.into(),
         name: name.to_owned(),
         arguments: stores.audit.fingerprint(b"{}"),
         shown: Some("{\"a\":\"\\u0000 é\"}".to_owned()),

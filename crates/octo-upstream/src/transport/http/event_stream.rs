@@ -65,6 +65,9 @@ impl EventStream {
                 Some(Ok(frame)) => {
                     if let Some(chunk) = frame.data_ref() {
                         self.memory.reserve(self.decoder.size() + chunk.len(), None).await?;
+                        if let Some(capacity) = self.memory.capacity() {
+                            self.decoder.reserve(capacity);
+                        }
                         let too_large = |_| UpstreamError::TooLarge(self.limit.max_bytes);
                         self.decoder.push(chunk).map_err(too_large)?;
                     }
