@@ -203,7 +203,7 @@ async fn the_hub_is_judged_as_the_server_behind_it() -> Result<()> {
         for era in ["both", "legacy", "modern"] {
             let fixture = FixtureServer::http(era, &[]).await?;
             let home = HubHome::new(&json!({
-                "servers": {"fixture": {"url": fixture.url}},
+                "servers": {"fixture": {"url": fixture.url, "questions": ["elicitation", "roots", "sampling"]}},
                 "profiles": {"bare": {"servers": ["fixture"], "without_prefix": true}},
             }))?;
             let server = home.serve().await?;

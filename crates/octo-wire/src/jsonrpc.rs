@@ -40,12 +40,17 @@ impl Incoming {
         if json.is_object() {
             return Message::from_json(&json, strictness).map(Self::One);
         }
-        let most = if strictness == Strictness::Client { MAX_BATCH } else { MAX_UPSTREAM_BATCH };
+        let (most, too_many) = match strictness {
+            Strictness::Client => {
+                (MAX_BATCH, "a batch has at most 50 messages; send the others in another one")
+            }
+            _ => (MAX_UPSTREAM_BATCH, "a batch has at most 10,000 messages"),
+        };
         let parts = json
             .elements_up_to(most.saturating_add(1))
             .map_err(|_| JsonError("a JSON-RPC message must be an object"))?;
         if parts.len() > most {
-            return Err(JsonError("a batch has too many messages; send the others in another one"));
+            return Err(JsonError(too_many));
         }
         if parts.is_empty() {
             return Err(JsonError("a batch has at least one message"));

@@ -5,10 +5,11 @@ use octo_model::{CallId, Caller, Json, Principal};
 use octo_ports::NewRun;
 
 /// Tables without rows of tenants.
-const SHARED_TABLES: [&str; 9] = [
+const SHARED_TABLES: [&str; 10] = [
     "audit",
     "audit_chains",
     "credential_revisions",
+    "fleet_records",
     "leases",
     "listings",
     "pins",
