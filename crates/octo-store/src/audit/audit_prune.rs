@@ -206,7 +206,7 @@ fn last_of_old(conn: &Connection, chain: &ChainRange, oldest: Timestamp) -> Resu
     let mut rows = find.query((&chain.chain, last.cast_signed()))?;
     while let Some(row) = rows.next()? {
         let record = row.get_ref(1)?.as_bytes().map_err(rusqlite::Error::from)?;
-        if !record_codec::micros(record).is_some_and(|at| at < oldest.as_microsecond()) {
+        if record_codec::micros(record).is_none_or(|at| at >= oldest.as_microsecond()) {
             let first_to_keep = row.get::<_, i64>(0)?.cast_unsigned();
             return Ok(first_to_keep.checked_sub(1).filter(|last| *last >= chain.first));
         }
