@@ -147,16 +147,6 @@ pub(crate) fn truncate_listing(lists: &mut Listing) -> usize {
     removed
 }
 
-pub(crate) const fn list_method(kind: ItemKind) -> &'static str {
-    match kind {
-        ItemKind::Tool => "tools/list",
-        ItemKind::Prompt => "prompts/list",
-        ItemKind::Resource => "resources/list",
-        ItemKind::Template => "resources/templates/list",
-        ItemKind::Skill => "skills/list",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
