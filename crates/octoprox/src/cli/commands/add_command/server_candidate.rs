@@ -16,8 +16,8 @@ use crate::packages::{
 use crate::process::local_programs::which;
 use crate::settings::{Environment, Settings};
 use octo_catalogue::{
-    Catalogue, CatalogueEntry, LocalAccess, LoginKind, LookAlike, Package, PackageReference, PackageRegistry,
-    Remote, ServerReference, TokenHeader, own_variable,
+    Catalogue, CatalogueEntry, LocalAccess, LoginKind, LookAlike, PackageReference, PackageRegistry, Remote,
+    ServerReference, TokenHeader, own_variable,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
