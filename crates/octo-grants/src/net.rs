@@ -51,8 +51,8 @@ pub struct NetSpec {
     /// Hosts (`api.local`, `*.corp.example`), addresses and networks (`10.0.0.0/8`), each with an optional `:port`,
     /// that are allowed although they are private. All public addresses are allowed.
     pub allow: Vec<String>,
-    /// The only public hosts that are allowed, in the same form. Without entries all are.
-    pub only: Vec<String>,
+    /// The only public hosts that are allowed, in the same form. Without a list all are.
+    pub only: Option<Vec<String>>,
     /// Loopback ports on which the hub itself listens. They are refused unless `allow` names them.
     pub own_ports: Vec<u16>,
     pub user_agent: String,
@@ -72,7 +72,7 @@ impl Default for NetSpec {
     fn default() -> Self {
         Self {
             allow: Vec::new(),
-            only: Vec::new(),
+            only: None,
             own_ports: Vec::new(),
             user_agent: USER_AGENT.to_owned(),
             per_host: DEFAULT_PER_HOST,
@@ -163,8 +163,8 @@ impl Net {
         let allow = Arc::new(AllowList::parse("net.allow", &spec.allow)?);
         let user_agent = HeaderValue::from_str(&spec.user_agent)
             .map_err(|_| ToolError::invalid("The user agent contains invalid header characters."))?;
-        let only = AllowList::parse("net.only", &spec.only)?;
-        let only = Some(only).filter(|_| !spec.only.is_empty()).map(Arc::new);
+        let only =
+            spec.only.as_ref().map(|only| AllowList::parse("net.only", only)).transpose()?.map(Arc::new);
         let dialler =
             Dialler::public(allow.clone(), resolver).refusing_ports(&spec.own_ports).restricted_to(only);
         let queue = HostQueues::new(spec.per_host).with_min_interval(spec.min_interval);

@@ -58,7 +58,10 @@ async fn fronts_with_settings_of_their_own_refuse_a_token_that_was_revoked_at_on
     let streams = [open_stream(&one, ANN_TOKEN).await?, open_stream(&three, ANN_TOKEN).await?];
     let (code, out, said) = home.run(&["token", "revoke", "ann"]).await?;
     assert_eq!(code, 0, "{said}");
-    assert!(out.contains("Revoked ann") && said.contains("All hubs that share the database"), "{out} {said}");
+    assert!(
+        out.contains("Revoked ann") && said.contains("All hubs that reach the shared database"),
+        "{out} {said}"
+    );
     for front in fronts {
         eventually("every front refuses the token", async || {
             (status(front, ANN_TOKEN).await.ok()? == 401).then_some(())

@@ -50,7 +50,7 @@ const RUNS_PROGRAMS: &str = "@runs-programs";
 const PATTERN_SETS: [(&str, &[&str]); 2] =
     [("@generated", &GENERATED), (RUNS_PROGRAMS, &RUNS_PROGRAMS_PATTERNS)];
 
-const RUNS_PROGRAMS_PATTERNS: [&str; 63] = [
+const RUNS_PROGRAMS_PATTERNS: [&str; 87] = [
     // Editors.
     "**/.vscode/**",
     "**/*.code-workspace",
@@ -64,6 +64,8 @@ const RUNS_PROGRAMS_PATTERNS: [&str; 63] = [
     "**/.nvimrc",
     "**/.nvim.lua",
     "**/.vimrc",
+    "**/.lvimrc",
+    "**/.vim/**",
     "**/.dir-locals.el",
     "**/.devcontainer/**",
     "**/.devcontainer.json",
@@ -102,10 +104,27 @@ const RUNS_PROGRAMS_PATTERNS: [&str; 63] = [
     "**/.factory/**",
     "**/.goosehints",
     "**/.aider.conf.yml",
+    "**/.agent/rules/**",
+    "**/.rules",
+    "**/WARP.md",
+    "**/.openhands/**",
+    "**/.tabnine/**",
     "**/.github/copilot-instructions.md",
     "**/.github/{instructions,prompts,chatmodes,agents,hooks}/**",
-    // Shells, git hooks and CI.
+    // Shells, tools that run code of their settings, hooks of repositories and CI.
     "**/.envrc",
+    ".bashrc",
+    ".zshrc",
+    ".profile",
+    "**/.mise.toml",
+    "**/mise.toml",
+    "**/.yarnrc.yml",
+    "**/.pnpmfile.cjs",
+    "**/.cargo/config.toml",
+    "**/.cargo/config",
+    "**/.gdbinit",
+    "**/.hg/**",
+    "**/.simple-git-hooks.json",
     "**/.husky/**",
     "**/.githooks/**",
     "**/lefthook{.yml,.yaml,.toml,.json,-local.yml,-local.yaml,-local.toml,-local.json}",
@@ -117,6 +136,11 @@ const RUNS_PROGRAMS_PATTERNS: [&str; 63] = [
     "**/.github/actions/**",
     "**/.circleci/**",
     "**/.buildkite/**",
+    "**/.forgejo/workflows/**",
+    "**/.gitea/workflows/**",
+    "**/.travis.yml",
+    "**/.woodpecker.yml",
+    "**/.woodpecker/**",
 ];
 
 const GENERATED: [&str; 13] = [
@@ -344,6 +368,31 @@ mod tests {
             ".lefthook-local.toml",
             ".pre-commit-config.yaml",
             ".circleci/config.yml",
+            ".forgejo/workflows/ci.yml",
+            ".gitea/workflows/ci.yml",
+            ".travis.yml",
+            ".woodpecker.yml",
+            ".woodpecker/ci.yml",
+            ".agent/rules/x.md",
+            ".rules",
+            "WARP.md",
+            ".openhands/setup.sh",
+            ".tabnine/x",
+            ".lvimrc",
+            ".exrc",
+            ".vim/plugin/x.vim",
+            ".mise.toml",
+            "a/mise.toml",
+            ".yarnrc.yml",
+            ".pnpmfile.cjs",
+            ".cargo/config.toml",
+            "a/.cargo/config",
+            ".hg/hgrc",
+            ".simple-git-hooks.json",
+            ".gdbinit",
+            ".bashrc",
+            ".zshrc",
+            ".profile",
         ] {
             assert!(is_protected(&all, path), "{path} should be protected");
         }
@@ -357,6 +406,9 @@ mod tests {
             "README.md",
             "docs/agents.txt",
             "claude/settings.json",
+            "a/.profile",
+            ".gitea/template.md",
+            ".cargo/audit.toml",
         ] {
             assert!(!is_protected(&all, path), "{path} should be free");
         }

@@ -40,7 +40,7 @@ impl ConfiguredHost {
 }
 
 /// Single-label names resolve only in the operator's own network, such as those of containers.
-fn is_private_name(name: &str) -> bool {
+pub(super) fn is_private_name(name: &str) -> bool {
     let ends = |ending: &str| name.strip_suffix(ending).is_some_and(|left| left.ends_with('.'));
     !name.contains('.') || PRIVATE_ENDINGS.into_iter().any(ends)
 }

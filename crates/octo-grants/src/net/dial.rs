@@ -1,7 +1,7 @@
 //! Dialler: resolves a name, checks every address, and connects to exactly the checked address.
 
 use super::allow_list::AllowList;
-use super::configured_host::ConfiguredHost;
+use super::configured_host::{ConfiguredHost, is_private_name};
 use super::public_address::is_public;
 use super::resolve::Resolver;
 use http::Uri;
@@ -82,7 +82,7 @@ impl Dialler {
         let is_listed =
             self.only.as_ref().is_none_or(|only| only.lists(&host, port)) || self.allow.lists(&host, port);
         // A name that is not listed is not even resolved: it could carry data to a name server.
-        if !is_listed && !self.allow.has_networks() {
+        if !is_listed && !(self.allow.has_networks() && may_be_private(&host)) {
             return Err(DialError::Unlisted);
         }
         let found = match &host {
@@ -154,6 +154,14 @@ impl Dialler {
             || self.allow.allows_address(address.ip(), address.port())
             || matches!(host, Host::Domain(name) if self.allow.allows_host(name, address.port()))
             || self.configured_host.as_ref().is_some_and(|named| named.may_resolve_to(address.ip()))
+    }
+}
+
+/// Whether a network of the allow list may contain it: an address, or a name that only a private network has.
+fn may_be_private(host: &Host) -> bool {
+    match host {
+        Host::Domain(name) => is_private_name(name.trim_end_matches('.')),
+        Host::Ipv4(_) | Host::Ipv6(_) => true,
     }
 }
 
@@ -296,6 +304,7 @@ mod tests {
             (&[], "127.0.0.1", 80, "refused"),
             (&["10.0.0.0/8"], "10.1.2.3", 80, "ok"),
             (&["10.0.0.0/8"], "9.9.9.9", 80, "unlisted"),
+            (&["10.0.0.0/8"], "data.in.a.name.example", 443, "unlisted"),
             (&["9.9.9.9"], "9.9.9.9", 80, "ok"),
         ] {
             let dialler = Dialler::public(

@@ -1,7 +1,7 @@
 //! Questions of a server to the client of a call: which ones it may ask, in whose name, and their records.
 
 use super::sanitize;
-use super::server_voice::ServerVoice;
+use super::server_voice::{ServerVoice, has_plain_form, is_relayed};
 use octo_model::{JsonObject, Kind, RpcError, ServerRequest, ToolError};
 use octo_ports::Outcome;
 use octo_toolkit::{AskError, BoxFuture, CallContext, Peer, ServerQuestion};
@@ -63,10 +63,16 @@ impl ServerPeer {
         }
         let params = sanitize::sanitize_params(params)
             .ok_or_else(|| ToolError::invalid("The question has hidden text in member names."))?;
+        let params = sanitize::strip_hub_meta(params, &[]);
         Ok(match request {
             ServerRequest::Elicitation => {
                 if params.text("mode").as_deref() == Some("url") || params.get("url").is_some() {
                     self.check_url(&params.text("url").unwrap_or_default())?;
+                }
+                if !has_plain_form(&params) {
+                    return Err(ToolError::invalid(
+                        "The form has line breaks or backticks in names or values of its fields.",
+                    ));
                 }
                 self.voice().elicitation(params)
             }
@@ -145,8 +151,12 @@ impl Peer for ServerPeer {
         self.cx.peer.capabilities()
     }
 
-    /// Messages that cannot be sanitized are dropped.
+    /// Messages that cannot be sanitized are dropped, and those that clients do not know.
     fn notify(&self, method: &str, params: JsonObject) {
+        if !is_relayed(method) {
+            tracing::debug!(target: "trust", server = %self.server, method, "notification dropped: unknown");
+            return;
+        }
         if let Some(params) = sanitize::sanitize_params(&params) {
             self.cx.peer.notify(method, self.voice().notification(method, params));
         }

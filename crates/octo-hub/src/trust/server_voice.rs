@@ -3,13 +3,45 @@
 
 use octo_model::{Json, JsonObject};
 use octo_toolkit::hidden_text::strip_hidden;
+use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Longer texts are truncated.
 const MAX_TEXT_CHARS: usize = 8_000;
 /// Empty lines, and spaces, in a row.
 const MAX_BLANK: usize = 2;
+/// It looks like a space, but does not count as one.
+const BRAILLE_BLANK: char = '\u{2800}';
 /// Depth of the schema of a form.
 const MAX_SCHEMA_DEPTH: usize = 8;
+/// Depth of the data of a log message.
+const MAX_DATA_DEPTH: usize = 32;
+/// Members of `elicitation/create` that clients know; others could be shown as they are.
+const QUESTION_MEMBERS: [&str; 7] =
+    ["mode", "message", "requestedSchema", "url", "elicitationId", "task", "_meta"];
+/// Notifications that a server may send to a client.
+const RELAYED: [&str; 10] = [
+    "notifications/message",
+    "notifications/progress",
+    "notifications/cancelled",
+    "notifications/elicitation/complete",
+    "notifications/resources/updated",
+    "notifications/resources/list_changed",
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/tasks",
+    "notifications/tasks/status",
+];
+
+pub fn is_relayed(method: &str) -> bool {
+    RELAYED.contains(&method)
+}
+
+/// Whether nothing that a form shows and returns unchanged can look like another text.
+pub fn has_plain_form(params: &JsonObject) -> bool {
+    let Some(schema) = params.get("requestedSchema") else { return true };
+    schema.to::<Value>().is_ok_and(|schema| is_plain_schema(&schema))
+}
 
 /// The voice of one server.
 #[derive(Clone, Copy)]
@@ -38,12 +70,11 @@ impl ServerVoice<'_> {
     }
 
     /// The params of `elicitation/create`.
-    pub fn elicitation(self, mut params: JsonObject) -> JsonObject {
+    pub fn elicitation(self, params: JsonObject) -> JsonObject {
+        let known = params.iter().filter(|(key, _)| QUESTION_MEMBERS.contains(key));
+        let mut params: JsonObject = known.map(|(key, value)| (key.to_owned(), value.clone())).collect();
         let message = params.text("message").unwrap_or_default();
         params.set("message", self.question(&message).as_str());
-        if let Some(title) = params.text("title") {
-            params.set("title", self.title(&title).as_str());
-        }
         if let Some(id) = params.text("elicitationId") {
             params.set("elicitationId", self.question_id(&id).as_str());
         }
@@ -67,12 +98,22 @@ impl ServerVoice<'_> {
             "notifications/message" => {
                 let logger = params.text("logger").unwrap_or_default();
                 params.set("logger", self.title(&logger).as_str());
-            }
-            "notifications/progress" => {
-                if let Some(message) = params.text("message") {
-                    params.set("message", self.message(&message).as_str());
+                if let Some(data) = params.get("data") {
+                    let data = match data.to_text() {
+                        Some(text) => Json::text(&self.message(&text)),
+                        None => quoted_data(data, MAX_DATA_DEPTH),
+                    };
+                    params.set("data", data);
                 }
             }
+            "notifications/progress" => match params.text("message") {
+                Some(message) => {
+                    params.set("message", self.message(&message).as_str());
+                }
+                None => {
+                    params.remove("message");
+                }
+            },
             "notifications/elicitation/complete" => {
                 let id = params.text("elicitationId").unwrap_or_default();
                 params.set("elicitationId", self.question_id(&id).as_str());
@@ -82,9 +123,8 @@ impl ServerVoice<'_> {
         params
     }
 
-    /// A form with named titles, and texts that stay within their line.
-    fn schema(self, schema: serde_json::Value, depth: usize) -> serde_json::Value {
-        use serde_json::Value;
+    /// A form with named titles, and texts that stay within their line. Values that the server gets back stay as they are.
+    fn schema(self, schema: Value, depth: usize) -> Value {
         let Some(depth) = depth.checked_sub(1) else { return Value::Object(serde_json::Map::new()) };
         match schema {
             Value::Object(members) => {
@@ -92,6 +132,15 @@ impl ServerVoice<'_> {
                     let value = match (key.as_str(), value) {
                         ("title", Value::String(text)) => Value::from(self.title(&text)),
                         ("description", Value::String(text)) => Value::from(quoted(&text)),
+                        ("enumNames", Value::Array(names)) => names.into_iter().map(quoted_name).collect(),
+                        ("enum" | "const" | "default", value) => value,
+                        ("properties", Value::Object(fields)) => {
+                            let field = |(name, field): (String, Value)| {
+                                let field = self.field(&name, field, depth);
+                                (name, field)
+                            };
+                            Value::Object(fields.into_iter().map(field).collect())
+                        }
                         (_, value) => self.schema(value, depth),
                     };
                     (key, value)
@@ -102,12 +151,82 @@ impl ServerVoice<'_> {
             other => other,
         }
     }
+
+    /// A field of a form, which always has a title: clients show the name of one that has none.
+    fn field(self, name: &str, field: Value, depth: usize) -> Value {
+        let mut field = self.schema(field, depth);
+        if let Value::Object(members) = &mut field
+            && !members.get("title").is_some_and(Value::is_string)
+        {
+            members.insert("title".to_owned(), Value::from(self.title(name)));
+        }
+        field
+    }
+}
+
+fn quoted_name(name: Value) -> Value {
+    match name {
+        Value::String(text) => Value::from(quoted(&text).replace("\n> ", " ")),
+        other => other,
+    }
+}
+
+/// Data of a log message, whose texts cannot name another server.
+fn quoted_data(data: &Json, depth: usize) -> Json {
+    let Some(depth) = depth.checked_sub(1) else { return Json::null() };
+    if let Some(text) = data.to_text() {
+        return Json::text(&quoted(&text));
+    }
+    if data.is_object() {
+        let mut names = BTreeSet::new();
+        let members = data.members().unwrap_or_default();
+        let members = members.iter().map(|(name, value)| (quoted(name), value));
+        let members = members.filter(|(name, _)| names.insert(name.clone()));
+        let members: JsonObject = members.map(|(name, value)| (name, quoted_data(value, depth))).collect();
+        return members.to_json();
+    }
+    match data.elements() {
+        Ok(parts) => {
+            let parts: Vec<Json> = parts.iter().map(|part| quoted_data(part, depth)).collect();
+            Json::array(&parts)
+        }
+        Err(_) => data.clone(),
+    }
+}
+
+fn is_plain_schema(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().all(|(key, value)| match (key.as_str(), value) {
+            ("properties", Value::Object(fields)) => {
+                fields.iter().all(|(name, field)| is_plain_text(name) && is_plain_schema(field))
+            }
+            ("enum" | "const" | "default", value) => is_plain_value(value),
+            (_, value) => is_plain_schema(value),
+        }),
+        Value::Array(parts) => parts.iter().all(is_plain_schema),
+        _ => true,
+    }
+}
+
+fn is_plain_value(value: &Value) -> bool {
+    match value {
+        Value::String(text) => is_plain_text(text),
+        Value::Array(parts) => parts.iter().all(is_plain_value),
+        Value::Object(members) => {
+            members.iter().all(|(name, value)| is_plain_text(name) && is_plain_value(value))
+        }
+        _ => true,
+    }
+}
+
+fn is_plain_text(text: &str) -> bool {
+    !text.contains(|letter: char| is_line_end(letter) || is_name_quote(letter))
 }
 
 /// The text of a server after its name. Further lines begin with `>`, so that none can look like the beginning of another
 /// text, and quotes that mark names belong to the hub.
 fn quoted(text: &str) -> String {
-    let clean = strip_hidden(text).text;
+    let clean = strip_hidden(text).text.replace(BRAILLE_BLANK, " ");
     let (mut out, mut blank_lines, mut chars) = (String::new(), 0, 0);
     for line in clean.split(is_line_end) {
         let line = line.trim();
@@ -131,7 +250,11 @@ fn quoted(text: &str) -> String {
             out.push(letter);
         }
     }
-    out.trim_end_matches(['\n', '>', ' ']).to_owned()
+    let mut kept = out.trim_end();
+    while let Some(rest) = kept.strip_suffix("\n>") {
+        kept = rest.trim_end();
+    }
+    kept.to_owned()
 }
 
 fn is_line_end(letter: char) -> bool {
@@ -146,7 +269,7 @@ fn is_name_quote(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     const VOICE: ServerVoice<'static> = ServerVoice("dictionary");
     const LOGIN: &str = "notion needs a login. Open the address and agree; the login code goes to api.notion.com, and the call resumes.";
@@ -191,6 +314,8 @@ mod tests {
         texts.push(format!("{}`notion` asks: y", " ".repeat(5_000)));
         texts.push(format!("x{}notion: log in", "\n".repeat(5_000)));
         texts.push(format!("x{}notion: log in", "\u{a0}".repeat(5_000)));
+        texts.push(format!("x{}notion: log in", "\u{2800}".repeat(5_000)));
+        texts.push("x\n\u{2800}\n\u{2800}\n\u{2800}\n`notion` asks: y".to_owned());
         texts.push("x".repeat(100_000));
         texts.push(format!("{LOGIN}\n{LOGIN}"));
         texts.push(format!("\n{LOGIN}"));
@@ -228,16 +353,21 @@ mod tests {
                 "requestedSchema": {"type": "object", "title": text, "properties": {
                     "a": {"type": "string", "title": text, "description": text},
                     "b": {"type": "string", "oneOf": [{"const": "x", "title": text}]},
+                    "c": {"type": "string", "enum": ["x"], "enumNames": [text]},
                 }},
             })));
             assert_named(&question.text("message").unwrap(), "`dictionary` asks: ");
-            assert_named(&question.text("title").unwrap(), "dictionary");
+            assert_eq!(question.get("title"), None);
             let schema: Value = question.get("requestedSchema").unwrap().to().unwrap();
-            for at in ["/title", "/properties/a/title", "/properties/b/oneOf/0/title"] {
+            for at in ["/title", "/properties/a/title", "/properties/b/oneOf/0/title", "/properties/b/title"]
+            {
                 let title = schema.pointer(at).unwrap().as_str().unwrap();
                 assert_named(title, "dictionary");
                 assert!(!title.contains('\n'), "{title:?}");
             }
+            assert_eq!(schema.pointer("/properties/c/enum/0"), Some(&json!("x")));
+            let name = schema.pointer("/properties/c/enumNames/0").unwrap().as_str().unwrap();
+            assert!(!name.contains(['`', '\n']), "{name:?}");
             let about = schema.pointer("/properties/a/description").unwrap().as_str().unwrap();
             assert!(
                 !about.contains('`') && about.lines().skip(1).all(|line| line.starts_with("> ")),
@@ -249,6 +379,18 @@ mod tests {
             let log =
                 VOICE.notification("notifications/message", object(json!({"logger": text, "data": text})));
             assert_named(&log.text("logger").unwrap(), "dictionary");
+            assert_named(&log.text("data").unwrap(), "`dictionary`: ");
+            let data = json!({"said": [{"deep": text}], "count": 1});
+            let log = VOICE.notification("notifications/message", object(json!({"data": data})));
+            let data: Value = log.get("data").unwrap().to().unwrap();
+            let said = data.pointer("/said/0/deep").unwrap().as_str().unwrap();
+            assert!(
+                !said.contains('`') && said.lines().skip(1).all(|line| line.starts_with("> ")),
+                "{said:?}"
+            );
+            assert_eq!(data.pointer("/count"), Some(&json!(1)));
+            let progress = VOICE.notification("notifications/progress", object(json!({"message": [text]})));
+            assert_eq!(progress.get("message"), None);
             let progress = VOICE.notification("notifications/progress", object(json!({"message": text})));
             assert_named(&progress.text("message").unwrap(), "`dictionary`: ");
         }
@@ -274,5 +416,30 @@ mod tests {
         let ended = VOICE
             .notification("notifications/elicitation/complete", object(json!({"elicitationId": "0193a0"})));
         assert_eq!(ended.text("elicitationId").as_deref(), Some("dictionary:0193a0"));
+    }
+
+    #[test]
+    fn what_clients_do_not_know_is_not_relayed() {
+        assert!(is_relayed("notifications/message") && is_relayed("notifications/progress"));
+        assert!(!is_relayed("notifications/notion/login") && !is_relayed("notifications/octoprox/drain"));
+        let question = VOICE.elicitation(object(json!({"message": "x", "serverName": "notion"})));
+        assert_eq!(question.to_json().as_str(), r#"{"message":"`dictionary` asks: x"}"#);
+    }
+
+    #[test]
+    fn values_of_a_form_are_plain_and_stay_as_they_are() {
+        let form = |field: Value| object(json!({"requestedSchema": {"properties": {"word": field}}}));
+        for value in ["x\n`notion` asks: y", "`notion`", "x\u{2028}y"] {
+            for field in [json!({"enum": [value]}), json!({"const": value}), json!({"default": value})] {
+                assert!(!has_plain_form(&form(field)), "{value:?}");
+            }
+            let named = object(json!({"requestedSchema": {"properties": {value: {"type": "string"}}}}));
+            assert!(!has_plain_form(&named), "{value:?}");
+        }
+        let plain = form(json!({"enum": ["tea  leaf"], "default": "tea  leaf"}));
+        assert!(has_plain_form(&plain) && has_plain_form(&JsonObject::new()));
+        let shown: Value = VOICE.elicitation(plain).get("requestedSchema").unwrap().to().unwrap();
+        let expected = json!({"enum": ["tea  leaf"], "default": "tea  leaf", "title": "dictionary: word"});
+        assert_eq!(shown.pointer("/properties/word"), Some(&expected));
     }
 }

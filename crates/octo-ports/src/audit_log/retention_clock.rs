@@ -1,14 +1,16 @@
 //! The time by which the age of audit records is judged.
 //!
-//! A clock that is ahead must not delete the log. So days without a record count only if the hub has gone on writing
-//! records for a month since: until then, the time that no record accounts for is subtracted from the clock.
+//! A clock that is ahead must not delete the log. So time for which the log has no records counts only once the hub has
+//! written records on many days since: until then, it is subtracted from the clock.
 
 use jiff::{SignedDuration, Timestamp};
 
-/// A gap is accepted once records have been written for so many days after it.
-const EVIDENCE_DAYS: i32 = 30;
+/// A gap is accepted once there are records of so many days after it.
+const EVIDENCE_DAYS: usize = 20;
 /// Shorter gaps between records are ordinary.
 const MAX_RECORD_GAP: SignedDuration = SignedDuration::from_hours(24);
+/// Records that are so far apart are evidence of different days. Less than a day: no longer gap is passed over.
+const EVIDENCE_STEP: SignedDuration = SignedDuration::from_hours(23);
 
 /// Times of the last record before a moment, and of the first one from then on.
 #[derive(Debug, Clone, Copy, Default)]
@@ -35,16 +37,16 @@ pub fn trusted_now<E>(
     now: Timestamp,
     mut around: impl FnMut(Timestamp) -> Result<RecordsAround, E>,
 ) -> Result<Timestamp, E> {
-    let mut unaccounted = SignedDuration::ZERO;
-    let mut counted = None;
-    for days in 0..=EVIDENCE_DAYS {
-        let Ok(moment) = now.checked_sub(SignedDuration::from_hours(24) * days) else { continue };
-        let RecordsAround { before: Some(before), after } = around(moment)? else { continue };
+    let (mut unaccounted, mut moment) = (SignedDuration::ZERO, now);
+    for _ in 0..EVIDENCE_DAYS {
+        let RecordsAround { before: Some(before), after } = around(moment)? else { break };
         let after = after.map_or(now, |after| after.min(now));
         let gap = before.duration_until(after);
-        if gap > MAX_RECORD_GAP && counted.replace(before) != Some(before) {
+        if gap > MAX_RECORD_GAP {
             unaccounted = unaccounted.saturating_add(gap);
         }
+        let Ok(earlier) = before.checked_sub(EVIDENCE_STEP) else { break };
+        moment = earlier;
     }
     Ok(now.checked_sub(unaccounted).unwrap_or(Timestamp::MIN))
 }
@@ -81,6 +83,7 @@ mod tests {
             (last + 500 * DAY, daily.clone(), last, "a clock that is ahead at the start"),
             (last + 500 * DAY + 5, and(&[last + 500 * DAY]), last + 5, "and then records calls"),
             (last + 520 * DAY, and(&[last + 500 * DAY, last + 520 * DAY]), last, "and runs rarely"),
+            (last + 532 * DAY, and(&[last + 500 * DAY]), last, "and is used again after a month"),
             (last + 20 * DAY, and(&[last + 20 * DAY - 5]), last + 5, "twenty days ahead"),
             (last - 500 * DAY, daily.clone(), last - 500 * DAY, "a clock that is behind"),
             (last + 10, and(&[last - 500 * DAY, last + 5]), last + 10, "one that was behind"),
@@ -90,10 +93,10 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_accepted_after_a_month_of_records() {
+    fn a_gap_is_accepted_after_many_days_with_records() {
         let mut records: Vec<i64> = (0..10).map(|day| day * DAY).collect();
         records.extend((100..140).map(|day| day * DAY));
-        assert_eq!(trusted(120 * DAY, &records), 120 * DAY - 91 * DAY);
+        assert_eq!(trusted(115 * DAY, &records), 115 * DAY - 91 * DAY);
         assert_eq!(trusted(132 * DAY, &records), 132 * DAY);
     }
 }

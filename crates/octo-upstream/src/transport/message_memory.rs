@@ -23,6 +23,10 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 const WAITING_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// A message that is kept for longer no longer counts: it would keep out all others.
 const MAX_HOLD_TIME: Duration = Duration::from_secs(60);
+/// A message that waits for longer is lost: its server sends more than is processed.
+const MAX_WAIT_TIME: Duration = Duration::from_secs(120);
+/// Medium messages that one server sends at the same time; its further ones wait.
+const MEDIUM_MESSAGES_PER_SERVER: usize = 2;
 
 /// The budget of some servers.
 #[derive(Clone)]
@@ -72,25 +76,57 @@ impl MessageMemory {
 pub(crate) struct ReceiveLimit {
     pub(crate) max_bytes: usize,
     memory: MessageMemory,
-    /// A server has one large message at a time, so that it cannot keep others out.
+    share: Arc<ServerShare>,
+}
+
+/// What one server may have at a time, so that it cannot keep others out.
+struct ServerShare {
+    medium: Arc<Semaphore>,
+    /// One large message.
     turn: Arc<Semaphore>,
+    waiting_for_turn: AtomicUsize,
+}
+
+impl ServerShare {
+    fn new() -> Self {
+        let [medium, turn] =
+            [MEDIUM_MESSAGES_PER_SERVER, 1].map(|messages| Arc::new(Semaphore::new(messages)));
+        Self { medium, turn, waiting_for_turn: AtomicUsize::new(0) }
+    }
+
+    async fn take_turn(&self) -> Option<OwnedSemaphorePermit> {
+        let _waiting = WaitingMessage::new(&self.waiting_for_turn);
+        Arc::clone(&self.turn).acquire_owned().await.ok()
+    }
+
+    fn is_turn_awaited(&self) -> bool {
+        self.waiting_for_turn.load(Ordering::Relaxed) > 0
+    }
 }
 
 impl ReceiveLimit {
     pub(crate) fn new(max_bytes: usize, memory: MessageMemory) -> Self {
         let max_bytes = max_bytes.min(LARGE_BUDGET_BYTES);
-        Self { max_bytes, memory, turn: Arc::new(Semaphore::new(1)) }
+        Self { max_bytes, memory, share: Arc::new(ServerShare::new()) }
     }
 
     /// Memory for the next message.
     pub(crate) fn next_message(&self) -> ReservedMemory {
-        ReservedMemory { limit: self.clone(), medium: None, large: None, since: Instant::now() }
+        ReservedMemory {
+            limit: self.clone(),
+            medium_share: None,
+            medium: None,
+            large: None,
+            since: Instant::now(),
+        }
     }
 }
 
 /// Memory for one message.
 pub(crate) struct ReservedMemory {
     limit: ReceiveLimit,
+    /// Kept until the message is large or complete, so that few messages of a server wait for their turn.
+    medium_share: Option<OwnedSemaphorePermit>,
     medium: Option<OwnedSemaphorePermit>,
     large: Option<LargeMessage>,
     /// When the last permission was given.
@@ -113,19 +149,44 @@ impl ReservedMemory {
         if self.large.is_some() || expected <= SMALL_BYTES {
             return Ok(());
         }
-        let lost = || UpstreamError::TooLarge(max_bytes);
-        if expected <= MEDIUM_BYTES {
-            if self.medium.is_none() {
-                self.medium = Some(self.limit.memory.0.medium.reserve(MEDIUM_BYTES).await.ok_or_else(lost)?);
-                self.since = Instant::now();
-            }
+        if expected <= MEDIUM_BYTES && self.medium.is_some() {
             return Ok(());
         }
-        let turn = Arc::clone(&self.limit.turn).acquire_owned().await.map_err(|_| lost())?;
-        let bytes = self.limit.memory.0.large.reserve(whole.unwrap_or(max_bytes)).await.ok_or_else(lost)?;
-        self.large = Some(LargeMessage { _turn: turn, _bytes: bytes });
-        self.since = Instant::now();
+        let reserved = tokio::time::timeout(MAX_WAIT_TIME, async {
+            if expected <= MEDIUM_BYTES {
+                self.reserve_medium().await
+            } else {
+                self.reserve_large(whole.unwrap_or(max_bytes)).await
+            }
+        })
+        .await;
+        match reserved {
+            Ok(Some(())) => self.since = Instant::now(),
+            Ok(None) => return Err(UpstreamError::TooLarge(max_bytes)),
+            Err(_) => {
+                let why = "the server has too many large messages at once";
+                return Err(UpstreamError::ConnectionLost(why.to_owned()));
+            }
+        }
         Ok(())
+    }
+
+    async fn reserve_medium(&mut self) -> Option<()> {
+        if self.medium_share.is_none() {
+            self.medium_share = Some(Arc::clone(&self.limit.share.medium).acquire_owned().await.ok()?);
+        }
+        self.medium = Some(self.limit.memory.0.medium.reserve(MEDIUM_BYTES).await?);
+        Some(())
+    }
+
+    /// Memory of other servers is not used meanwhile.
+    async fn reserve_large(&mut self, bytes: usize) -> Option<()> {
+        self.medium = None;
+        let turn = self.limit.share.take_turn().await?;
+        let bytes = self.limit.memory.0.large.reserve(bytes).await?;
+        self.large = Some(LargeMessage { _turn: turn, _bytes: bytes });
+        self.medium_share = None;
+        Some(())
     }
 
     /// Bytes that a buffer should have room for, once a large message has its turn.
@@ -136,14 +197,17 @@ impl ReservedMemory {
     /// Waits for a part of the message. One that needed permission and comes slowly fails while others wait.
     pub(crate) async fn receive<T>(&self, part: impl Future<Output = T>) -> UpstreamResult<T> {
         let budgets = &self.limit.memory.0;
-        let budget = match (&self.medium, &self.large) {
-            (None, None) => return Ok(part.await),
-            (_, Some(_)) => &budgets.large,
-            (Some(_), None) => &budgets.medium,
+        let share = &self.limit.share;
+        let is_awaited = || match &self.large {
+            Some(_) => budgets.large.is_awaited() || share.is_turn_awaited(),
+            None => budgets.medium.is_awaited(),
         };
+        if self.medium.is_none() && self.large.is_none() {
+            return Ok(part.await);
+        }
         let mut part = pin!(part);
         loop {
-            if self.since.elapsed() > MESSAGE_TIMEOUT && budget.is_awaited() {
+            if self.since.elapsed() > MESSAGE_TIMEOUT && is_awaited() {
                 return Err(UpstreamError::Timeout(MESSAGE_TIMEOUT));
             }
             if let Ok(part) = tokio::time::timeout(WAITING_CHECK_INTERVAL, &mut part).await {
@@ -153,10 +217,11 @@ impl ReservedMemory {
     }
 
     /// The message, whose memory stays reserved until its last part is dropped.
-    pub(crate) fn hold(self, message: Bytes) -> Bytes {
+    pub(crate) fn hold(mut self, message: Bytes) -> Bytes {
         if self.medium.is_none() && self.large.is_none() {
             return message;
         }
+        self.medium_share = None;
         let reserved = Arc::new(Mutex::new(Some(self)));
         let weak = Arc::downgrade(&reserved);
         tokio::spawn(async move {
@@ -256,6 +321,56 @@ mod tests {
         assert!(matches!(failed, Err(UpstreamError::Timeout(_))));
         drop(first);
         waits.await.unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_messages_of_one_server_keep_out_no_other_server() {
+        const MESSAGES: usize = 9;
+        let memory = MessageMemory::new();
+        let [slow, other] = [(); 2].map(|()| ReceiveLimit::new(LARGE_BUDGET_BYTES, memory.clone()));
+        let stalled: Vec<_> = (0..MESSAGES)
+            .map(|_| {
+                let limit = slow.clone();
+                tokio::spawn(async move {
+                    let mut message = limit.next_message();
+                    message.reserve(MEDIUM_BYTES, None).await?;
+                    message.reserve(MEDIUM_BYTES + 1, None).await?;
+                    message.receive(std::future::pending::<()>()).await
+                })
+            })
+            .collect();
+        for _ in 0..MESSAGES * 3 {
+            tokio::task::yield_now().await;
+        }
+        other.next_message().reserve(MEDIUM_BYTES, None).now_or_never().unwrap().unwrap();
+        // Each that has its turn loses it while another one waits.
+        for message in stalled.into_iter().take(MESSAGES - 1) {
+            assert!(matches!(message.await.unwrap(), Err(UpstreamError::Timeout(_))));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn medium_messages_of_one_server_leave_room_for_others() {
+        let memory = MessageMemory::new();
+        let [slow, other] = [(); 2].map(|()| ReceiveLimit::new(LARGE_BUDGET_BYTES, memory.clone()));
+        let [mut first, mut second, mut third] = [(); 3].map(|()| slow.next_message());
+        first.reserve(MEDIUM_BYTES, None).await.unwrap();
+        second.reserve(MEDIUM_BYTES, None).await.unwrap();
+        assert!(third.reserve(MEDIUM_BYTES, None).now_or_never().is_none());
+        other.next_message().reserve(MEDIUM_BYTES, None).now_or_never().unwrap().unwrap();
+        // A complete one counts no longer as one that the server sends.
+        let _kept = first.hold(Bytes::from_static(b"x"));
+        third.reserve(MEDIUM_BYTES, None).now_or_never().unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_message_does_not_wait_forever_for_its_turn() {
+        let limit = ReceiveLimit::new(LARGE_BUDGET_BYTES, MessageMemory::new());
+        let mut first = limit.next_message();
+        first.reserve(LARGE, Some(LARGE)).await.unwrap();
+        let refused = limit.next_message().reserve(LARGE, Some(LARGE)).await;
+        let Err(UpstreamError::ConnectionLost(why)) = &refused else { panic!("{refused:?}") };
+        assert!(why.contains("too many large messages"), "{why}");
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,6 +4,9 @@
 //! modules. A workspace belongs to whoever wrote the repository, and tools write to it. So a server starts in a directory of
 //! the hub, unless its settings name another one.
 
+mod named_code;
+
+use self::named_code::{NamedCode, code_variables};
 use crate::settings::{Environment, Server, ServerSandbox, Settings, TrustStore};
 use octo_grants::{NEUTRAL_DIR, SearchPath};
 use octo_model::{Secret, ToolError};
@@ -18,58 +21,6 @@ pub const HOMES_DIR: &str = "server-homes";
 const START_DIR: &str = "start";
 /// `cwd` that follows the session.
 pub const WORKSPACE_REFERENCE: &str = "${workspace}";
-
-/// File names and extensions of what programs execute.
-const SCRIPT_EXTENSIONS: [&str; 26] = [
-    "bash", "bat", "cjs", "cts", "exe", "fish", "jar", "js", "jsx", "lua", "mjs", "mts", "phar", "php", "pl",
-    "ps1", "py", "pyc", "pyz", "rb", "sh", "so", "ts", "tsx", "wasm", "zsh",
-];
-const BUILD_FILES: [&str; 15] = [
-    "Cargo.toml",
-    "Dockerfile",
-    "GNUmakefile",
-    "Justfile",
-    "Makefile",
-    "compose.yaml",
-    "compose.yml",
-    "deno.json",
-    "deno.jsonc",
-    "docker-compose.yaml",
-    "docker-compose.yml",
-    "justfile",
-    "makefile",
-    "package.json",
-    "pyproject.toml",
-];
-/// Programs that run their first argument, whatever its name, also if it is a directory.
-const INTERPRETERS: [&str; 13] =
-    ["bash", "bun", "deno", "lua", "node", "nodejs", "perl", "php", "pypy", "python", "ruby", "sh", "tsx"];
-/// Options that name a directory from which the program takes what it runs.
-const PROJECT_OPTIONS: [(&str, &[&str]); 12] = [
-    ("bun", &["--cwd"]),
-    ("bunx", &["--cwd"]),
-    ("cargo", &["-C"]),
-    ("go", &["-C"]),
-    ("make", &["-C", "--directory"]),
-    ("npm", &["-C", "--prefix"]),
-    ("npx", &["-C", "--prefix"]),
-    ("pnpm", &["-C", "--dir"]),
-    ("poetry", &["-C", "--directory", "-P", "--project"]),
-    ("uv", &["--directory", "--project", "--with-editable", "--from"]),
-    ("uvx", &["--directory", "--project", "--with-editable", "--from"]),
-    ("yarn", &["--cwd"]),
-];
-/// Variables that name directories or files from which a program takes code.
-const CODE_VARIABLES: [&str; 8] = [
-    "BASH_ENV",
-    "LD_LIBRARY_PATH",
-    "LD_PRELOAD",
-    "NODE_PATH",
-    "PERL5LIB",
-    "PYTHONPATH",
-    "PYTHONSTARTUP",
-    "RUBYLIB",
-];
 
 /// The directory in which a program starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,14 +66,14 @@ impl StartPlaces {
                 name,
             )),
         };
-        let variable = |name: &&'static str| Some((*name, Secret::new(server.env.get(*name)?.expose())));
+        let variable = |name: &'static str| Some((name, Secret::new(server.env.get(name)?.expose())));
         ServerStart {
             name: name.to_owned(),
             dir,
             sandbox: server.sandbox.clone(),
             program: server.command.clone().filter(|_| server.package.is_none()),
             args: server.args.clone(),
-            code_paths: CODE_VARIABLES.iter().filter_map(variable).collect(),
+            code_variables: code_variables().filter_map(variable).collect(),
             places: self.clone(),
         }
     }
@@ -150,8 +101,8 @@ pub struct ServerStart {
     /// The program, unless a package contains it, and its arguments.
     program: Option<String>,
     args: Vec<String>,
-    /// Values of [`CODE_VARIABLES`].
-    code_paths: Vec<(&'static str, Secret)>,
+    /// Variables that can name code, and their values.
+    code_variables: Vec<(&'static str, Secret)>,
     places: StartPlaces,
 }
 
@@ -190,44 +141,19 @@ impl ServerStart {
         let from = match &self.dir {
             StartDir::Own(dir) | StartDir::Chosen(dir) => dir,
         };
-        let mut named = self.named_code().into_iter().map(|path| from.join(path));
+        let mut named = self.named_code(from).into_iter().map(|path| from.join(path));
         named.find(|path| self.places.is_planted(path, &self.places.writable))
     }
 
     /// Paths of what the program executes, as far as its command line and environment tell.
-    fn named_code(&self) -> Vec<PathBuf> {
-        let program = self.program.as_deref().unwrap_or_default();
-        // Other programs are looked up in directories that no tool can write.
-        let mut named: Vec<PathBuf> =
-            Some(program).filter(|program| program.contains('/')).map(PathBuf::from).into_iter().collect();
-        let base = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let plain = base.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-        let options =
-            PROJECT_OPTIONS.iter().find(|(program, _)| *program == plain).map(|(_, options)| *options);
-        let mut runs_next = INTERPRETERS.contains(&plain);
-        let mut is_project = false;
-        for arg in &self.args {
-            let (option, value) = match arg.split_once('=').filter(|_| arg.starts_with('-')) {
-                Some((option, value)) => (option, value),
-                None => (arg.as_str(), arg.as_str()),
-            };
-            let value = value.strip_prefix("file://").unwrap_or(value);
-            let is_option = arg.starts_with('-');
-            let names_project = options.is_some_and(|options| options.contains(&option));
-            if is_script(Path::new(value))
-                || is_project
-                || (runs_next && !is_option)
-                || (names_project && value != option)
-            {
-                named.push(PathBuf::from(value));
-            }
-            is_project = names_project && value == option;
-            runs_next = runs_next && is_option;
+    fn named_code(&self, from: &Path) -> Vec<PathBuf> {
+        let mut code = NamedCode::new(from);
+        let args: Vec<&str> = self.args.iter().map(String::as_str).collect();
+        code.line(self.program.as_deref().unwrap_or_default(), &args);
+        for (name, value) in &self.code_variables {
+            code.variable(name, value.expose());
         }
-        for (_, value) in &self.code_paths {
-            named.extend(std::env::split_paths(value.expose()).filter(|path| path.is_absolute()));
-        }
-        named
+        code.into_paths()
     }
 
     /// Creates the directory, and refuses code that tools could have planted. Called before each start.
@@ -270,24 +196,6 @@ fn own_dir(state: Option<&Path>, refused: &[PathBuf], name: &str) -> PathBuf {
         true => PathBuf::from(NEUTRAL_DIR),
         false => state.join(HOMES_DIR).join(name).join(START_DIR),
     }
-}
-
-/// Whether a file is one that programs execute, by its name or its first bytes.
-fn is_script(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    SCRIPT_EXTENSIONS.contains(&extension.to_ascii_lowercase().as_str())
-        || BUILD_FILES.contains(&name)
-        || (path.is_absolute() && has_interpreter(path))
-}
-
-fn has_interpreter(path: &Path) -> bool {
-    let mut start = [0; 2];
-    // A pipe would block.
-    path.is_file()
-        && std::fs::File::open(path)
-            .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut start))
-            .is_ok_and(|()| &start == b"#!")
 }
 
 /// The path with `.` and `..` resolved by name.
@@ -422,8 +330,62 @@ mod tests {
             let error = ground.start(server).prepare().expect_err(server).text();
             assert!(error.contains("cwd: ${workspace}") && error.contains("sandbox"), "{server}: {error}");
         }
+    }
+
+    #[test]
+    fn code_that_options_wrappers_and_variables_name_is_refused() {
+        let ground = Ground::new();
         for server in [
+            "{command: npx, args: [-y, WS/pkg]}",
+            "{command: npx, args: [-y, 'file:WS/pkg']}",
+            "{command: npx, args: [-y, --package=WS/pkg, pkg]}",
+            "{command: npx, args: [-p, WS/pkg, pkg]}",
+            "{command: uvx, args: [--from, 'pkg @ file://WS/pkg', pkg]}",
+            "{command: uvx, args: [--python, '3.13', 'WS/pkg[extra]']}",
+            "{command: pipx, args: [run, --spec, WS/pkg, pkg]}",
+            "{command: bun, args: [x, WS/pkg]}",
+            "{command: dotnet, args: [run, --project, WS/Server]}",
+            "{command: dotnet, args: [WS/x.dll]}",
+            "{command: go, args: [run, WS/src/cmd]}",
+            "{command: Rscript, args: [WS/x.R]}",
+            "{command: mvn, args: [-f, WS/pom.xml]}",
+            "{command: gradle, args: [-p, WS]}",
+            "{command: perl, args: [-IWS, x]}",
+            "{command: node, args: [--import, 'file:WS/hook.cjs']}",
+            "{command: node, args: [--import, 'file://WS/%73rc/hook', APART/server.js]}",
+            "{command: env, args: [python3, WS/noext]}",
+            "{command: env, args: [-u, HOME, 'PYTHONPATH=WS', python3, -m, x]}",
+            "{command: env, args: [-S, 'python3 -u', WS/noext]}",
+            "{command: nice, args: [-n, '5', python3, WS/plain]}",
+            "{command: timeout, args: [-s, KILL, '5', nohup, python3, WS/plain]}",
+            "{command: uv, args: [run, python, WS/plain]}",
+            "{command: python3, args: [-X, utf8, WS/plain]}",
+            "{command: python3, args: [-W, ignore, WS/plain]}",
+            "{command: sh, args: [-c, 'exec python3 WS/plain']}",
+            "{command: npx, args: [x], env: {NODE_OPTIONS: '--require=WS/hook.cjs'}}",
+            "{command: perl, args: [x], env: {PERL5OPT: '-IWS -MH'}}",
+            "{command: ruby, args: [x], env: {RUBYOPT: '-rWS/hook'}}",
+            "{command: java, args: [x], env: {JAVA_TOOL_OPTIONS: '-javaagent:WS/a.jar'}}",
+            "{command: java, args: [x], env: {CLASSPATH: 'APART:WS'}}",
+            "{command: dotnet, args: [x], env: {DOTNET_STARTUP_HOOKS: WS/hook}}",
+            "{command: python3, args: [-m, x], cwd: APART, env: {PYTHONPATH: in/src}}",
+        ] {
+            let error = ground.start(server).prepare().expect_err(server).text();
+            assert!(error.contains("cwd: ${workspace}") && error.contains("sandbox"), "{server}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_code_starts() {
+        let ground = Ground::new();
+        for server in [
+            "{command: npx, args: [-y, firebase-tools, WS]}",
             "{command: python3, args: [APART/server.py, WS/data.json, WS]}",
+            "{command: python3, args: [-m, mcp_server_git, --repository, WS/src]}",
+            "{command: node, args: [APART/server.js, WS/data]}",
+            "{command: node, args: [--allow-fs-read=WS, APART/server.js]}",
+            "{command: env, args: [A=WS, node, APART/server.js, WS/data]}",
+            "{command: npx, args: [-y, x], env: {DATA_DIR: WS, DB: WS/x.db}}",
             "{command: npx, args: [-y, '@modelcontextprotocol/server-filesystem', WS]}",
             "{command: npx, args: [-y, firebase-tools, mcp, --dir, WS]}",
             "{command: uvx, args: [mcp-server-git, --repository, WS]}",

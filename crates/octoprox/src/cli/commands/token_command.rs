@@ -18,7 +18,7 @@ use octo_web::TokenSettings;
 use serde_json::{Value, json};
 
 /// What a revocation in a shared database means.
-const EVERYWHERE: &str = "All hubs that share the database reject it within a second.";
+const EVERYWHERE: &str = "All hubs that reach the shared database reject it within a second.";
 
 /// Create, list and revoke bearer tokens.
 #[derive(Args)]

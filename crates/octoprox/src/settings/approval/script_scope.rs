@@ -18,6 +18,20 @@ const SEPARATORS: [char; 19] =
 const ENTRY_POINTS: [&str; 4] = ["__main__.py", "__init__.py", "index.js", "package.json"];
 /// Databases change with each use. The first file of a command line is a program, whatever its name.
 const DATA_ENDINGS: [&str; 4] = ["db", "sqlite", "sqlite3", "duckdb"];
+/// Programs that complete the name of a module, and what they append.
+const NODE_PROGRAMS: [&str; 6] = ["bun", "deno", "node", "nodejs", "ts-node", "tsx"];
+const NODE_ENDINGS: [&str; 5] = ["", ".js", ".cjs", ".mjs", ".ts"];
+const NO_ENDINGS: [&str; 1] = [""];
+/// Programs that run what a file of their directory says.
+const BUILD_PROGRAMS: [(&str, &[&str]); 7] = [
+    ("bun", &["package.json"]),
+    ("gmake", &["GNUmakefile", "makefile", "Makefile"]),
+    ("just", &["justfile", "Justfile", ".justfile"]),
+    ("make", &["GNUmakefile", "makefile", "Makefile"]),
+    ("npm", &["package.json"]),
+    ("pnpm", &["package.json"]),
+    ("yarn", &["package.json"]),
+];
 
 /// Directories whose files a person approves, because the project, or tools, could have written them.
 #[derive(Debug, Clone)]
@@ -99,13 +113,19 @@ impl ScriptScope {
     fn scripts(&self, line: &[String], env: &[String], cwd: Option<&Path>) -> BTreeSet<PathBuf> {
         let bases: Vec<&Path> = cwd.into_iter().chain(self.bases.iter().map(PathBuf::as_path)).collect();
         let mut found = BTreeSet::new();
+        let is_node = line.iter().any(|text| NODE_PROGRAMS.contains(&program_name(text)));
+        let endings: &[&str] = if is_node { &NODE_ENDINGS } else { &NO_ENDINGS };
         let mut is_module = false;
         for text in line {
-            let mut named = self.files(text, &bases);
-            if std::mem::replace(&mut is_module, text == "-m") {
-                let module = text.replace('.', "/");
-                named.extend(self.files(&format!("{module}.py"), &bases));
-                named.extend(self.files(&module, &bases));
+            let mut named = self.files(text, endings, &bases);
+            let mut module = std::mem::take(&mut is_module).then_some(text.as_str());
+            if let Some(attached) = module_option(text).filter(|_| module.is_none()) {
+                is_module = attached.is_empty();
+                module = Some(attached).filter(|attached| !attached.is_empty());
+            }
+            if let Some(module) = module {
+                let module = module.replace('.', "/");
+                named.extend(self.files(&module, &["", ".py"], &bases));
             }
             let is_data = |path: &PathBuf| {
                 path.extension().is_some_and(|ending| DATA_ENDINGS.iter().any(|data| ending == *data))
@@ -115,14 +135,43 @@ impl ScriptScope {
             }
             found.extend(named);
         }
-        found.extend(env.iter().flat_map(|text| self.files(text, &bases)));
+        for text in env {
+            // Options of Node.js name modules.
+            let endings: &[&str] = if text.starts_with('-') { &NODE_ENDINGS } else { endings };
+            found.extend(self.files(text, endings, &bases));
+        }
+        found.extend(self.build_files(line, cwd, &bases));
         found
     }
 
-    /// Files that a word names, or a part of it.
-    fn files(&self, text: &str, bases: &[&Path]) -> Vec<PathBuf> {
+    /// Files that say what programs such as `make` and `npm` run, of their directory and of those that the line names.
+    fn build_files(&self, line: &[String], cwd: Option<&Path>, bases: &[&Path]) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for (_, names) in BUILD_PROGRAMS
+            .iter()
+            .filter(|(program, _)| line.iter().any(|text| program_name(text) == *program))
+        {
+            for name in names.iter().copied() {
+                if let Some(cwd) = cwd {
+                    // A reference to the workspace is no path.
+                    let own = [cwd];
+                    let from = if cwd.is_absolute() { own.as_slice() } else { bases };
+                    found.extend(self.files(name, &NO_ENDINGS, from));
+                }
+                for text in line {
+                    found.extend(self.files(&format!("{text}/{name}"), &NO_ENDINGS, bases));
+                }
+            }
+        }
+        found
+    }
+
+    /// Files that a word names, or a part of it, with one of these endings appended.
+    fn files(&self, text: &str, endings: &[&str], bases: &[&Path]) -> Vec<PathBuf> {
         let words = std::iter::once(text).chain(text.split(SEPARATORS)).filter(|word| !word.is_empty());
-        let paths = words.flat_map(|word| bases.iter().map(move |base| base.join(word)));
+        let words = words.flat_map(|word| endings.iter().map(move |ending| format!("{word}{ending}")));
+        let paths =
+            words.flat_map(|word| bases.iter().map(|base| base.join(&word)).collect::<Vec<PathBuf>>());
         let real = paths.filter_map(|path| path.canonicalize().ok());
         let inside = real.filter(|path| is_inside_any(path, &self.folders));
         inside
@@ -141,6 +190,16 @@ impl ScriptScope {
 
 fn entries<'a>(tree: &'a Value, section: &str) -> impl Iterator<Item = &'a Value> {
     tree.get(section).and_then(Value::as_object).into_iter().flat_map(|entries| entries.values())
+}
+
+fn program_name(text: &str) -> &str {
+    Path::new(text).file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// What follows `-m` in a short option, perhaps combined with others. If nothing does, the next word is the module.
+fn module_option(text: &str) -> Option<&str> {
+    let (others, module) = text.strip_prefix('-')?.split_once('m')?;
+    others.chars().all(|letter| letter.is_ascii_alphabetic()).then_some(module)
 }
 
 fn read_script(path: &Path) -> std::io::Result<Vec<u8>> {
@@ -162,9 +221,18 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let here = top.path().canonicalize().unwrap().join("project");
         std::fs::create_dir_all(here.join("app/sub")).unwrap();
-        for name in
-            ["run.sh", "server.py", "hook.cjs", "notes.db", "mod.py", "app/__main__.py", "app/sub/index.js"]
-        {
+        for name in [
+            "run.sh",
+            "server.py",
+            "hook.cjs",
+            "main.js",
+            "notes.db",
+            "mod.py",
+            "Makefile",
+            "package.json",
+            "app/__main__.py",
+            "app/sub/index.js",
+        ] {
             std::fs::write(here.join(name), name).unwrap();
         }
         std::fs::write(top.path().join("outside.py"), "").unwrap();
@@ -181,6 +249,16 @@ mod tests {
             (json!({"command": "python3", "args": [whole]}), &["server.py"]),
             (json!({"command": "python3", "args": ["-m", "mod"]}), &["mod.py"]),
             (json!({"command": "python3", "args": ["-m", "app"]}), &["app/__main__.py"]),
+            (json!({"command": "python3", "args": ["-mmod"]}), &["mod.py"]),
+            (json!({"command": "python3", "args": ["-um", "mod"]}), &["mod.py"]),
+            (json!({"command": "node", "args": ["main"]}), &["main.js"]),
+            (json!({"command": "node", "args": ["-r", "./hook", "main.js"]}), &["hook.cjs", "main.js"]),
+            (json!({"command": "make", "args": ["serve"], "cwd": here}), &["Makefile"]),
+            (json!({"command": "npm", "args": ["start"], "cwd": here}), &["package.json"]),
+            (json!({"command": "npm", "args": ["run", "x"], "cwd": here}), &["package.json"]),
+            (json!({"command": "npm", "args": ["--prefix", ".", "start"]}), &["package.json"]),
+            (json!({"command": "npm", "args": ["start"]}), &[]),
+            (json!({"command": "npx", "args": ["x"], "env": {"NODE_OPTIONS": "-r ./hook"}}), &["hook.cjs"]),
             (json!({"command": "node", "args": ["app/sub"]}), &["app/sub/index.js"]),
             (json!({"command": "node", "args": ["sub"], "cwd": here.join("app")}), &["app/sub/index.js"]),
             (json!({"command": "sh", "args": ["-c", "cd . && exec ./run.sh"]}), &["run.sh"]),

@@ -105,7 +105,10 @@ fn load_for(
             let scripts = guard.script_scope(&read, chooser, &layers.tree());
             unapproved.extend(unapproved_scripts(&settings, scripts.as_ref()));
             let followed = with_lock_files(file.iter().cloned().chain(beside).chain(named).collect());
-            let protected = protected_paths(world, &settings, &trust, &followed);
+            // Between the check of a script and its start, no tool may replace it.
+            let scripts_named = scripts.iter().flat_map(|scope| scope.records(&layers.tree()));
+            let kept = followed.iter().cloned().chain(scripts_named.map(|record| record.path));
+            let protected = protected_paths(world, &settings, &trust, &kept.collect::<Vec<_>>());
             Ok(LoadedSettings {
                 settings,
                 layers,

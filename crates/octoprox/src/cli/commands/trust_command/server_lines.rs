@@ -10,7 +10,9 @@ use std::collections::BTreeMap;
 /// What the server is, then all of its settings that are not the default. Secrets are masked before.
 pub fn server_lines(name: &str, value: &Value) -> Vec<String> {
     let Ok(server) = serde_json::from_value::<Server>(value.clone()) else {
-        return vec![format!("defines the server {name} in a form that is not checked here: {value}")];
+        let program = value.get("package").or_else(|| value.get("command"));
+        let what = if program.is_some() { "RUNS with all your permissions" } else { "defines" };
+        return vec![format!("{what}, in a form that is not checked here: {value} (server {name})")];
     };
     let default = field_texts(&Server::default());
     let above = headline_fields(&server);
@@ -253,5 +255,8 @@ mod tests {
         assert_eq!(auths.len(), 11, "{auths:?}");
         let unreadable = server_lines("s", &json!({"pool": "${POOL}"}));
         assert!(unreadable[0].contains("${POOL}"), "{unreadable:?}");
+        let unreadable =
+            server_lines("s", &json!({"command": "sh", "args": ["-c", "id"], "connect": "${C:-always}"}));
+        assert!(unreadable[0].starts_with("RUNS with all your permissions"), "{unreadable:?}");
     }
 }
