@@ -49,7 +49,8 @@ impl EverythingServer {
 /// Whether the hub has put the name of the server before its text.
 fn is_in_the_server_s_name(text: &Value, named: &Value) -> bool {
     let (Some(text), Some(named)) = (text.as_str(), named.as_str()) else { return false };
-    (named.starts_with("`every`") && named.ends_with(text)) || named == format!("every: {text}")
+    let prefixed = ["every: ", "every:"].iter().any(|prefix| named.strip_prefix(prefix) == Some(text));
+    prefixed || (named.starts_with("`every`") && named.ends_with(text))
 }
 
 /// All paths at which two values differ.
