@@ -82,7 +82,8 @@ impl Dialler {
         let is_listed =
             self.only.as_ref().is_none_or(|only| only.lists(&host, port)) || self.allow.lists(&host, port);
         // A name that is not listed is not even resolved: it could carry data to a name server.
-        if !is_listed && !(self.allow.has_networks() && may_be_private(&host)) {
+        let may_be_allowed = is_listed || (self.allow.has_networks() && may_be_private(&host));
+        if !may_be_allowed {
             return Err(DialError::Unlisted);
         }
         let found = match &host {
