@@ -12,6 +12,7 @@ const HARM = [
   { pattern: new RegExp(String.raw`\b(?:mkdir|touch|mv|ln|install)\b[^|;&\n]*\s${HOME}`), unless: OWN_SETTINGS, what: 'writes below the home directory' },
   { pattern: new RegExp(String.raw`\b(?:rm|truncate|shred|sed -i\S*)\b[^|;&\n]*\s${HOME}`), unless: OWN_SETTINGS, what: 'changes files below the home directory' },
   { pattern: new RegExp(String.raw`\b(?:cp|rsync)\b[^|;&\n#]*\s${HOME}[^\s|;&]*\s*(?:$|[|;&#])`), unless: OWN_SETTINGS, what: 'writes below the home directory' },
+  { pattern: new RegExp(String.raw`\b\w+_DIR=${HOME}`), unless: OWN_SETTINGS, what: 'keeps data below the home directory' },
   { pattern: /\bcp (?!-n\b)(?:-\S+ )*\.env\.example \.env\b/, what: 'overwrites .env: use cp -n' },
   { pattern: /\b(?:DROP|TRUNCATE)\b(?! TABLE teas' \|\| echo)/, what: 'drops database objects' },
   { pattern: /\bgit (?:clean|reset --hard|push --force)/, unless: /\bgit init\b/, what: 'discards work' },

@@ -61,6 +61,7 @@ const HARMFUL = [
   "sed -i 's/a/b/' ~/.config/octoprox/octoprox.yaml",
   'printf x > $XDG_CONFIG_HOME/octoprox/octoprox.yaml',
   'cp .env.example .env',
+  'OCTOPROX_STATE_DIR=$HOME/worker octoprox worker',
   "psql -c 'DROP SCHEMA hubs CASCADE'",
   'TRUNCATE teas;',
   'git reset --hard',
