@@ -29,6 +29,8 @@ struct ClientRule {
     text: String,
     /// What the client does: `deny mcp__github__delete`.
     shown: String,
+    /// Whether it may be about any server: a pattern that is not evaluated here, or a file that cannot be read.
+    is_for_all: bool,
 }
 
 /// Rules that forbid or ask. Others only save questions.
@@ -37,22 +39,23 @@ pub struct ClientRules(Vec<ClientRule>);
 
 impl ClientRules {
     /// Reads the rules of a client: those in the file with its servers, and those in other files of the user and of the
-    /// project. Files that cannot be read are left out, as the client leaves them out.
+    /// project. A file that cannot be read may have rules about every server.
     pub fn read(client: &str, tree: &Map<String, Value>, files: &[PathBuf], folder: &Path) -> Self {
         let mut rules = Self::default();
-        let others = files.iter().filter_map(|path| read_tree(path));
+        let others: Vec<Map<String, Value>> = files.iter().filter_map(|path| rules.read_tree(path)).collect();
+        let others = others.iter();
         match client {
             "claude-code" => {
                 let projects = tree.get("projects").and_then(Value::as_object).into_iter().flatten();
                 let folders: Vec<PathBuf> =
                     projects.map(|(path, _)| PathBuf::from(path)).take(MAX_PROJECTS).collect();
-                let folders = folders.iter().map(PathBuf::as_path).chain([folder]);
+                let folders = folders.iter().map(PathBuf::as_path).chain(project_folders(folder));
                 let of_project = folders.flat_map(|folder| {
                     ["settings.json", "settings.local.json"].map(|name| folder.join(".claude").join(name))
                 });
                 let of_project: Vec<Map<String, Value>> =
-                    of_project.filter_map(|path| read_tree(&path)).collect();
-                others.chain(of_project).for_each(|tree| rules.add_claude(&tree));
+                    of_project.filter_map(|path| rules.read_tree(&path)).collect();
+                others.chain(&of_project).for_each(|tree| rules.add_claude(tree));
             }
             "cursor" => others.for_each(|tree| {
                 rules.add_list("deny", CURSOR, tree.get("permissions").and_then(|it| it.get("deny")));
@@ -97,7 +100,25 @@ impl ClientRules {
 
     fn add(&mut self, what: &str, form: RuleForm, text: &str) {
         let (text, shown) = (text.to_owned(), format!("{what} {text}"));
-        self.0.push(ClientRule { form, text, shown });
+        self.0.push(ClientRule { form, text, shown, is_for_all: false });
+    }
+
+    fn add_for_all(&mut self, shown: String) {
+        self.0.push(ClientRule { form: CLAUDE, text: String::new(), shown, is_for_all: true });
+    }
+
+    /// Reads a file with rules, if it exists.
+    fn read_tree(&mut self, path: &Path) -> Option<Map<String, Value>> {
+        let text = settings_format::read_foreign(path);
+        let tree = text.ok().and_then(|text| settings_format::parse_as(path, &text).ok());
+        match tree {
+            Some(Value::Object(tree)) => Some(tree),
+            _ if path.exists() => {
+                self.add_for_all(format!("{} cannot be read", path.display()));
+                None
+            }
+            _ => None,
+        }
     }
 
     fn add_list(&mut self, what: &str, form: RuleForm, list: Option<&Value>) {
@@ -122,8 +143,13 @@ impl ClientRules {
         // A hook before a tool can refuse it. Its matcher is a regular expression.
         let hooks = tree.get("hooks").and_then(|hooks| hooks.get("PreToolUse")?.as_array());
         let matchers = hooks.into_iter().flatten().filter_map(|hook| hook.get("matcher")?.as_str());
-        for matcher in matchers.flat_map(|matcher| matcher.split('|')) {
-            self.add("hook for", CLAUDE, &matcher.trim_matches(['(', ')', '^', '$']).replace(".*", "*"));
+        for matcher in matchers {
+            let pattern = matcher.trim_matches(['^', '$']).replace(".*", "*");
+            if pattern.contains(['(', '[', '{', '?', '+', '\\', '.']) {
+                self.add_for_all(format!("hook for {matcher}"));
+                continue;
+            }
+            pattern.split('|').for_each(|part| self.add("hook for", CLAUDE, part.trim_matches(['^', '$'])));
         }
     }
 
@@ -152,6 +178,9 @@ impl ClientRules {
 
 impl ClientRule {
     fn is_about(&self, server: &str) -> bool {
+        if self.is_for_all {
+            return true;
+        }
         let RuleForm { before, after } = self.form;
         let whole = format!("{before}{server}");
         let tools = format!("{whole}{after}");
@@ -159,18 +188,19 @@ impl ClientRule {
             Some((head, _)) if head.len() > before.len() => {
                 tools.starts_with(head) || head.starts_with(&tools)
             }
-            Some(_) => false,
+            // A tool of any server, but not every tool of octoprox.
+            Some((head, tail)) => {
+                before.starts_with(head) && tail.contains(|sign: char| sign.is_ascii_alphanumeric())
+            }
             None => self.text == whole || self.text.starts_with(&tools),
         }
     }
 }
 
-fn read_tree(path: &Path) -> Option<Map<String, Value>> {
-    let text = settings_format::read_foreign(path).ok()?;
-    match settings_format::parse_as(path, &text) {
-        Ok(Value::Object(tree)) => Some(tree),
-        _ => None,
-    }
+/// A directory and those above it, up to the top of its repository.
+fn project_folders(folder: &Path) -> impl Iterator<Item = &Path> {
+    let depth = folder.ancestors().position(|above| above.join(".git").exists()).unwrap_or_default();
+    folder.ancestors().take(depth + 1)
 }
 
 #[cfg(test)]
@@ -206,9 +236,40 @@ mod tests {
                 &["hook for mcp__github__*"],
             ),
             (r#"{"deniedMcpServers": [{"serverName": "github"}]}"#, "github", &["deny mcp__github"]),
+            (r#"{"permissions": {"deny": ["mcp__*__delete"]}}"#, "github", &["deny mcp__*__delete"]),
+            (
+                r#"{"hooks": {"PreToolUse": [{"matcher": "mcp__(github|other)__delete.*"}]}}"#,
+                "github",
+                &["hook for mcp__(github|other)__delete.*"],
+            ),
+            (
+                r#"{"hooks": {"PreToolUse": [{"matcher": "mcp__.*__write.*"}, {"matcher": "Bash"}, {"matcher": "*"}]}}"#,
+                "github",
+                &["hook for mcp__*__write*"],
+            ),
         ] {
             assert_eq!(about("claude-code", "{}", file, server), wanted, "{file}");
         }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_may_have_rules() {
+        let found = about("claude-code", "{}", "{broken", "github");
+        assert!(found.len() == 1 && found.iter().all(|rule| rule.contains("cannot be read")), "{found:?}");
+    }
+
+    #[test]
+    fn rules_of_the_repository_above_are_found() {
+        let top = tempfile::tempdir().unwrap();
+        let sub = top.path().join("a/b");
+        std::fs::create_dir_all(&sub).unwrap();
+        std::fs::create_dir_all(top.path().join(".claude")).unwrap();
+        let rules = r#"{"permissions": {"deny": ["mcp__github__delete"]}}"#;
+        std::fs::write(top.path().join(".claude/settings.json"), rules).unwrap();
+        let found = || ClientRules::read("claude-code", &Map::new(), &[], &sub).about("github");
+        assert!(found().is_empty(), "without a repository, only the directory itself");
+        std::fs::create_dir(top.path().join(".git")).unwrap();
+        assert_eq!(found(), ["deny mcp__github__delete"]);
     }
 
     #[test]
