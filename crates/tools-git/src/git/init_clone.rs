@@ -17,7 +17,7 @@ impl GitCall<'_> {
             [dir] => dir.clone(),
             _ => return Err(ToolError::invalid("init accepts one directory.")),
         };
-        let (cwd, target) = self.target(path, dir).await?;
+        let (cwd, target) = self.target(path, dir, |_| Ok(())).await?;
         let command = command_builder::start(asked).positional(&target);
         let site = self.work_dir(cwd);
         Ok(self.to_output(site.run(command.max_output(self.keep), &RemoteRoute::NoRemote).await?))
@@ -33,7 +33,7 @@ impl GitCall<'_> {
             [address, dir] => (address, dir.clone()),
             _ => return Err(ToolError::invalid("clone accepts an address and, optionally, a directory.")),
         };
-        let (cwd, target) = self.target(path, dir).await?;
+        let (cwd, target) = self.target(path, dir, must_be_visible).await?;
         self.must_be_empty(&target).await?;
         let asker = RemoteResolver {
             fs: self.fs,
@@ -93,12 +93,18 @@ impl GitCall<'_> {
     }
 
     /// Working directory and the real path of the directory to create.
-    async fn target(&self, path: &WorkPath, dir: String) -> Result<(RootedPath, TrustedArg), ToolError> {
+    async fn target(
+        &self,
+        path: &WorkPath,
+        dir: String,
+        check: fn(&RootedPath) -> Result<(), ToolError>,
+    ) -> Result<(RootedPath, TrustedArg), ToolError> {
         let path = path.clone();
         self.fs
             .run(move |fs| {
                 let cwd = fs.open_folder(&fs.place(&path)?)?.real;
                 let target = free(fs, &cwd, &dir)?;
+                check(&target)?;
                 if !target.root().writable {
                     return Err(ToolError::denied("This directory is in a read-only root."));
                 }
@@ -277,6 +283,18 @@ impl CloneOperation<'_> {
         }
         git.try_run(GitCommand::write("reset").flags(&["--quiet", "--hard"])).await
     }
+}
+
+/// Files of a commit are not checked one by one, and where they are decides what reads them: in `.github`, the file
+/// `workflows/x.yml` is a program.
+fn must_be_visible(target: &RootedPath) -> Result<(), ToolError> {
+    let name = target.relative().file_name().unwrap_or_default();
+    if name.as_encoded_bytes().starts_with(b".") {
+        return Err(ToolError::denied("A repository is not cloned into a hidden directory.").hint(
+            "Name another directory: editors, agents and CI run files of directories such as `.github`.",
+        ));
+    }
+    Ok(())
 }
 
 /// A directory without a repository, and without links in its path.

@@ -126,6 +126,8 @@ async fn repositories_are_made_and_cloned_only_beneath_a_root() {
         ("clone", json!([format!("file://{beside}"), "got"])),
         ("clone", json!(["../beside", "got"])),
         ("clone", json!(["link", "got"])),
+        ("clone", json!([".", ".github"])),
+        ("clone", json!([".", "notes/.GITHUB"])),
         ("fetch", json!([beside])),
         ("fetch", json!([format!("file://{beside}")])),
         ("pull", json!([beside, "main"])),
@@ -148,6 +150,7 @@ async fn repositories_are_made_and_cloned_only_beneath_a_root() {
     }
     assert!(desk.try_call("git_push", json!({"remote": "evil"})).await.is_err());
     assert!(!desk.outside_dir().join("new").exists() && !desk.root().join("got").exists());
+    assert!(!desk.root().join(".github").exists());
     assert_eq!(git(&desk.outside_dir(), &["branch", "--list"]).trim(), "* main");
 }
 
