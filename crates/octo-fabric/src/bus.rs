@@ -73,6 +73,8 @@ pub enum BusState {
     /// The number increases with every connection.
     Connected(u64),
     Disconnected,
+    /// The server accepts anybody without credentials, so it is not used.
+    Open,
 }
 
 /// Messages of a subscription; it ends when it is dropped.

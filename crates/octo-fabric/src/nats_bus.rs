@@ -125,7 +125,7 @@ async fn observe(
             }
             if !allow_open && !client.server_info().auth_required {
                 tracing::error!("the NATS server accepts anybody without credentials, so it is not used");
-                current = BusState::Disconnected;
+                current = BusState::Open;
             }
         }
         let is_connected = matches!(current, BusState::Connected(_));

@@ -228,7 +228,7 @@ impl Service {
     async fn is_offline(&self) {
         let mut connection = self.node.bus().state();
         loop {
-            let _ = connection.wait_for(|state| *state == BusState::Disconnected).await;
+            let _ = connection.wait_for(|state| !matches!(state, BusState::Connected(_))).await;
             let connected = connection.wait_for(|state| matches!(state, BusState::Connected(_)));
             if tokio::time::timeout(OFFLINE_TIMEOUT, connected).await.is_err() {
                 return;

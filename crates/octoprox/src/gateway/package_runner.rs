@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Timeout of the first start of a package: its download is part of it.
 pub const INSTALL_TIMEOUT: Duration = Duration::from_secs(180);
 
+/// Length of the name of a package in the cache of `npx`.
+const MAX_HASH_LEN: usize = 16;
+
 const PACKAGE_RUNNERS: [&str; 13] =
     ["npx", "npm", "pnpm", "pnpx", "yarn", "bun", "bunx", "uvx", "uv", "pipx", "deno", "docker", "podman"];
 
@@ -17,8 +20,9 @@ pub fn is_package_runner(server: &Server) -> bool {
     PACKAGE_RUNNERS.contains(&name)
 }
 
-/// The cache of `npx` that a start left incomplete when it was interrupted, as the server's failure shows.
-pub fn broken_npx_cache<'a>(server: &Server, failure: &'a str) -> Option<&'a str> {
+/// The cache of `npx` that a start left incomplete when it was interrupted, as the server's failure shows. The failure is a
+/// text of the server: only the name of a directory in the cache is taken from it.
+pub fn broken_npx_cache(server: &Server, failure: &str) -> Option<String> {
     let is_module_error =
         ["ERR_MODULE_NOT_FOUND", "ERR_UNSUPPORTED_DIR_IMPORT", "Cannot find module", "requireStack"]
             .iter()
@@ -27,17 +31,9 @@ pub fn broken_npx_cache<'a>(server: &Server, failure: &'a str) -> Option<&'a str
     if !is_module_error || command != "npx" {
         return None;
     }
-    named_cache(failure).or(Some("~/.npm/_npx"))
-}
-
-/// The directory of one package in the cache.
-fn named_cache(failure: &str) -> Option<&str> {
-    let marker = failure.find("/_npx/")?;
-    let is_path = |letter: char| letter.is_ascii_alphanumeric() || "/._-@~".contains(letter);
-    let start = failure.get(..marker)?.rfind(|letter| !is_path(letter)).map_or(0, |at| at + 1);
-    let hash_at = marker + "/_npx/".len();
-    let hash = failure.get(hash_at..)?.find(|letter: char| !letter.is_ascii_alphanumeric());
-    failure.get(start..hash.map_or(failure.len(), |length| hash_at + length))
+    let rest = failure.split_once("/.npm/_npx/").map_or("", |(_, rest)| rest);
+    let package: String = rest.chars().take_while(char::is_ascii_hexdigit).take(MAX_HASH_LEN).collect();
+    Some(if package.is_empty() { "~/.npm/_npx".to_owned() } else { format!("~/.npm/_npx/{package}") })
 }
 
 #[cfg(test)]
@@ -66,12 +62,14 @@ mod tests {
                        imported from /home/ada/.npm/_npx/9f8b/node_modules/x/index.js";
         let missing = "Cannot find module '/srv/app/x.js'";
         for (command, failure, expected) in [
-            ("npx", failure, Some("/home/ada/.npm/_npx/9f8b")),
+            ("npx", failure, Some("~/.npm/_npx/9f8b")),
+            ("npx", "Cannot find module /home/ada/_npx/9f8b", Some("~/.npm/_npx")),
+            ("npx", "Cannot find module /x/.npm/_npx/../../9f8b; rm -rf ~", Some("~/.npm/_npx")),
             ("npx", "requireStack: []", Some("~/.npm/_npx")),
             ("npx", "listening at /home/ada/.npm/_npx/9f8b", None),
             ("node", missing, None),
         ] {
-            assert_eq!(broken_npx_cache(&server(command), failure), expected, "{failure}");
+            assert_eq!(broken_npx_cache(&server(command), failure).as_deref(), expected, "{failure}");
         }
     }
 }
