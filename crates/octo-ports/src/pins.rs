@@ -12,7 +12,7 @@ pub const MAX_SEEN_DEFINITIONS: u16 = 20_000;
 /// Maximum bytes of a definition; what is larger is neither listed nor pinned.
 pub const MAX_DEFINITION_BYTES: usize = 256 << 10;
 /// Maximum bytes of the pinned definitions of a server.
-pub const MAX_PINNED_BYTES: usize = 8 << 20;
+pub const MAX_PINNED_BYTES: usize = 4 << 20;
 /// Maximum bytes of the definitions of a server that wait for a decision.
 pub const MAX_HELD_BYTES: usize = 2 << 20;
 

@@ -105,7 +105,7 @@ impl ListedItems {
         let bytes = memory_of(&definition);
         if self.bytes + bytes > MAX_LISTING_BYTES {
             self.bytes = MAX_LISTING_BYTES;
-            return Err("the lists of a server are limited to 8 MiB");
+            return Err("the lists of a server are limited to 4 MiB");
         }
         if let Some(header_params) = &mut self.header_params {
             collect_header_params(&definition, header_params)?;
@@ -170,7 +170,7 @@ mod tests {
         let whole = large.get("tools").unwrap().bytes().as_ptr_range();
         let listed = items(ItemKind::Tool).with_page(large.clone()).await;
         let count = listed.definitions.len();
-        assert!(listed.is_full() && (70..84).contains(&count), "{count}");
+        assert!(listed.is_full() && (35..42).contains(&count), "{count}");
         let kept = |tool: &Definition| tool.members.get("description").unwrap().bytes().as_ptr();
         assert!(listed.definitions.iter().all(|tool| !whole.contains(&kept(tool))));
         // Small definitions have a cost, too.
@@ -189,9 +189,9 @@ mod tests {
 
     #[tokio::test]
     async fn tools_come_before_resources_when_both_are_too_large() {
-        let tools = items(ItemKind::Tool).with_page(page((0..50).map(|name| tool(name, 100_000)).collect()));
+        let tools = items(ItemKind::Tool).with_page(page((0..25).map(|name| tool(name, 100_000)).collect()));
         let resources: Vec<_> =
-            (0..50).map(|at| json!({"uri": format!("a://{at}"), "name": "x".repeat(100_000)})).collect();
+            (0..25).map(|at| json!({"uri": format!("a://{at}"), "name": "x".repeat(100_000)})).collect();
         let resources = JsonObject::new().with("resources", Json::from(json!(resources)));
         let resources = items(ItemKind::Resource).with_page(resources);
         let mut lists = Listing {
@@ -200,7 +200,7 @@ mod tests {
             ..Listing::default()
         };
         let removed = truncate_listing(&mut lists);
-        assert_eq!((lists.tools.len(), lists.resources.len()), (50, 50 - removed));
-        assert!((10..30).contains(&removed), "{removed}");
+        assert_eq!((lists.tools.len(), lists.resources.len()), (25, 25 - removed));
+        assert!((5..15).contains(&removed), "{removed}");
     }
 }

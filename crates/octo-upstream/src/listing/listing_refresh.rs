@@ -95,7 +95,7 @@ pub(crate) async fn refresh(link: &Link, connection: &Connection, kinds: &[ItemK
     lists.ttl_ms = ttl;
     let removed = truncate_listing(&mut lists);
     if removed > 0 {
-        tracing::warn!(target: "upstream", server = %link.server.name, removed, "lists truncated: those of a server are limited to 8 MiB in all");
+        tracing::warn!(target: "upstream", server = %link.server.name, removed, "lists truncated: those of a server are limited to 4 MiB in all");
     }
     if link.lists_items() {
         let is_leader = link.server.election.is_leader(connection.listing_rank);
